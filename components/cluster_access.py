@@ -1,0 +1,41 @@
+"""How the program and its probes reach a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+
+@dataclass
+class ClusterAccess:
+    """A cluster by its stable name, and a context of the caller's kubeconfig or the content of one.
+
+    The content is a secret wherever it goes (P6). The name is the provider's cluster identifier:
+    rotated credentials update the provider and replace nothing (P3).
+    """
+
+    name: str
+    context: str | None = None
+    kubeconfig: pulumi.Input[str] | None = None
+
+    def provider(self, name: str, opts: pulumi.ResourceOptions) -> kubernetes.Provider:
+        """The provider for what is declared on this cluster."""
+        return kubernetes.Provider(
+            name,
+            cluster_identifier=self.name,
+            context=self.context,
+            kubeconfig=self._secret(),
+            opts=opts,
+        )
+
+    def environment(self) -> dict[str, pulumi.Input[str]]:
+        """The variables from which a probe builds its client; never part of a command line."""
+        secret = self._secret()
+        if secret is not None:
+            return {"PROBE_KUBECONFIG": secret}
+        return {"PROBE_CONTEXT": self.context or ""}
+
+    def _secret(self) -> pulumi.Output[str] | None:
+        return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)

@@ -1,0 +1,76 @@
+"""The GPU stack of a cluster: what makes its nodes advertise GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.charts import chart_args
+from components.releases import (
+    DEVICE_PLUGIN_REPOSITORY,
+    DEVICE_PLUGIN_VERSION,
+    GPU_OPERATOR_REPOSITORY,
+    GPU_OPERATOR_VERSION,
+)
+
+
+@dataclass
+class GpuStackArgs:
+    """`operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin alone, on nodes whose
+    drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
+    none; KAI schedules CPU pods too.
+    """
+
+    provider: Literal["operator", "device-plugin", "none"] = "none"
+    version: str | None = None
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class GpuStack(pulumi.ComponentResource):
+    """The NVIDIA GPU operator, the device plugin, or nothing.
+
+    `brings_cluster_policy` tells whether the CRD that KAI v0.9 and v0.10 wait for is part of it.
+    """
+
+    brings_cluster_policy: bool
+
+    def __init__(
+        self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:GpuStack", name, None, opts)
+        self.brings_cluster_policy = args.provider == "operator"
+        child = pulumi.ResourceOptions(parent=self)
+        if args.provider == "operator":
+            chart, home, version = "gpu-operator", GPU_OPERATOR_REPOSITORY, GPU_OPERATOR_VERSION
+        else:
+            chart, home = "nvidia-device-plugin", DEVICE_PLUGIN_REPOSITORY
+            version = DEVICE_PLUGIN_VERSION
+        if args.provider != "none":
+            namespace = kubernetes.core.v1.Namespace(
+                f"{name}-namespace", metadata={"name": chart}, opts=child
+            )
+            kubernetes.helm.v3.Release(
+                f"{name}-release",
+                **chart_args(chart, args.version or version, override=args.chart, repository=home),
+                name=chart,
+                namespace=chart,
+                values=dict(args.values),
+                timeout=900,  # drivers are built on the nodes
+                opts=pulumi.ResourceOptions.merge(
+                    child, pulumi.ResourceOptions(depends_on=[namespace])
+                ),
+            )
+        if args.provider == "device-plugin":
+            # The operator makes this class; fraction pods and vClusters need it (V8).
+            kubernetes.node.v1.RuntimeClass(
+                f"{name}-runtime-class",
+                metadata={"name": "nvidia"},
+                handler="nvidia",
+                opts=child,
+            )
+        self.register_outputs({"provider": args.provider})

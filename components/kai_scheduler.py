@@ -1,0 +1,143 @@
+"""The KAI scheduler, on a host cluster or inside a vCluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pulumi
+import pulumi_command as command
+import pulumi_kubernetes as kubernetes
+
+from components.charts import chart_args
+from components.cluster_access import ClusterAccess
+from components.kai_values import kai_values
+from components.releases import kai
+
+# The chart's clean-up deletes every Deployment of the namespace of this name, whatever the
+# release's own is (K11); so KAI goes there, and nothing else does.
+NAMESPACE: Final = "kai-scheduler"
+PROBE: Final = ".venv/bin/python -m components.probes.kai"
+
+
+@dataclass
+class KaiSchedulerArgs:
+    """`version` is one of the release table. `access` is the cluster that the probe asks.
+
+    `cluster_policy_crd`: declare the CRD `clusterpolicies.nvidia.com` for versions that wait for
+    it; False where a GPU operator brings it (K3). `ready_timeout` is in seconds.
+    """
+
+    version: str
+    access: ClusterAccess
+    gpu_sharing: bool = True
+    runtime_class: str | None = "nvidia"
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    cluster_policy_crd: bool = True
+    ready_timeout: int = 300
+
+
+class KaiScheduler(pulumi.ComponentResource):
+    """One KAI release of the asked version, its prerequisites, and the wait until it works.
+
+    Another version replaces the release, old one first: no KAI version can be rolled back by
+    Helm, and upgrades in place collide between several (K7, K8, K9, K12). Queues and running
+    pods stay. Raises UnknownVersion.
+    """
+
+    version: str
+    ready: pulumi.Resource
+
+    def __init__(
+        self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
+        release = kai(args.version)
+        opts = opts or pulumi.ResourceOptions()
+        child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
+        before: list[pulumi.Resource] = [
+            kubernetes.core.v1.Namespace(
+                f"{name}-namespace",
+                metadata={"name": NAMESPACE},
+                opts=pulumi.ResourceOptions.merge(
+                    child, pulumi.ResourceOptions(depends_on=opts.depends_on)
+                ),
+            )
+        ]
+        if release.needs_cluster_policy_crd and args.cluster_policy_crd:
+            before.append(_cluster_policy_crd(f"{name}-cluster-policy", child))
+        self.release = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args("kai-scheduler", release.version, override=args.chart, oci=release.chart),
+            name="kai-scheduler",
+            namespace=NAMESPACE,
+            values=kai_values(
+                release,
+                gpu_sharing=args.gpu_sharing,
+                runtime_class=args.runtime_class,
+                overrides=args.values,
+            ),
+            timeout=args.ready_timeout,
+            opts=pulumi.ResourceOptions.merge(
+                child,
+                pulumi.ResourceOptions(
+                    depends_on=before, replace_on_changes=["version"], delete_before_replace=True
+                ),
+            ),
+        )
+        # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
+        # queue webhook refuses everything until then. Removing this step cleans up what the
+        # release would leave behind; it goes before the release, also when that is replaced,
+        # because its trigger is the release itself.
+        self.ready = command.local.Command(
+            f"{name}-ready",
+            create=f"{PROBE} wait",
+            update=f"{PROBE} wait",
+            delete=f"{PROBE} clean-up",
+            environment={
+                **args.access.environment(),
+                "KAI_VERSION": release.version,
+                "KAI_DEPLOYMENTS": ",".join(release.deployments),
+                "KAI_CONDITIONS": ",".join(release.ready_conditions),
+                "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
+                "KAI_TIMEOUT": str(args.ready_timeout),
+            },
+            triggers=[self.release.id],
+            opts=pulumi.ResourceOptions.merge(
+                child, pulumi.ResourceOptions(delete_before_replace=True)
+            ),
+        )
+        self.version = release.version
+        self.register_outputs({"version": self.version})
+
+
+def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd: pulumi.Resource = kubernetes.apiextensions.v1.CustomResourceDefinition(
+        name,
+        metadata={"name": "clusterpolicies.nvidia.com"},
+        spec={
+            "group": "nvidia.com",
+            "names": {
+                "kind": "ClusterPolicy",
+                "listKind": "ClusterPolicyList",
+                "plural": "clusterpolicies",
+                "singular": "clusterpolicy",
+            },
+            "scope": "Cluster",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": anything},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+        opts=opts,
+    )
+    return crd

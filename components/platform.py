@@ -1,0 +1,76 @@
+"""What a host cluster has for everybody: its GPU stack, and KAI with its queues in host mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+
+from components.cluster_access import ClusterAccess
+from components.gpu_stack import GpuStack, GpuStackArgs
+from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from components.queue_tree import QueueTree, QueueTreeArgs
+from components.settings import Settings
+
+
+@dataclass
+class PlatformArgs:
+    """A stack's settings; its teams are declared by themselves."""
+
+    settings: Settings
+
+
+class Platform(pulumi.ComponentResource):
+    """The host cluster. Pass `providers` on to the teams, and depend on `ready`."""
+
+    access: ClusterAccess
+    ready: list[pulumi.Resource]
+
+    def __init__(
+        self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:Platform", name, None, opts)
+        settings = args.settings
+        cluster = settings.cluster
+        self.access = ClusterAccess(
+            cluster.name,
+            context=cluster.context,
+            kubeconfig=cluster.kubeconfig.get_secret_value() if cluster.kubeconfig else None,
+        )
+        self.provider = self.access.provider(name, pulumi.ResourceOptions(parent=self))
+        on_host = pulumi.ResourceOptions(parent=self, provider=self.provider)
+        gpu = GpuStack(
+            f"{name}-gpu",
+            GpuStackArgs(
+                provider=settings.gpu.provider,
+                version=settings.gpu.version,
+                chart=settings.gpu.chart,
+                values=settings.gpu.values,
+            ),
+            opts=on_host,
+        )
+        self.ready = [gpu]
+        if settings.kai is not None:
+            kai = KaiScheduler(
+                f"{name}-kai",
+                KaiSchedulerArgs(
+                    version=settings.kai.version,
+                    access=self.access,
+                    gpu_sharing=settings.kai.gpu_sharing,
+                    chart=settings.kai.chart,
+                    values=settings.kai.values,
+                    cluster_policy_crd=not gpu.brings_cluster_policy,
+                ),
+                opts=pulumi.ResourceOptions.merge(
+                    on_host, pulumi.ResourceOptions(depends_on=[gpu])
+                ),
+            )
+            queues = QueueTree(
+                f"{name}-queues",
+                QueueTreeArgs(settings.queues),
+                opts=pulumi.ResourceOptions.merge(
+                    on_host, pulumi.ResourceOptions(depends_on=[kai.ready])
+                ),
+            )
+            self.ready = [gpu, kai, queues]
+        self.register_outputs({"cluster": cluster.name})

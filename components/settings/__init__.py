@@ -1,0 +1,151 @@
+"""A stack's configuration: every key typed and checked at once, before anything is declared.
+
+`load` never raises for a user's mistake. It reports all of them with their key paths, and gives
+the settings without the wrong parts, so that the rules can still be asked about the rest.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
+from components.settings.model import Strict
+from components.settings.platform import Cluster, Gpu, HostKai, Name
+from components.settings.queues import QueueTree
+from components.settings.teams import Access, Team, Vcluster, mode_mistakes
+from components.values import merged
+
+__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config"]
+
+
+class Settings(Strict):
+    """One stack: a host cluster, what runs on it for everybody, and its teams."""
+
+    cluster: Cluster = Field(description="The host cluster: name, and context or kubeconfig.")
+    gpu: Gpu = Field(default_factory=Gpu)
+    kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
+    queues: QueueTree = Field(default_factory=dict, description="The host's queue tree.")
+    vcluster: Vcluster = Field(
+        default_factory=Vcluster, description="What every team's vCluster has unless it says so."
+    )
+    teams: dict[Name, Team] = Field(default_factory=dict)
+
+    def vcluster_of(self, team: str) -> Vcluster:
+        """A team's vCluster with the stack's defaults filled in, chart values merged."""
+        own = self.teams[team].vcluster
+        given = {key: getattr(own, key) for key in own.model_fields_set}
+        values = merged(self.vcluster.values, own.values)
+        return self.vcluster.model_copy(update={**given, "values": values})
+
+    def access_of(self, team: str) -> Access:
+        """How a team's vCluster is reached."""
+        return self.vcluster_of(team).access or Access()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What `load` found: settings (None where too little was right) and every mistake.
+
+    `dropped` are the key paths whose values were left out of the settings because of a mistake.
+    """
+
+    settings: Settings | None
+    mistakes: tuple[Mistake, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def load(raw: Mapping[str, Any]) -> Loaded:
+    """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
+    found: list[Mistake] = []
+    dropped: list[str] = []
+    rest: Any = raw
+    for _ in range(4):  # leaving a wrong part out can show others, seldom more than once
+        try:
+            settings = Settings.model_validate(rest)
+        except ValidationError as error:
+            found += [m for m in mistakes(error, Settings, rest) if not _within(m.path, dropped)]
+            places = [detail["loc"] for detail in error.errors(include_url=False)]
+            if any(detail["type"] == "recursion_loop" for detail in error.errors()):
+                break
+            rest = _without(rest, places)
+            dropped += [key_path(place) for place in places]
+            continue
+        found += [
+            mistake for mistake in _between_keys(settings) if not _within(mistake.path, dropped)
+        ]
+        return Loaded(settings, tuple(found), tuple(dropped))
+    return Loaded(None, tuple(found), tuple(dropped))
+
+
+def _between_keys(settings: Settings) -> Iterator[Mistake]:
+    """What only shows when several keys are looked at together."""
+    cluster = settings.cluster
+    if (cluster.context is None) == (cluster.kubeconfig is None):
+        yield Mistake(
+            key_path(("cluster", "context")),
+            "is needed, or kubeconfig, and not both: the program never takes whatever cluster"
+            " happens to be current; write context: with a name from `kubectl config get-contexts`",
+        )
+    if settings.gpu.resource != "nvidia.com/gpu" and settings.gpu.provider != "none":
+        yield Mistake(
+            key_path(("gpu", "provider")),
+            f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
+            " beside this program: write none",
+        )
+    for name, team in settings.teams.items():
+        for key, sentence in mode_mistakes(team):
+            yield Mistake(key_path(("teams", name, key)), sentence)
+        access = settings.access_of(name)
+        if access.type == "NodePort" and access.host is None:
+            yield Mistake(
+                key_path(("teams", name, "vcluster.access.host")),
+                "is missing: a NodePort is reached at a node; write its name or address",
+            )
+
+
+def _within(path: str, dropped: list[str]) -> bool:
+    """Whether a place was left out, lies in one that was, or holds one that was."""
+    return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
+
+
+def read_config() -> dict[str, Any]:
+    """The `kai-fleet:` part of the running program's Pulumi configuration.
+
+    Pulumi hands structured values over as JSON text; a plain `key: text` stays text.
+    """
+    from pulumi.runtime import config
+
+    raw = config.CONFIG.get() or config.get_config_env()
+    prefix = f"{NAMESPACE}:"
+    return {key.removeprefix(prefix): _parsed(raw[key]) for key in raw if key.startswith(prefix)}
+
+
+def _parsed(value: Any) -> Any:
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def _without(raw: Any, places: list[Location]) -> Any:
+    """A copy of `raw` that lacks the wrong places, or what holds them where a key is missing."""
+    rest = copy.deepcopy(raw)
+    for place in places:
+        here, holder = rest, None
+        path = [part for part in place if part != "[key]"]
+        for part in path[:-1]:
+            if not isinstance(here, dict) or part not in here:
+                break
+            holder, here = (here, part), here[part]
+        else:
+            if isinstance(here, dict) and path and path[-1] in here:
+                del here[path[-1]]
+            elif holder is not None:
+                holder[0].pop(holder[1], None)
+    return rest

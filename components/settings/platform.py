@@ -1,0 +1,50 @@
+"""What belongs to the host cluster: the cluster itself, its GPU stack and its KAI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from components.settings.model import Strict
+
+Version = Annotated[str, StringConstraints(pattern=r"^v?\d+\.\d+\.\d+[-+.0-9A-Za-z]*$")]
+KaiVersion = Annotated[str, StringConstraints(pattern=r"^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$")]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
+Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+Values = dict[str, Any]
+
+
+class Cluster(Strict):
+    """The host cluster. Its name is its identity: credentials may rotate under it."""
+
+    name: Name = Field(description="Stable identity of the cluster.")
+    context: str | None = Field(default=None, description="A context of your kubeconfig.")
+    kubeconfig: SecretStr | None = Field(
+        default=None,
+        strict=False,
+        description="The kubeconfig itself, set with `pulumi config set --secret --path`.",
+    )
+
+
+class Gpu(Strict):
+    """The GPU stack of the host cluster."""
+
+    provider: Literal["operator", "device-plugin", "none"] = Field(
+        default="none", description="`none` where nodes advertise GPUs already, or have none."
+    )
+    version: Version | None = Field(default=None, description="Chart version.")
+    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = Field(
+        default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."
+    )
+    values: Values = Field(default_factory=dict, description="Merged over the chart's values.")
+
+
+class HostKai(Strict):
+    """The KAI scheduler of the host cluster, for teams in host mode."""
+
+    version: KaiVersion
+    gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    values: Values = Field(default_factory=dict, description="Merged over the table's values.")

@@ -1,0 +1,101 @@
+"""What belongs to a team: its scheduler, its nodes and GPUs, its queues, its vCluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from components.settings.model import Strict
+from components.settings.platform import Chart, KaiVersion, Values, Version
+from components.settings.queues import QueueName, QueueTree
+
+LabelKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-\w.]*[A-Za-z0-9])?$",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[
+    str, StringConstraints(pattern=r"^([A-Za-z0-9]([-\w.]*[A-Za-z0-9])?)?$", max_length=63)
+]
+Mode = Literal["virtual", "host", "default"]
+
+
+class Scheduler(Strict):
+    """Which scheduler places the team's pods.
+
+    virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
+    """
+
+    mode: Mode
+    version: KaiVersion | None = None
+    gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    values: Values = Field(default_factory=dict, description="Merged over the table's values.")
+
+
+class Access(Strict):
+    """How the vCluster's API is reached from where Pulumi runs."""
+
+    type: Literal["LoadBalancer", "NodePort", "ClusterIP"] = Field(
+        default="LoadBalancer", description="ClusterIP: only from inside the host cluster."
+    )
+    host: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$",
+        description="Name or address to use; NodePort needs one of a node.",
+    )
+    port: int | None = Field(default=None, ge=1, le=65535, description="Fixed node port.")
+
+
+class Vcluster(Strict):
+    """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
+
+    version: Version | None = None
+    kubernetes_version: Version | None = Field(
+        default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
+    )
+    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
+    access: Access | None = None
+
+
+class Team(Strict):
+    """One team."""
+
+    scheduler: Scheduler
+    node_pool: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="Labels of the nodes that are the team's own."
+    )
+    gpus: int = Field(
+        default=0, ge=0, le=1_000_000, description="The most whole GPUs its pods may hold."
+    )
+    queue: QueueName | None = Field(default=None, description="host mode: its leaf queue.")
+    queues: QueueTree = Field(
+        default_factory=dict, description="virtual mode: the queues inside its vCluster."
+    )
+    vcluster: Vcluster = Field(default_factory=Vcluster)
+
+
+def mode_mistakes(team: Team) -> Iterator[tuple[str, str]]:
+    """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence)."""
+    mode = team.scheduler.mode
+    if mode == "virtual" and team.scheduler.version is None:
+        yield "scheduler.version", "is missing: mode virtual runs its own KAI; write v0.16.8"
+    if mode != "virtual":
+        whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
+        for key in ("version", "chart", "values", "gpu_sharing"):
+            if key in team.scheduler.model_fields_set:
+                alias = Scheduler.model_fields[key].alias or key
+                yield f"scheduler.{alias}", f"has no use in mode {mode}, which has {whose}; drop it"
+        if team.queues:
+            use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
+            yield "queues", f"are for mode virtual; in mode {mode} write {use}"
+    if mode == "host" and team.queue is None:
+        yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
+    if mode != "host" and team.queue is not None:
+        use = "queues: {…}" if mode == "virtual" else "nothing"
+        yield "queue", f"is for mode host; in mode {mode} write {use}"

@@ -1,0 +1,107 @@
+"""One team: its vCluster, its share of the GPUs, its scheduler and its queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.cluster_access import ClusterAccess
+from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from components.queue_tree import QueueTree, QueueTreeArgs
+from components.releases import DEFAULT_VCLUSTER
+from components.settings import Settings
+from components.settings.teams import Access, Vcluster
+from components.settings.teams import Team as TeamSettings
+from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
+
+
+@dataclass
+class TeamArgs:
+    """A team's settings, its vCluster's with the stack's defaults filled in, and the host."""
+
+    team: TeamSettings
+    vcluster: Vcluster
+    host: ClusterAccess
+    gpu_resource: str = "nvidia.com/gpu"
+
+    @classmethod
+    def of(cls, settings: Settings, name: str, host: ClusterAccess) -> TeamArgs:
+        """The arguments of one team of a stack."""
+        return cls(
+            team=settings.teams[name],
+            vcluster=settings.vcluster_of(name),
+            host=host,
+            gpu_resource=settings.gpu.resource,
+        )
+
+
+class Team(pulumi.ComponentResource):
+    """A team's own Kubernetes on its share of the nodes, scheduled in its mode."""
+
+    vcluster: VirtualCluster
+
+    def __init__(
+        self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:Team", name, None, opts)
+        team = args.team
+        self.vcluster = VirtualCluster(
+            name,
+            VirtualClusterArgs(
+                host=args.host,
+                version=args.vcluster.version or DEFAULT_VCLUSTER,
+                mode=team.scheduler.mode,
+                node_pool=team.node_pool,
+                access=args.vcluster.access or Access(),
+                kubernetes_version=args.vcluster.kubernetes_version,
+                chart=args.vcluster.chart,
+                values=args.vcluster.values,
+            ),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
+        )
+        # The scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
+        kubernetes.core.v1.ResourceQuota(
+            f"{name}-gpus",
+            metadata={"name": "gpus", "namespace": self.vcluster.namespace},
+            spec={"hard": {f"requests.{args.gpu_resource}": str(team.gpus)}},
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.vcluster.release]),
+        )
+        queues = [team.queue] if team.queue else []
+        if team.scheduler.mode == "virtual" and team.scheduler.version:
+            queues = self._virtual(name, args, team.scheduler.version)
+        self.summary = {
+            "mode": team.scheduler.mode,
+            "scheduler": team.scheduler.version,
+            "namespace": self.vcluster.namespace,
+            "server": self.vcluster.server,
+            "gpus": team.gpus,
+            "queues": queues,
+        }
+        self.register_outputs({"namespace": self.vcluster.namespace})
+
+    def _virtual(self, name: str, args: TeamArgs, version: str) -> list[str]:
+        """KAI of the team's own version and its queues, inside the vCluster."""
+        scheduler = args.team.scheduler
+        inside = pulumi.ResourceOptions(
+            parent=self, provider=self.vcluster.provider, deleted_with=self.vcluster.release
+        )
+        kai = KaiScheduler(
+            f"{name}-kai",
+            KaiSchedulerArgs(
+                version=version,
+                access=self.vcluster.inside,
+                gpu_sharing=scheduler.gpu_sharing,
+                chart=scheduler.chart,
+                values=scheduler.values,
+            ),
+            opts=inside,
+        )
+        return QueueTree(
+            f"{name}-queues",
+            QueueTreeArgs(args.team.queues, gpu_limit=args.team.gpus),
+            opts=pulumi.ResourceOptions.merge(
+                inside, pulumi.ResourceOptions(depends_on=[kai.ready])
+            ),
+        ).leaves

@@ -1,0 +1,125 @@
+"""One vCluster: its namespace, its chart, and a kubeconfig that works from where Pulumi runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pulumi
+import pulumi_command as command
+import pulumi_kubernetes as kubernetes
+
+from components.charts import chart_args
+from components.cluster_access import ClusterAccess
+from components.kubeconfig import decoded, pointed_at
+from components.releases import VCLUSTER_REPOSITORY, vcluster
+from components.settings.teams import Access, Mode
+from components.vcluster_values import vcluster_values
+
+PROBE: Final = ".venv/bin/python -m components.probes.vcluster"
+
+
+@dataclass
+class VirtualClusterArgs:
+    """`host` is the cluster it runs on. The name must be unique there (V9): vCluster takes pods
+    of another vCluster of the same name for its own. `ready_timeout` is in seconds.
+    """
+
+    host: ClusterAccess
+    version: str
+    mode: Mode = "default"
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
+    kubernetes_version: str | None = None
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    ready_timeout: int = 600
+
+
+class VirtualCluster(pulumi.ComponentResource):
+    """A vCluster named after the component, in a namespace `team-NAME` that it owns.
+
+    Owning the namespace is what makes removal whole: the chart leaves its volume and, in host
+    mode, every pod behind (V4, V10, V17). Declare what lives inside with `provider` and
+    `deleted_with=release`: it goes with the vCluster, without asking its API (P1).
+    Raises UnknownVersion.
+    """
+
+    namespace: str
+    release: kubernetes.helm.v3.Release
+    server: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    inside: ClusterAccess
+    provider: kubernetes.Provider
+
+    def __init__(
+        self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:VirtualCluster", name, None, opts)
+        version = vcluster(args.version)
+        self.namespace = f"team-{name}"
+        child = pulumi.ResourceOptions(parent=self)
+        namespace = kubernetes.core.v1.Namespace(
+            f"{name}-namespace",
+            metadata={"name": self.namespace, "labels": {"kai-fleet/team": name}},
+            opts=pulumi.ResourceOptions.merge(
+                child, pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
+            ),
+        )
+        self.release = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args(
+                "vcluster",
+                version.chart_version,
+                override=args.chart,
+                repository=VCLUSTER_REPOSITORY,
+            ),
+            name=name,
+            namespace=self.namespace,
+            values=vcluster_values(
+                version,
+                name=name,
+                namespace=self.namespace,
+                mode=args.mode,
+                node_pool=args.node_pool,
+                access=args.access,
+                kubernetes_version=args.kubernetes_version,
+                overrides=args.values,
+            ),
+            timeout=args.ready_timeout,
+            opts=pulumi.ResourceOptions.merge(
+                child, pulumi.ResourceOptions(depends_on=[namespace])
+            ),
+        )
+        # Helm returns long before the API answers and the Secret is there (V11).
+        ready = command.local.Command(
+            f"{name}-ready",
+            create=PROBE,
+            environment={
+                **args.host.environment(),
+                "VCLUSTER_NAME": name,
+                "VCLUSTER_NAMESPACE": self.namespace,
+                "VCLUSTER_VERSION": version.version,
+                "VCLUSTER_ACCESS": args.access.type,
+                "VCLUSTER_HOST": args.access.host or "",
+                "VCLUSTER_TIMEOUT": str(args.ready_timeout),
+            },
+            triggers=[self.release.id],
+            logging=command.local.Logging.STDERR,  # stdout is the server's address
+            opts=child,
+        )
+        self.server = ready.stdout
+        secret = kubernetes.core.v1.Secret.get(
+            f"{name}-kubeconfig",
+            id=ready.stdout.apply(lambda _: f"{self.namespace}/vc-{name}"),
+            opts=child,
+        )
+        self.kubeconfig = pulumi.Output.secret(
+            pulumi.Output.all(secret.data, ready.stdout).apply(
+                lambda known: pointed_at(decoded(known[0]), known[1])
+            )
+        )
+        self.inside = ClusterAccess(f"{args.host.name}/{name}", kubeconfig=self.kubeconfig)
+        self.provider = self.inside.provider(name, child)
+        self.register_outputs({"namespace": self.namespace, "server": self.server})

@@ -1,0 +1,1 @@
+"""What a person runs around `pulumi up`: `python -m fleet …`."""

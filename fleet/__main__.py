@@ -1,0 +1,172 @@
+"""`python -m fleet`: the commands around `pulumi up`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from fleet.environment import NotPossible, for_stack
+
+if TYPE_CHECKING:
+    from sandbox.lifecycle import Sandbox
+
+app = typer.Typer(
+    help="GPU platforms for many teams, as code.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+sandbox_app = typer.Typer(help="The local sandbox.", no_args_is_help=True)
+app.add_typer(sandbox_app, name="sandbox")
+
+out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
+notes = Console(stderr=True)
+
+Stack = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
+
+
+class Format(StrEnum):
+    """How a plan is written."""
+
+    text = "text"
+    json = "json"
+
+
+def say(text: str) -> None:
+    """One line of progress, on stderr."""
+    notes.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def plan(
+    stack: Stack = "sandbox",
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A stack file from anywhere.")
+    ] = None,
+    format: Annotated[Format, typer.Option("--format")] = Format.text,
+) -> None:
+    """What a stack declares and what the rules say; no engine, no cluster, no network.
+
+    Exit 0: fine. 1: a rule refuses it. 2: the file cannot be read.
+    """
+    from fleet import plan as offline
+    from fleet import plan_text
+
+    result = offline.plan(stack, config)
+    if format is Format.json:
+        sys.stdout.write(result.json() + "\n")
+    else:
+        plan_text.show(result, out)
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def up(stack: Stack = "sandbox") -> None:
+    """Make the cluster as declared. On the sandbox's stacks, start the sandbox first."""
+    from fleet import engine, summary
+
+    environment = for_stack(stack, say)
+    opened = engine.stack(stack, environment.variables)
+    outcome = engine.up(opened, _engine_line, color=out.is_terminal)
+    summary.show(stack, outcome, environment.standins, out)
+
+
+@app.command()
+def preview(stack: Stack = "sandbox") -> None:
+    """Say what `up` would change, resource by resource, with every rule's verdict."""
+    from fleet import engine
+
+    environment = for_stack(stack, say)
+    opened = engine.stack(stack, environment.variables)
+    if engine.preview(opened, _engine_line, color=out.is_terminal).unchanged:
+        out.print("Nothing would change.")
+
+
+@app.command()
+def destroy(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
+    """Remove everything that a stack made from its cluster."""
+    from fleet import engine
+
+    environment = for_stack(stack, say)
+    engine.destroy(engine.stack(stack, environment.variables), _engine_line, color=out.is_terminal)
+    environment.vacate()
+
+
+@app.command()
+def kubeconfig(team: str, stack: Stack = "sandbox") -> None:
+    """Print a team's kubeconfig: whoever has it is that vCluster's administrator."""
+    from fleet import engine
+
+    environment = for_stack(stack, say)
+    outputs = engine.stack(stack, environment.variables).outputs()
+    known = outputs["kubeconfigs"].value if "kubeconfigs" in outputs else {}
+    if team not in known:
+        teams = ", ".join(known) or "none yet; run `make up` first"
+        raise NotPossible(f"stack {stack} has no team {team}; its teams: {teams}")
+    sys.stdout.write(known[team])
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a stack file."""
+    from fleet.schema import schema as stack_schema
+
+    sys.stdout.write(json.dumps(stack_schema(), indent=2) + "\n")
+
+
+@sandbox_app.command("kubeconfig")
+def sandbox_kubeconfig() -> None:
+    """Print the path of the sandbox's kubeconfig."""
+    sys.stdout.write(f"{_running().kubeconfig}\n")
+
+
+@sandbox_app.command("env")
+def sandbox_env() -> None:
+    """Print the variables for plain `pulumi`, `helm` and `kubectl`: eval "$(… sandbox env)"."""
+    for name, value in _running().env().items():
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
+
+
+@sandbox_app.command("down")
+def sandbox_down() -> None:
+    """Stop the sandbox and remove its state."""
+    from sandbox import lifecycle
+
+    lifecycle.down(say)
+
+
+def _running() -> Sandbox:
+    from sandbox import lifecycle
+
+    running = lifecycle.find()
+    if running is None:
+        raise NotPossible("the sandbox is not running; start it with: make up")
+    return running
+
+
+def _engine_line(line: str) -> None:
+    sys.stdout.write(line.rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one sentence and exit code 1."""
+    try:
+        app()
+    except NotPossible as why:
+        say(f"error: {why}")
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        say("interrupted; run the same command again to go on")
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

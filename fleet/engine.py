@@ -1,0 +1,111 @@
+"""Running the Pulumi engine: the same way for every stack, through the Automation API."""
+
+from __future__ import annotations
+
+import os
+import runpy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulumi import automation
+
+from fleet.environment import NotPossible
+from fleet.recording import PROJECT
+from fleet.stack_file import ROOT
+
+POLICY_PACK: Final = str(ROOT / "policies")
+Show = Callable[[str], None]
+
+
+class EngineFailed(NotPossible):
+    """An update or a preview that did not end well; the engine's own output said why."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did: `changes` counts resources by what happened to them."""
+
+    changes: Mapping[str, int]
+    outputs: Mapping[str, Any]
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether everything was already as declared."""
+        return not any(count for what, count in self.changes.items() if what != "same")
+
+
+def program() -> None:
+    """The project's program, run in this process: no language plugin is needed."""
+    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+
+def stack(name: str, environment: Mapping[str, str]) -> automation.Stack:
+    """The stack of that name, created on first use.
+
+    `environment` goes over this process's own, for the engine, its plugins and the program.
+    """
+    os.environ.update(environment)
+    options = automation.LocalWorkspaceOptions(work_dir=str(ROOT), env_vars=dict(environment))
+    try:
+        return automation.create_or_select_stack(name, PROJECT, program, opts=options)
+    except automation.errors.CommandError as why:
+        raise EngineFailed(f"stack {name} cannot be opened: {_last_words(why)}") from None
+
+
+def up(stack: automation.Stack, show: Show, *, color: bool, parallel: int | None = None) -> Outcome:
+    """Make the cluster as declared, with the policy pack in front."""
+
+    def run() -> Outcome:
+        result = stack.up(
+            on_output=show, policy_packs=[POLICY_PACK], color=_color(color), parallel=parallel
+        )
+        outputs = {key: value.value for key, value in result.outputs.items()}
+        return Outcome(dict(result.summary.resource_changes or {}), outputs)
+
+    return _guarded("the update", run)
+
+
+def preview(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
+    """Say what an update would do, with the policy pack in front."""
+
+    def run() -> Outcome:
+        result = stack.preview(
+            on_output=show, policy_packs=[POLICY_PACK], color=_color(color), diff=True
+        )
+        return Outcome({op.value: n for op, n in result.change_summary.items()}, {})
+
+    return _guarded("the preview", run)
+
+
+def destroy(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
+    """Remove everything that the stack made."""
+
+    def run() -> Outcome:
+        result = stack.destroy(on_output=show, color=_color(color))
+        return Outcome(dict(result.summary.resource_changes or {}), {})
+
+    return _guarded("the removal", run)
+
+
+def _color(color: bool) -> str:
+    return "always" if color else "never"
+
+
+def _guarded(what: str, run: Callable[[], Outcome]) -> Outcome:
+    try:
+        return run()
+    except automation.errors.ConcurrentUpdateError:
+        raise EngineFailed(
+            f"{what} cannot start: another one holds the stack's lock. Wait for it, or run"
+            " `pulumi cancel` if it was killed, then try again"
+        ) from None
+    except automation.errors.CommandError:
+        raise EngineFailed(f"{what} failed; the lines above say where and why") from None
+
+
+def _last_words(why: automation.errors.CommandError) -> str:
+    """The engine's error line out of a CommandError's dump of everything."""
+    lines = [line.strip() for line in str(why).splitlines()]
+    errors = [line for line in lines if line.startswith("error:")]
+    return errors[-1].removeprefix("error:").strip() if errors else lines[-1]

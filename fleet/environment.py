@@ -1,0 +1,91 @@
+"""What a stack needs around the engine: the sandbox, or your cluster; and the tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from fleet import stack_file
+from policies import gate
+
+SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
+OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
+ENGINE_TOOLS: Final = (
+    "pulumi",
+    "pulumi-analyzer-policy-python",
+    "pulumi-resource-kubernetes",
+    "pulumi-resource-command",
+)
+Say = Callable[[str], None]
+
+
+class NotPossible(Exception):  # noqa: N818 - its message is all a user sees
+    """A command that cannot be done as asked; the message says what to do instead."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Variables for the engine and its plugins, and what in them is a stand-in, in words."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    standins: tuple[str, ...] = ()
+    occupant: Path | None = None
+
+    def vacate(self) -> None:
+        """Let another stack have the sandbox."""
+        if self.occupant is not None:
+            self.occupant.unlink(missing_ok=True)
+
+
+def for_stack(stack: str, say: Say) -> Environment:
+    """The environment in which a stack runs, made ready.
+
+    A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
+    and uses your own Pulumi login and kubeconfig. Nothing is started for a stack file that the
+    rules refuse. Raises NotPossible.
+    """
+    try:
+        raw = stack_file.read(stack_file.path_of(stack))
+    except stack_file.Unreadable as why:
+        raise NotPossible(str(why)) from None
+    verdict = gate.judge(raw)
+    if verdict.settings is None or verdict.refused:
+        raise NotPossible(gate.report(verdict.refused))
+    if verdict.settings.cluster.context == SANDBOX_CONTEXT:
+        return _sandbox(stack, say)
+    return _own_cluster(say)
+
+
+def _sandbox(stack: str, say: Say) -> Environment:
+    from sandbox.tools import ToolError
+
+    from sandbox import lifecycle
+
+    try:
+        running = lifecycle.up(say)
+    except (ToolError, lifecycle.SandboxError) as why:
+        raise NotPossible(str(why)) from None
+    occupant = running.directory / OCCUPANT
+    other = occupant.read_text().strip() if occupant.exists() else stack
+    if other != stack:
+        raise NotPossible(
+            f"the sandbox runs stack {other}; a host cluster is in one mode, so make room for"
+            f" {stack} first: make down"
+        )
+    occupant.write_text(stack)
+    return Environment(running.env(), running.standins, occupant)
+
+
+def _own_cluster(say: Say) -> Environment:
+    from sandbox import tools
+
+    try:
+        found = tools.ensure(ENGINE_TOOLS, say)
+    except tools.ToolError as why:
+        raise NotPossible(str(why)) from None
+    folders = dict.fromkeys(str(tool.path.parent) for tool in found.values())
+    path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
+    return Environment({"PATH": path}, tuple(tools.standins(found)))

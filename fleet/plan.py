@@ -1,0 +1,101 @@
+"""The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fleet import recording, stack_file
+from fleet.recording import Registered
+from policies import declared, gate, rules
+from policies.problem import Level, Problem, mandatory
+from policies.unknown import UNKNOWN
+
+FINE: Final = 0
+REFUSED: Final = 1
+UNREADABLE: Final = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a stack would make. `exit_code` is 0 fine, 1 refused by a rule, 2 unreadable."""
+
+    stack: str
+    resources: tuple[Registered, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unreadable: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing stops a preview; advisories do not."""
+        return not any(p.level is Level.MANDATORY for p in self.problems)
+
+    @property
+    def exit_code(self) -> int:
+        """For the shell, and for CI."""
+        if self.unreadable:
+            return UNREADABLE
+        return FINE if self.ok else REFUSED
+
+    def record(self) -> dict[str, Any]:
+        """The plan's JSON: the same bytes for the same stack file on every machine."""
+        return {
+            "stack": self.stack,
+            "ok": self.ok,
+            "resources": [resource.record() for resource in self.resources],
+            "problems": [problem.record() for problem in self.problems],
+        }
+
+    def json(self) -> str:
+        """The record as text."""
+        return json.dumps(self.record(), indent=2, ensure_ascii=False)
+
+
+def plan(stack: str, file: Path | None = None) -> Plan:
+    """The plan of a stack, from its own file or another one.
+
+    The rules are asked twice: about the settings, where a refusal can name the key to edit, and
+    about the declared resources, which is what the policy pack will see.
+    """
+    path = file or stack_file.path_of(stack)
+    try:
+        raw = stack_file.read(path)
+    except stack_file.Unreadable as why:
+        problem = mandatory("config-readable", f"stack {stack}", path.name, str(why))
+        return Plan(stack, problems=(problem,), unreadable=True)
+    verdict = gate.judge(raw)
+    if verdict.refused:
+        return Plan(stack, problems=verdict.problems)
+    resources = recording.record(stack, raw)
+    seen = {(problem.rule, problem.subject) for problem in verdict.problems}
+    more = [
+        problem
+        for problem in rules.check(declared.clusters(_declared(resources)))
+        if (problem.rule, problem.subject) not in seen and not problem.undecided
+    ]
+    return Plan(stack, tuple(resources), (*verdict.problems, *more))
+
+
+def _declared(resources: Iterable[Registered]) -> list[declared.Declared]:
+    return [
+        declared.Declared(
+            urn=resource.urn,
+            type=resource.type,
+            name=resource.name,
+            props=_with_unknowns(resource.inputs),
+            provider=resource.provider,
+            parent=resource.parent,
+        )
+        for resource in resources
+    ]
+
+
+def _with_unknowns(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_unknowns(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_unknowns(item) for item in value]
+    return UNKNOWN if value in (recording.UNKNOWN, stack_file.SECRET) else value

@@ -1,0 +1,76 @@
+"""A plan for people: a tree of resources, then what the rules say."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.tree import Tree
+
+from fleet.plan import Plan
+from fleet.recording import Registered
+from policies.problem import Level, Problem
+
+
+def show(plan: Plan, console: Console) -> None:
+    """Print a plan; colours only where `console` is a terminal."""
+    if plan.resources:
+        console.print(_tree(plan))
+    for problem in plan.problems:
+        console.print(_line(problem), soft_wrap=True)
+    refused = sum(p.level is Level.MANDATORY for p in plan.problems)
+    warned = len(plan.problems) - refused
+    count = f"{len(plan.resources)} resources, {refused} problems, {warned} warnings"
+    verdict = "[green]fine[/]" if plan.ok else "[red]refused[/]"
+    console.print(f"stack {escape(plan.stack)}: {verdict} ({count})", highlight=False)
+
+
+def _tree(plan: Plan) -> Tree:
+    children: dict[str, list[Registered]] = {}
+    known = {resource.urn for resource in plan.resources}
+    for resource in plan.resources:
+        parent = resource.parent if resource.parent in known else ""
+        children.setdefault(parent, []).append(resource)
+    root = Tree(f"[bold]{escape(plan.stack)}[/]", highlight=False)
+
+    def grow(branch: Tree, urn: str) -> None:
+        for resource in sorted(children.get(urn, []), key=lambda r: (r.name, r.type)):
+            grow(branch.add(_label(resource)), resource.urn)
+
+    grow(root, "")
+    return root
+
+
+def _label(resource: Registered) -> str:
+    kind = resource.type.rsplit(":", 1)[-1]
+    text = f"{kind} [bold]{escape(resource.name)}[/]"
+    detail = _detail(resource)
+    return f"{text} [dim]{escape(detail)}[/]" if detail else text
+
+
+def _detail(resource: Registered) -> str:
+    """The one thing about a resource that a reviewer looks for."""
+    inputs = resource.inputs
+    match resource.type:
+        case "kubernetes:helm.sh/v3:Release":
+            return f"{inputs.get('chart')} {inputs.get('version', '')}".strip()
+        case "kubernetes:scheduling.run.ai/v2:Queue":
+            gpu = inputs["spec"]["resources"]["gpu"]
+            return f"gpu quota {_amount(gpu['quota'])}, limit {_amount(gpu['limit'])}"
+        case "kubernetes:core/v1:ResourceQuota":
+            return ", ".join(f"{k}: {v}" for k, v in inputs["spec"]["hard"].items())
+        case "kubernetes:core/v1:Namespace":
+            return str(inputs["metadata"]["name"])
+    return ""
+
+
+def _amount(value: object) -> str:
+    return "unlimited" if value == -1 else str(value)
+
+
+def _line(problem: Problem) -> str:
+    mandatory = problem.level is Level.MANDATORY
+    word = "[red]refused[/]" if mandatory else "[yellow]warning[/]"
+    return (
+        f"{word} [bold]{escape(f'[{problem.rule}]')}[/] {escape(problem.path or problem.subject)}\n"
+        f"  {escape(problem.subject)}: {escape(problem.message)}"
+    )

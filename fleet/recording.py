@@ -1,0 +1,125 @@
+"""Running the program without an engine, and recording what it registers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import runpy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from google.protobuf import json_format
+from pulumi.runtime import config, mocks, rpc
+from pulumi.runtime.stack import run_pulumi_func
+from pulumi.runtime.sync_await import _sync_await
+
+from components.settings.mistakes import NAMESPACE
+from fleet.stack_file import ROOT, SECRET
+
+UNKNOWN: Final = "[unknown until the update]"
+PROJECT: Final = "kai-fleet"
+STACK_TYPE: Final = "pulumi:pulumi:Stack"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One resource as the program registers it. Secrets are masked, unknown values are marked."""
+
+    urn: str
+    type: str
+    name: str
+    parent: str
+    provider: str
+    inputs: dict[str, Any] = field(hash=False)
+
+    def record(self) -> dict[str, Any]:
+        """The six fields that the plan's JSON shows."""
+        return {
+            "urn": self.urn,
+            "type": self.type,
+            "name": self.name,
+            "parent": self.parent,
+            "provider": self.provider,
+            "inputs": self.inputs,
+        }
+
+
+class _Echo(mocks.Mocks):
+    """A first preview: what is not an input is not known."""
+
+    def call(self, args: mocks.MockCallArgs) -> dict[str, Any]:
+        return {}
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        return None, {}
+
+
+class _Recorder(mocks.MockMonitor):
+    """The engine's side of the program: answers a preview, and notes every registration."""
+
+    def __init__(self, stack: str) -> None:
+        super().__init__(_Echo())
+        self.stack = stack
+        self.registered: dict[str, Registered] = {}
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """As the engine does: the types of all parents, but not the stack's own."""
+        above = parent.split("::")[2] if parent else STACK_TYPE
+        qualified = type_ if above == STACK_TYPE else f"{above}${type_}"
+        return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        response = super().RegisterResource(request)
+        self._note(response.urn, request, request.object)
+        return response
+
+    def ReadResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        response = super().ReadResource(request)
+        self._note(response.urn, request, request.properties)
+        return response
+
+    def _note(self, urn: str, request: Any, inputs: Any) -> None:
+        self.registered[urn] = Registered(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            provider=request.provider.rpartition("::")[0],
+            inputs=_plain(json_format.MessageToDict(inputs)),
+        )
+
+
+def record(stack: str, settings: Mapping[str, Any]) -> list[Registered]:
+    """Everything that the program registers for a stack of these settings, sorted by URN."""
+    recorder = _Recorder(stack)
+    silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
+    mocks.set_mocks(
+        _Echo(), project=PROJECT, stack=stack, preview=True, monitor=recorder, logger=silent
+    )
+    config.set_all_config(
+        {f"{NAMESPACE}:{key}": json.dumps(value) for key, value in settings.items()}
+    )
+
+    def program() -> None:
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+    _sync_await(run_pulumi_func(program))
+    found = [item for item in recorder.registered.values() if item.type != STACK_TYPE]
+    return sorted(found, key=lambda item: item.urn)
+
+
+def _plain(value: Any) -> Any:
+    """A registered value as a reader may see it."""
+    if isinstance(value, dict):
+        if rpc._special_sig_key in value:
+            is_secret = value[rpc._special_sig_key] == rpc._special_secret_sig
+            return SECRET if is_secret else UNKNOWN
+        return {key: _plain(item) for key, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if value == rpc.UNKNOWN:
+        return UNKNOWN
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

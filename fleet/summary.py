@@ -1,0 +1,60 @@
+"""The end of an update: what there is now, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleet.engine import Outcome
+
+
+def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
+    """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
+    teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
+    table = Table(title=f"stack {name}", title_justify="left")
+    for column in ("team", "mode", "scheduler", "GPUs", "queues for pods", "API"):
+        table.add_column(column, overflow="fold")
+    for team, about in teams.items():
+        table.add_row(
+            escape(team),
+            about["mode"],
+            _scheduler(about),
+            str(int(about["gpus"])),
+            escape(", ".join(about["queues"])) or "-",
+            escape(about["server"]),
+        )
+    console.print(table)
+    if outcome.unchanged:
+        console.print(
+            f"Nothing changed: {outcome.changes.get('same', 0)} resources are as declared."
+        )
+    else:
+        done = ", ".join(f"{count} {what}" for what, count in sorted(outcome.changes.items()))
+        console.print(f"Resources: {done}.")
+    for part in standins:
+        console.print(f"Stand-in: {part}", markup=False, highlight=False, soft_wrap=True)
+    if teams:
+        console.print(_next(name, teams), markup=False, soft_wrap=True)
+
+
+def _scheduler(about: Mapping[str, Any]) -> str:
+    match about["mode"]:
+        case "virtual":
+            return f"KAI {about['scheduler']}"
+        case "host":
+            return "the host's KAI"
+    return "Kubernetes' own"
+
+
+def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
+    team = next(iter(teams))
+    return (
+        "Next:\n"
+        f"  .venv/bin/python -m fleet kubeconfig {team} --stack {name} > {team}.kubeconfig\n"
+        f"  kubectl --kubeconfig {team}.kubeconfig get nodes,queues\n"
+        f"  edit a scheduler's version in Pulumi.{name}.yaml and run this again"
+    )

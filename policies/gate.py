@@ -1,0 +1,73 @@
+"""The gate in front of a program: its settings, once no rule has anything against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pulumi
+
+from components.settings import Settings, load, read_config
+from policies import configured, rules
+from policies.problem import Level, Problem, mandatory
+
+CONFIG_RULE: Final = "config"
+# Sums are wrong where an amount had to be left out.
+_NEED_ALL_AMOUNTS: Final = frozenset({"queue-quota", "queue-zero-quota"})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The settings of a stack, and everything that is wrong or doubtful about them."""
+
+    settings: Settings | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def refused(self) -> list[Problem]:
+        """The problems that stop a preview."""
+        return [p for p in self.problems if p.level is Level.MANDATORY]
+
+
+def judge(raw: Mapping[str, Any]) -> Verdict:
+    """Types and rules in one report, so that one edit can put everything right.
+
+    Where a key is wrong the rules are still asked about the rest, but not about what the wrong
+    key touches.
+    """
+    loaded = load(raw)
+    problems = [
+        mandatory(CONFIG_RULE, "the stack file", mistake.path, mistake.message)
+        for mistake in loaded.mistakes
+    ]
+    if loaded.settings is not None:
+        for problem in rules.check(configured.clusters(loaded.settings)):
+            touched = any(
+                f"{problem.path}.".startswith(f"{path}.") or path.startswith(f"{problem.path}.")
+                for path in loaded.dropped
+            )
+            if not (loaded.dropped and (touched or problem.rule in _NEED_ALL_AMOUNTS)):
+                problems.append(problem)
+    return Verdict(loaded.settings, tuple(problems))
+
+
+def checked_settings() -> Settings:
+    """The running program's settings; advisories are shown as warnings.
+
+    Raises pulumi.RunError with the whole report where a rule refuses them.
+    """
+    verdict = judge(read_config())
+    for problem in verdict.problems:
+        if problem.level is Level.ADVISORY:
+            pulumi.log.warn(str(problem))
+    if verdict.refused or verdict.settings is None:
+        raise pulumi.RunError(report(verdict.refused))
+    return verdict.settings
+
+
+def report(problems: list[Problem]) -> str:
+    """Every problem on its line, under one heading."""
+    count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
+    lines = [f"  {problem}" for problem in problems]
+    return "\n".join([f"the stack's configuration has {count}:", *lines])

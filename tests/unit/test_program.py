@@ -1,0 +1,102 @@
+"""The program's resource graph, as it registers it: no engine, no cluster."""
+
+import pytest
+
+from fleet.recording import SECRET, UNKNOWN, record
+
+CLUSTER = {"name": "lab", "context": "lab"}
+POOL = {"nodePool": {"pool": "ml"}}
+QUEUES = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
+ML = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "gpus": 4, "queues": QUEUES, **POOL}
+DEV = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "dev"}}
+UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
+HOST = {
+    "kai": {"version": "v0.16.8"},
+    "queues": {"top": {**UNLIMITED, "children": {"leaf": UNLIMITED}}},
+    "teams": {"nlp": {"scheduler": {"mode": "host"}, "queue": "leaf", "gpus": 1}},
+}
+
+
+def declared(**settings):
+    found = record("lab", {"cluster": CLUSTER, **settings})
+    return {(item.type.rsplit(":", 1)[-1], item.name): item for item in found}
+
+
+@pytest.fixture(scope="module")
+def virtual():
+    return declared(teams={"ml": ML, "dev": DEV})
+
+
+@pytest.fixture(scope="module")
+def host():
+    return declared(**HOST)
+
+
+def test_a_team_in_virtual_mode_gets_its_scheduler_inside_its_vcluster(virtual):
+    inner = virtual[("Provider", "ml")] if ("Provider", "ml") in virtual else None
+    inner = inner or next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
+    release = virtual[("Release", "ml-kai-release")]
+    assert release.provider == inner.urn
+    assert release.inputs["version"] == "v0.9.3"
+    assert release.inputs["namespace"] == "kai-scheduler"
+    assert release.inputs["values"]["global"]["gpuSharing"] is True
+    assert "atomic" not in release.inputs
+    assert virtual[("Queue", "ml-queues-train")].provider == inner.urn
+
+
+def test_the_crd_that_v0_9_waits_for_is_declared_inside(virtual):
+    crd = virtual[("CustomResourceDefinition", "ml-kai-cluster-policy")]
+    assert crd.inputs["metadata"]["name"] == "clusterpolicies.nvidia.com"
+
+
+def test_the_gpus_are_bounded_on_the_host(virtual):
+    quota = virtual[("ResourceQuota", "ml-gpus")].inputs
+    assert quota["metadata"]["namespace"] == "team-ml"
+    assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": "4"}
+
+
+def test_queues_are_cluster_scoped_and_know_their_parent(virtual):
+    top, train = virtual[("Queue", "ml-queues-top")], virtual[("Queue", "ml-queues-train")]
+    assert "namespace" not in top.inputs["metadata"]
+    assert train.inputs["spec"]["parentQueue"] == "top"
+    assert top.inputs["spec"]["resources"]["gpu"]["limit"] == 4
+
+
+def test_the_kubeconfig_is_a_secret_everywhere(virtual):
+    assert virtual[("Command", "ml-kai-ready")].inputs["environment"]["PROBE_KUBECONFIG"] == SECRET
+    provider = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
+    assert provider.inputs == {"clusterIdentifier": "lab/ml", "kubeconfig": SECRET}
+
+
+def test_the_wait_for_kai_goes_with_its_release(virtual):
+    assert virtual[("Command", "ml-kai-ready")].inputs["triggers"] == [UNKNOWN]
+
+
+def test_a_default_team_has_a_vcluster_and_no_kai(virtual):
+    assert ("Release", "dev-release") in virtual
+    assert not [name for _, name in virtual if name.startswith("dev-kai")]
+
+
+def test_host_mode_declares_kai_and_its_queues_once_on_the_host(host):
+    provider = host[("Release", "host-kai-release")].provider
+    assert provider.endswith("kubernetes::host")
+    assert host[("Queue", "host-queues-leaf")].provider == provider
+    assert not [name for kind, name in host if kind == "Queue" and name.startswith("nlp")]
+
+
+def test_urns_are_the_engines():
+    urns = {
+        item.name: item.urn for item in record("lab", {"cluster": CLUSTER, "teams": {"dev": DEV}})
+    }
+    assert urns["dev-namespace"] == (
+        "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kai-fleet:index:VirtualCluster"
+        "$kubernetes:core/v1:Namespace::dev-namespace"
+    )
+
+
+def test_a_gpu_operator_brings_the_crd_itself():
+    with_operator = declared(gpu={"provider": "operator"}, **{**HOST, "kai": {"version": "v0.9.3"}})
+    without = declared(**{**HOST, "kai": {"version": "v0.9.3"}})
+    crd = ("CustomResourceDefinition", "host-kai-cluster-policy")
+    assert crd not in with_operator
+    assert crd in without

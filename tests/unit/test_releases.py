@@ -1,0 +1,139 @@
+"""The release tables, and the values made from them, against the charts of each version."""
+
+import json
+
+import jsonschema
+import pytest
+
+from components.kai_values import kai_values
+from components.releases import KAI, VCLUSTER, UnknownVersion, kai, vcluster
+from components.settings.teams import Access
+from components.vcluster_values import vcluster_values
+
+MODES = ("virtual", "host", "default")
+
+
+def flat(values, prefix=""):
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def values_of(version, mode="virtual", **more):
+    arguments = {
+        "name": "ml",
+        "namespace": "team-ml",
+        "mode": mode,
+        "node_pool": {"kai-fleet/pool": "ml"},
+        "access": Access(type="NodePort", host="10.0.0.1", port=30443),
+        "kubernetes_version": "v1.34.4",
+    }
+    return vcluster_values(vcluster(version), **(arguments | more))
+
+
+@pytest.mark.parametrize("version", KAI)
+def test_every_value_is_one_that_this_versions_chart_has(version, facts):
+    known = set(json.loads((facts / "kai" / "chart-values.json").read_text())[version])
+    free = {"binder.runtimeClassName", "global.resourceReservation.runtimeClassName"}
+    for key in flat(kai_values(kai(version))):
+        # The charts read this value and leave it out of their defaults.
+        assert key in known or key in free, f"{version} has no value {key}"
+
+
+@pytest.mark.parametrize("version", KAI)
+def test_gpu_sharing_is_on_unless_switched_off(version):
+    assert kai_values(kai(version))["global"]["gpuSharing"] is True
+    assert kai_values(kai(version), gpu_sharing=False)["global"]["gpuSharing"] is False
+
+
+@pytest.mark.parametrize(
+    ("version", "key"),
+    [
+        ("v0.7.11", None),
+        ("v0.9.3", None),
+        ("v0.9.8", ("global", "resourceReservation")),
+        ("v0.12.23", ("binder",)),
+        ("v0.16.8", ("binder",)),
+    ],
+)
+def test_the_reservation_pods_runtime_class_goes_where_that_version_reads_it(version, key):
+    values = kai_values(kai(version), runtime_class="nvidia")
+    if key is None:
+        assert "runtimeClassName" not in json.dumps(values)
+    else:
+        for part in key:
+            values = values[part]
+        assert values["runtimeClassName"] == "nvidia"
+
+
+@pytest.mark.parametrize("version", ["v0.12.23", "v0.14.7", "v0.16.8"])
+def test_default_queues_and_the_hooks_that_hang_are_off(version):
+    values = kai_values(kai(version))
+    assert values["defaultQueue"]["createDefaultQueue"] is False
+    assert values["topologyMigration"]["enabled"] is False
+    assert values["postCleanup"]["enabled"] is False
+
+
+def test_overrides_are_merged_over_the_table():
+    values = kai_values(kai("v0.16.8"), overrides={"global": {"registry": "mirror"}})
+    assert values["global"] == {"gpuSharing": True, "registry": "mirror"}
+
+
+def test_the_chart_moved_with_the_project():
+    assert kai("v0.9.8").chart.startswith("oci://ghcr.io/nvidia/")
+    assert kai("v0.12.23").chart.startswith("oci://ghcr.io/kai-scheduler/")
+
+
+@pytest.mark.parametrize("version", ["v0.20.1", "v0.9.4", "latest", "0.9.3", ""])
+def test_an_unknown_version_names_the_nearest(version):
+    with pytest.raises(UnknownVersion, match=r"write v0\.\d+\.\d+ or v0\.\d+\.\d+"):
+        kai(version)
+
+
+def test_the_retracted_version_is_named_as_such():
+    with pytest.raises(UnknownVersion, match="retracted"):
+        kai("v0.20.1")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_vcluster_values_fit_the_charts_own_schema(version, mode, facts):
+    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
+    jsonschema.validate(values_of(version, mode), schema)
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_virtual_mode_has_its_own_scheduler_and_only_its_own_nodes(version):
+    values = values_of(version)
+    assert values["controlPlane"]["distro"]["k8s"]["scheduler"]["enabled"] is True
+    assert values["sync"]["fromHost"]["nodes"] == {
+        "enabled": True,
+        "selector": {"labels": {"kai-fleet/pool": "ml"}},
+    }
+    assert values["sync"]["fromHost"]["runtimeClasses"]["enabled"] is True
+    assert "experimental" not in values  # garbage collection stays on
+
+
+def test_host_mode_lets_the_hosts_kai_place_the_pods():
+    values = values_of("v0.36.1", "host", node_pool={})
+    assert values["experimental"]["syncSettings"]["setOwner"] is False
+    assert values["sync"]["fromHost"]["priorityClasses"]["enabled"] is True
+    assert "nodes" not in values["sync"]["fromHost"]
+    assert "scheduler" not in values["controlPlane"]["distro"]["k8s"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_breaks_gpu_work_is_off_in_every_mode(mode):
+    values = values_of("v0.36.1", mode)
+    assert values["controlPlane"]["statefulSet"]["image"]["repository"] == "loft-sh/vcluster-oss"
+    assert values["policies"]["resourceQuota"]["enabled"] is False
+    assert values["policies"]["limitRange"]["enabled"] is False
+    assert values["networking"]["advanced"]["proxyKubelets"] == {"byHostname": False, "byIP": False}
+    assert "podgroups" not in json.dumps(values)
+
+
+def test_the_api_answers_to_every_name_it_is_reached_by():
+    names = values_of("v0.36.1")["controlPlane"]["proxy"]["extraSANs"]
+    assert names == ["ml.team-ml.svc", "ml.team-ml.svc.cluster.local", "10.0.0.1"]

@@ -1,0 +1,148 @@
+from components.settings import Settings, load
+from components.settings.queues import walk
+
+CLUSTER = {"name": "prod", "context": "prod"}
+VIRTUAL = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}}
+
+
+def mistakes(**raw):
+    return {m.path: m.message for m in load({"cluster": CLUSTER, **raw}).mistakes}
+
+
+def settings(**raw) -> Settings:
+    loaded = load({"cluster": CLUSTER, **raw})
+    assert loaded.mistakes == ()
+    assert loaded.settings is not None
+    return loaded.settings
+
+
+def test_every_mistake_is_reported_at_once_with_its_path():
+    found = mistakes(
+        gpu={"provider": "operater", "version": 1.0},
+        queues={"a": {"cpu": {"quota": "12x"}, "childern": {}}},
+        teams={
+            "ml": {"scheduler": {"mode": "virtul"}},
+            "dev": {"scheduler": {"mode": "default"}, "gpus": "4"},
+            "x": [],
+        },
+        tems={},
+    )
+    assert set(found) == {
+        "kai-fleet:gpu.provider",
+        "kai-fleet:gpu.version",
+        "kai-fleet:queues.a.cpu.quota",
+        "kai-fleet:queues.a.childern",
+        "kai-fleet:teams.ml.scheduler.mode",
+        "kai-fleet:teams.dev.gpus",
+        "kai-fleet:teams.x",
+        "kai-fleet:tems",
+    }
+    assert "write one of 'operator', 'device-plugin' or 'none'" in found["kai-fleet:gpu.provider"]
+    assert found["kai-fleet:queues.a.childern"] == "is an unknown key; write children"
+    assert found["kai-fleet:tems"] == "is an unknown key; write teams"
+    assert "whole number" in found["kai-fleet:teams.dev.gpus"]
+
+
+def test_keys_of_another_mode_are_refused():
+    found = mistakes(
+        teams={
+            "ml": {"scheduler": {"mode": "virtual"}, "queue": "a"},
+            "nlp": {"scheduler": {"mode": "host", "version": "v0.16.8"}, "queues": {"a": {}}},
+        }
+    )
+    assert set(found) == {
+        "kai-fleet:teams.ml.scheduler.version",
+        "kai-fleet:teams.ml.queue",
+        "kai-fleet:teams.nlp.scheduler.version",
+        "kai-fleet:teams.nlp.queues",
+        "kai-fleet:teams.nlp.queue",
+    }
+
+
+def test_a_cluster_must_be_named_never_the_current_one():
+    assert "kai-fleet:cluster.context" in {
+        m.path for m in load({"cluster": {"name": "x"}}).mistakes
+    }
+
+
+def test_a_queue_inside_itself_is_one_sentence():
+    loop: dict = {}
+    loop["children"] = {"a": loop}
+    found = mistakes(queues={"a": loop})
+    assert found["kai-fleet:queues.a.children.a"].startswith("contains itself")
+
+
+def test_a_wrong_kubeconfig_is_never_shown():
+    loaded = load({"cluster": {"name": "x", "kubeconfig": {"token": "TOP-SECRET"}}})
+    assert loaded.mistakes
+    assert "TOP-SECRET" not in str(loaded)
+
+
+def test_a_right_kubeconfig_is_masked():
+    loaded = load({"cluster": {"name": "x", "kubeconfig": "TOP-SECRET"}})
+    assert loaded.mistakes == ()
+    assert "TOP-SECRET" not in repr(loaded.settings)
+
+
+def test_unset_limits_are_unlimited_and_unset_quotas_nothing():
+    (placed,) = walk(settings(queues={"a": {"gpu": {"quota": 2}}}).queues)
+    assert placed.queue.spec(None)["resources"] == {
+        "cpu": {"quota": 0, "limit": -1, "overQuotaWeight": 1},
+        "memory": {"quota": 0, "limit": -1, "overQuotaWeight": 1},
+        "gpu": {"quota": 2, "limit": -1, "overQuotaWeight": 1},
+    }
+
+
+def test_queue_fields_reach_the_object():
+    tree = settings(
+        queues={
+            "a": {
+                "displayName": "A",
+                "children": {
+                    "b": {"priority": 200, "preemptMinRuntime": "4h", "reclaimMinRuntime": "1h"}
+                },
+            }
+        }
+    ).queues
+    parent, child = (placed.queue.spec(placed.parent) for placed in walk(tree))
+    assert parent["displayName"] == "A"
+    assert "parentQueue" not in parent
+    assert {k: v for k, v in child.items() if k != "resources"} == {
+        "parentQueue": "a",
+        "priority": 200,
+        "preemptMinRuntime": "4h",
+        "reclaimMinRuntime": "1h",
+    }
+
+
+def test_inner_top_level_queues_get_the_teams_gpus_as_limit_unless_given():
+    tree = settings(queues={"a": {}, "b": {"gpu": {"limit": "unlimited"}}}).queues
+    limits = [q.queue.spec(None, gpu_limit=8)["resources"]["gpu"]["limit"] for q in walk(tree)]
+    assert limits == [8, -1]
+
+
+def test_a_teams_vcluster_has_the_stacks_defaults():
+    stack = settings(
+        vcluster={"version": "v0.34.7", "values": {"a": {"b": 1, "c": 1}}},
+        teams={
+            "ml": {
+                **VIRTUAL,
+                "vcluster": {"kubernetesVersion": "v1.34.4", "values": {"a": {"b": 2}}},
+            }
+        },
+    )
+    merged = stack.vcluster_of("ml")
+    assert merged.version == "v0.34.7"
+    assert merged.kubernetes_version == "v1.34.4"
+    assert merged.values == {"a": {"b": 2, "c": 1}}
+
+
+def test_a_node_port_needs_a_host():
+    found = mistakes(teams={"ml": {**VIRTUAL, "vcluster": {"access": {"type": "NodePort"}}}})
+    assert list(found) == ["kai-fleet:teams.ml.vcluster.access.host"]
+
+
+def test_amd_gpus_have_no_nvidia_operator():
+    assert list(mistakes(gpu={"provider": "operator", "resource": "amd.com/gpu"})) == [
+        "kai-fleet:gpu.provider"
+    ]
