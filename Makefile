@@ -21,7 +21,7 @@ setup: .venv/.synced  ## the Python environment only
 	@$(PYTHON) -c 'import sys; sys.exit("kai-fleet needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=python3.12, for example." if sys.version_info < (3, 11) else 0)'
 	@echo "setting up .venv"
 	@test -x $(UV) || { $(PYTHON) -m venv .venv && .venv/bin/python -m pip install --quiet 'uv==0.13.9'; }
-	@$(UV) sync --quiet --frozen --inexact
+	@$(UV) sync --quiet --frozen --inexact --compile-bytecode
 	@touch $@
 
 check: setup       ## format, lint, types

@@ -31,8 +31,8 @@ class Outcome:
 
     @property
     def unchanged(self) -> bool:
-        """Whether everything was already as declared."""
-        return not any(count for what, count in self.changes.items() if what != "same")
+        """Whether everything was already as declared; reading is no change."""
+        return not any(n for what, n in self.changes.items() if what not in ("same", "read"))
 
 
 def program() -> None:
@@ -58,10 +58,14 @@ def up(stack: automation.Stack, show: Show, *, color: bool, parallel: int | None
 
     def run() -> Outcome:
         result = stack.up(
-            on_output=show, policy_packs=[POLICY_PACK], color=_color(color), parallel=parallel
+            on_output=show,
+            policy_packs=[POLICY_PACK],
+            color=_color(color),
+            parallel=parallel,
+            suppress_outputs=True,  # the table that follows says it better
         )
         outputs = {key: value.value for key, value in result.outputs.items()}
-        return Outcome(dict(result.summary.resource_changes or {}), outputs)
+        return Outcome(_counts(result.summary), outputs)
 
     return _guarded("the update", run)
 
@@ -73,7 +77,7 @@ def preview(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
         result = stack.preview(
             on_output=show, policy_packs=[POLICY_PACK], color=_color(color), diff=True
         )
-        return Outcome({op.value: n for op, n in result.change_summary.items()}, {})
+        return Outcome({str(what): n for what, n in result.change_summary.items()}, {})
 
     return _guarded("the preview", run)
 
@@ -83,9 +87,13 @@ def destroy(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
 
     def run() -> Outcome:
         result = stack.destroy(on_output=show, color=_color(color))
-        return Outcome(dict(result.summary.resource_changes or {}), {})
+        return Outcome(_counts(result.summary), {})
 
     return _guarded("the removal", run)
+
+
+def _counts(summary: automation.UpdateSummary) -> dict[str, int]:
+    return {str(what): count for what, count in (summary.resource_changes or {}).items()}
 
 
 def _color(color: bool) -> str:

@@ -48,8 +48,8 @@ class Registered:
 class _Echo(mocks.Mocks):
     """A first preview: what is not an input is not known."""
 
-    def call(self, args: mocks.MockCallArgs) -> dict[str, Any]:
-        return {}
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+        return {}, None
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         return None, {}
@@ -70,12 +70,12 @@ class _Recorder(mocks.MockMonitor):
         return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        response = super().RegisterResource(request)
+        response = super().RegisterResource(request)  # type: ignore[no-untyped-call]
         self._note(response.urn, request, request.object)
         return response
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        response = super().ReadResource(request)
+        response = super().ReadResource(request)  # type: ignore[no-untyped-call]
         self._note(response.urn, request, request.properties)
         return response
 

@@ -51,10 +51,13 @@ def _scheduler(about: Mapping[str, Any]) -> str:
 
 
 def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
-    team = next(iter(teams))
+    own_kai = [team for team, about in teams.items() if about["mode"] == "virtual"]
+    team = next(iter(own_kai or teams))
+    kinds = "nodes,queues" if own_kai else "nodes"
+    switch = "scheduler's version" if own_kai else "team's gpus"
     return (
         "Next:\n"
         f"  .venv/bin/python -m fleet kubeconfig {team} --stack {name} > {team}.kubeconfig\n"
-        f"  kubectl --kubeconfig {team}.kubeconfig get nodes,queues\n"
-        f"  edit a scheduler's version in Pulumi.{name}.yaml and run this again"
+        f"  kubectl --kubeconfig {team}.kubeconfig get {kinds}\n"
+        f"  edit a {switch} in Pulumi.{name}.yaml, then: make preview STACK={name}"
     )

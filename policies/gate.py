@@ -38,7 +38,7 @@ def judge(raw: Mapping[str, Any]) -> Verdict:
     """
     loaded = load(raw)
     problems = [
-        mandatory(CONFIG_RULE, "the stack file", mistake.path, mistake.message)
+        mandatory(CONFIG_RULE, f"key {_last(mistake.path)}", mistake.path, mistake.message)
         for mistake in loaded.mistakes
     ]
     if loaded.settings is not None:
@@ -64,6 +64,10 @@ def checked_settings() -> Settings:
     if verdict.refused or verdict.settings is None:
         raise pulumi.RunError(report(verdict.refused))
     return verdict.settings
+
+
+def _last(path: str) -> str:
+    return path.replace(":", ".").rsplit(".", 1)[-1]
 
 
 def report(problems: list[Problem]) -> str:

@@ -58,7 +58,7 @@ def _address(service: client.V1Service) -> str | None:
 
 def _not_answering(kubeconfig: str, address: str) -> list[str]:
     with config.new_client_from_config_dict(yaml.safe_load(kubeconfig)) as api:
-        api.call_api("/readyz", "GET", auth_settings=["BearerToken"], _request_timeout=5)
+        client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5)
     return []
 
 

@@ -56,7 +56,7 @@ class Queue(Strict):
         """
         gpu = self.gpu
         if gpu_limit is not None and "limit" not in gpu.model_fields_set:
-            gpu = gpu.model_copy(update={"limit": float(gpu_limit)})
+            gpu = gpu.model_copy(update={"limit": max(float(gpu_limit), gpu.quota)})
         shares: dict[str, Share[Any]] = {"cpu": self.cpu, "memory": self.memory, "gpu": gpu}
         spec: dict[str, Any] = {
             "resources": {

@@ -33,8 +33,7 @@ def host():
 
 
 def test_a_team_in_virtual_mode_gets_its_scheduler_inside_its_vcluster(virtual):
-    inner = virtual[("Provider", "ml")] if ("Provider", "ml") in virtual else None
-    inner = inner or next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
+    inner = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
     release = virtual[("Release", "ml-kai-release")]
     assert release.provider == inner.urn
     assert release.inputs["version"] == "v0.9.3"

@@ -1,0 +1,1 @@
+"""What is allowed: rules about queues, workloads, namespaces, teams and versions."""

@@ -1,0 +1,16 @@
+"""The policy pack as the Pulumi engine runs it.
+
+Nothing may import this module: a PolicyPack serves the engine and never returns (P5).
+"""
+
+import sys
+from pathlib import Path
+
+# The engine starts the pack in its own directory, from wherever the program is.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from pulumi_policy import EnforcementLevel, PolicyPack
+
+from policies.pack import policies
+
+PolicyPack("kai-fleet", policies=[*policies()], enforcement_level=EnforcementLevel.MANDATORY)

@@ -1,0 +1,210 @@
+"""What the rules look at, wherever it came from: a stack file or declared resources.
+
+A `Cluster` is one API server: the host or the inside of one vCluster. Relations between the teams
+of a host are in the host's `virtual_clusters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
+
+from policies.queue_tree import RESOURCES, UNLIMITED, Queue, QueueTree, Resource, Share
+from policies.unknown import UNKNOWN, Amount, Text, Unknown
+
+__all__ = [
+    "GPU_RESOURCES",
+    "KAI_NAMESPACE",
+    "QUEUE_LABEL",
+    "RESOURCES",
+    "SCHEDULER",
+    "UNKNOWN",
+    "UNLIMITED",
+    "Amount",
+    "Cluster",
+    "Container",
+    "DevicePlugin",
+    "KaiRelease",
+    "Mode",
+    "Namespaced",
+    "Queue",
+    "QueueTree",
+    "Resource",
+    "Share",
+    "Text",
+    "Unknown",
+    "VirtualCluster",
+    "Workload",
+    "called",
+    "queue_subject",
+    "workload_subject",
+]
+
+SCHEDULER: Final = "kai-scheduler"
+QUEUE_LABEL: Final = "kai.scheduler/queue"
+KAI_NAMESPACE: Final = "kai-scheduler"
+GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
+
+Mode: TypeAlias = Literal["virtual", "host", "default"]
+
+
+@dataclass(frozen=True)
+class Container:
+    """The name and resources of one container."""
+
+    name: Text = ""
+    requests: Mapping[str, object] | Unknown = field(default_factory=dict)
+    limits: Mapping[str, object] | Unknown = field(default_factory=dict)
+
+    def asks_for(self, resource: str) -> bool | Unknown:
+        """Whether the resource is requested or limited at all, were it 0."""
+        if self.requests is UNKNOWN or self.limits is UNKNOWN:
+            return UNKNOWN
+        return resource in self.requests or resource in self.limits
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A pod, or one pod template of a workload.
+
+    `labels` and `annotations` are the pods'; `owner_labels` those of the object itself, where KAI
+    looks for the queue first. `part` names the template where a kind has several.
+    """
+
+    kind: str
+    name: Text
+    namespace: Text | None = None
+    scheduler: Text | None = None
+    labels: Mapping[str, object] | Unknown = field(default_factory=dict)
+    annotations: Mapping[str, object] | Unknown = field(default_factory=dict)
+    containers: tuple[Container, ...] | Unknown = ()
+    owner_labels: Mapping[str, object] | Unknown = field(default_factory=dict)
+    part: str = ""
+    path: str = ""
+
+    @property
+    def names_queue(self) -> bool | Unknown:
+        """Whether it carries the queue label at all."""
+        for labels in (self.owner_labels, self.labels):
+            if labels is UNKNOWN:
+                return UNKNOWN
+            if QUEUE_LABEL in labels:
+                return True
+        return False
+
+    @property
+    def queue(self) -> object:
+        """The value of the queue label: of the object, else of its pods; None where absent."""
+        for labels in (self.owner_labels, self.labels):
+            if labels is UNKNOWN:
+                return UNKNOWN
+            if QUEUE_LABEL in labels:
+                return labels[QUEUE_LABEL]
+        return None
+
+
+@dataclass(frozen=True)
+class KaiRelease:
+    """A KAI scheduler that a Helm release installs; `version` is None where it is left open."""
+
+    version: Text | None
+    namespace: Text | None = KAI_NAMESPACE
+    gpu_sharing: bool | Unknown = True
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class VirtualCluster:
+    """A team's vCluster on its host.
+
+    `gpus` is the bound that a ResourceQuota sets, None where there is none. `queue` is the leaf
+    queue of a team in host mode. `kai` is what runs inside.
+    """
+
+    name: Text
+    namespace: Text | None = None
+    version: Text | None = None
+    virtual_scheduler: bool | Unknown = False
+    node_pool: Mapping[str, Text] | Unknown = field(default_factory=dict)
+    gpus: Amount | None = None
+    mode: Mode | Unknown = "default"
+    queue: Text | None = None
+    kai: tuple[KaiRelease, ...] = ()
+    path: str = ""
+
+    @property
+    def may_use_gpus(self) -> bool:
+        """False only where its GPU quota is known to be 0."""
+        return self.gpus is None or self.gpus is UNKNOWN or self.gpus > 0
+
+
+@dataclass(frozen=True)
+class Namespaced:
+    """Any other object in a namespace; `chart` is set for Helm releases."""
+
+    kind: str
+    name: Text
+    namespace: Text
+    chart: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class DevicePlugin:
+    """How the GPUs' device plugin shares them: by time-slicing, by MPS or ("") not at all."""
+
+    sharing: Literal["", "time-slicing", "MPS"] | Unknown
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One API server with what is declared in it.
+
+    `gpus` bounds all pods in it (the quota of the team whose vCluster this is). `scheduled_by` is
+    the host where the host's KAI places the pods of this vCluster, and `team_queue` the only queue
+    that its pods may name then.
+    """
+
+    name: str
+    path: str = ""
+    kai: tuple[KaiRelease, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    namespaced: tuple[Namespaced, ...] = ()
+    virtual_clusters: tuple[VirtualCluster, ...] = ()
+    device_plugins: tuple[DevicePlugin, ...] = ()
+    gpus: Amount | None = None
+    scheduled_by: Cluster | None = None
+    team_queue: Text | None = None
+
+    @property
+    def scheduling(self) -> Cluster:
+        """The cluster whose queues and KAI count for the pods here."""
+        return self.scheduled_by or self
+
+    @cached_property
+    def tree(self) -> QueueTree:
+        """The queues of this cluster, indexed by name and parent."""
+        return QueueTree(self.queues)
+
+
+def called(name: Text | None) -> str:
+    """A name for a sentence, also where it is not known yet."""
+    if name is UNKNOWN:
+        return "(name not known yet)"
+    return name or "(no name)"
+
+
+def workload_subject(workload: Workload, cluster: Cluster) -> str:
+    """For example `Deployment api in namespace team-a of ml`."""
+    name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
+    namespace = called(workload.namespace) if workload.namespace else "default"
+    return f"{workload.kind} {name} in namespace {namespace} of {cluster.name}"
+
+
+def queue_subject(name: Text, cluster: Cluster) -> str:
+    """For example `queue train in ml`."""
+    return f"queue {called(name)} in {cluster.name}"

@@ -1,0 +1,76 @@
+"""One module per rule, each with NAME, LEVEL, WHY, REMEDY and `check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, cast
+
+from policies.model import Cluster
+from policies.problem import Level, Problem
+from policies.rules import (
+    gpu_one_sharer,
+    kai_version_known,
+    kai_version_supported,
+    namespace_reserved,
+    queue_cluster_scoped,
+    queue_depth,
+    queue_duration,
+    queue_quota,
+    queue_tree,
+    queue_zero_quota,
+    team_gang,
+    team_node_pools,
+    team_one_mode,
+    team_unique,
+    workload_gpu_request,
+    workload_gpu_sharing,
+    workload_known_keys,
+    workload_leaf_queue,
+    workload_scheduler,
+)
+
+
+class Rule(Protocol):
+    """A module of this package: what it forbids, why, what to write instead, and the check."""
+
+    NAME: str
+    LEVEL: Level
+    WHY: str
+    REMEDY: str
+
+    def check(self, cluster: Cluster, /) -> Iterator[Problem]:
+        """Every problem of one cluster; relations between a host's teams are the host's."""
+
+
+RULES: Final[tuple[Rule, ...]] = tuple(
+    cast(Rule, module)
+    for module in (
+        queue_tree,
+        queue_quota,
+        queue_depth,
+        queue_duration,
+        queue_cluster_scoped,
+        queue_zero_quota,
+        workload_leaf_queue,
+        workload_scheduler,
+        workload_known_keys,
+        workload_gpu_request,
+        workload_gpu_sharing,
+        namespace_reserved,
+        team_node_pools,
+        team_one_mode,
+        team_unique,
+        team_gang,
+        kai_version_known,
+        kai_version_supported,
+        gpu_one_sharer,
+    )
+)
+
+
+def check(clusters: Iterable[Cluster]) -> list[Problem]:
+    """What all rules say, mandatory problems first, then by path, rule and text."""
+    found = {problem for cluster in clusters for rule in RULES for problem in rule.check(cluster)}
+    return sorted(
+        found, key=lambda p: (p.level is Level.ADVISORY, p.path, p.rule, p.subject, p.message)
+    )

@@ -1,0 +1,36 @@
+"""vCluster names are unique on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policies.model import UNKNOWN, Cluster, called
+from policies.problem import Level, Problem, mandatory, undecided
+
+NAME = "team-unique"
+LEVEL = Level.MANDATORY
+WHY = (
+    "vCluster tells its pods from the others' by its name alone, in all namespaces: two of one name"
+    " count each other's pods as their own (V9)."
+)
+REMEDY = "Give each vCluster on the host a name of its own."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The names of all vClusters on one host, whatever their namespace."""
+    first: dict[str, str] = {}
+    for team in cluster.virtual_clusters:
+        subject = f"vCluster {called(team.name)} in {cluster.name}"
+        namespace = called(team.namespace) if team.namespace else "default"
+        if team.name is UNKNOWN:
+            yield undecided(NAME, subject, team.path, "its name is known")
+        elif team.name in first:
+            yield mandatory(
+                NAME,
+                subject,
+                team.path,
+                f"is declared in namespace {namespace} and again in {first[team.name]}: names are"
+                f" unique on a host; write another name, for example {team.name}-2",
+            )
+        else:
+            first[team.name] = namespace

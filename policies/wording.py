@@ -1,0 +1,31 @@
+"""Turns of phrase that several rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+
+def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
+    """`a, b or c`; beyond the limit the rest is counted: `a, b, … (40 more)`."""
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])}, … ({len(names) - limit} more)"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def nearest_first(wanted: str, names: Sequence[str]) -> list[str]:
+    """The names with the one that was probably meant in front."""
+    # Comparing with every name is worth its time only for lists that a person could read.
+    close = get_close_matches(wanted, names, n=1) if len(names) <= 100 else []
+    return close + [name for name in names if name not in close]
+
+
+def quoted(value: object) -> str:
+    """A value as YAML text between quotes: `true` for a boolean, `0.5` for a number."""
+    if isinstance(value, bool):
+        return f'"{str(value).lower()}"'
+    if isinstance(value, float) and value.is_integer():
+        return f'"{int(value)}"'
+    return f'"{value}"'

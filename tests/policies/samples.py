@@ -1,0 +1,123 @@
+"""Small clusters that are right, for tests that make one thing wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from policies.declared import Declared
+from policies.model import (
+    QUEUE_LABEL,
+    SCHEDULER,
+    UNLIMITED,
+    Cluster,
+    Container,
+    KaiRelease,
+    Queue,
+    Share,
+    VirtualCluster,
+    Workload,
+)
+from policies.problem import Level, Problem
+from policies.rules import RULES
+
+FREE = {r: Share(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
+
+
+def queue(name: Any, parent: Any = None, shares: Any = None, **more: Any) -> Queue:
+    more.setdefault("path", f"kai-fleet:queues.{name}")
+    return Queue(name, parent, FREE if shares is None else shares, **more)
+
+
+def gpu_queue(name: str, parent: str | None, quota: Any, limit: Any = UNLIMITED) -> Queue:
+    return queue(name, parent, FREE | {"gpu": Share(quota, limit)})
+
+
+def workload(name: str = "train-a", **changes: Any) -> Workload:
+    right = Workload(
+        kind="Pod",
+        name=name,
+        namespace="team-a",
+        scheduler=SCHEDULER,
+        labels={QUEUE_LABEL: "test"},
+        containers=(Container("main"),),
+        path=f"urn:pulumi:s::p::kubernetes:core/v1:Pod::{name}",
+    )
+    return replace(right, **changes)
+
+
+def shared(**annotations: Any) -> Workload:
+    """A pod with annotations; underscores stand for dashes."""
+    return workload(annotations={k.replace("_", "-"): v for k, v in annotations.items()})
+
+
+def cluster(*workloads: Workload, version: Any = "v0.9.3", **changes: Any) -> Cluster:
+    """`default` with the leaf `test`, and KAI with GPU sharing."""
+    right = Cluster(
+        "host",
+        path="kai-fleet:cluster",
+        kai=(KaiRelease(version, path="kai-fleet:kai"),),
+        queues=(queue("default"), queue("test", "default")),
+        workloads=workloads,
+    )
+    return replace(right, **changes)
+
+
+def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> VirtualCluster:
+    more.setdefault("path", f"kai-fleet:teams.{name}")
+    labels = {"kai-fleet/pool": name} if pool is None else pool
+    return VirtualCluster(name, f"team-{name}", node_pool=labels, mode=mode, **more)
+
+
+def host(*teams: VirtualCluster, **changes: Any) -> Cluster:
+    return replace(Cluster("host", virtual_clusters=teams), **changes)
+
+
+def found(rule: str, *clusters: Cluster) -> list[Problem]:
+    """What one rule says."""
+    module = next(module for module in RULES if rule == module.NAME)
+    return [problem for cluster in clusters for problem in module.check(cluster)]
+
+
+def refusal(rule: str, *clusters: Cluster) -> Problem:
+    """The one mandatory problem of a rule."""
+    (problem,) = found(rule, *clusters)
+    assert problem.level is Level.MANDATORY, problem
+    assert problem.rule == rule
+    return problem
+
+
+def open_question(rule: str, *clusters: Cluster) -> Problem:
+    """The one advisory that says that a rule cannot decide yet."""
+    (problem,) = found(rule, *clusters)
+    assert problem.level is Level.ADVISORY, problem
+    assert problem.undecided
+    assert problem.message.startswith("cannot decide until ")
+    return problem
+
+
+def refused_by(problems: Iterable[Problem]) -> set[str]:
+    """The names of the rules with a mandatory problem."""
+    return {problem.rule for problem in problems if problem.level is Level.MANDATORY}
+
+
+PROVIDER = "urn:pulumi:dev::shop::pulumi:providers:kubernetes::{}::id-1"
+
+
+def resource(type_: str, name: str, props: Mapping[str, object], provider: str = "") -> Declared:
+    return Declared(
+        urn=f"urn:pulumi:dev::shop::{type_}::{name}",
+        type=type_,
+        name=name,
+        props=props,
+        provider=PROVIDER.format(provider) if provider else "",
+    )
+
+
+def manifest(document: Mapping[str, Any], provider: str = "") -> Declared:
+    """A Kubernetes manifest as the resource that a program would declare for it."""
+    version = document["apiVersion"]
+    group = version if "/" in version else f"core/{version}"
+    type_ = f"kubernetes:{group}:{document['kind']}"
+    return resource(type_, document["metadata"]["name"], document, provider)

@@ -1,0 +1,278 @@
+"""Any program's resources, read as clusters."""
+
+import pytest
+import yaml
+
+from policies.charts import Chart, chart_of
+from policies.declared import Declared, clusters
+from policies.model import QUEUE_LABEL, UNKNOWN
+from policies.rules import check
+from tests.policies.samples import manifest, refused_by, resource
+
+LABELS = {QUEUE_LABEL: "test"}
+POD = {"schedulerName": "kai-scheduler", "containers": [{"name": "main"}]}
+TEMPLATE = {"metadata": {"labels": LABELS, "annotations": {"gpu-fraction": "0.5"}}, "spec": POD}
+RELEASE = "kubernetes:helm.sh/v3:Release"
+
+
+def one(*resources: Declared):
+    (cluster,) = clusters(resources)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "parts"),
+    [
+        ("Deployment", {"template": TEMPLATE}, [""]),
+        ("CronJob", {"jobTemplate": {"spec": {"template": TEMPLATE}}}, [""]),
+        (
+            "PyTorchJob",
+            {
+                "pytorchReplicaSpecs": {
+                    "Master": {"template": TEMPLATE},
+                    "Worker": {"template": TEMPLATE},
+                }
+            },
+            ["Master", "Worker"],
+        ),
+        (
+            "RayCluster",
+            {
+                "headGroupSpec": {"template": TEMPLATE},
+                "workerGroupSpecs": [{"groupName": "gpu", "template": TEMPLATE}],
+            },
+            ["headGroupSpec", "gpu"],
+        ),
+        ("RayJob", {"rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}}}, [""]),
+        (
+            "LeaderWorkerSet",
+            {"leaderWorkerTemplate": {"leaderTemplate": TEMPLATE, "workerTemplate": TEMPLATE}},
+            ["leader", "worker"],
+        ),
+        (
+            "JobSet",
+            {"replicatedJobs": [{"name": "train", "template": {"spec": {"template": TEMPLATE}}}]},
+            [""],
+        ),
+        (
+            "InferenceService",
+            {"predictor": {"labels": LABELS, "annotations": {"gpu-fraction": "0.5"}, **POD}},
+            [""],
+        ),
+        ("SomebodysTrainer", {"worker": {"template": TEMPLATE}}, [""]),
+    ],
+)
+def test_pod_templates_are_found_in_every_kind(kind, spec, parts):
+    cluster = one(
+        resource(f"kubernetes:x/v1:{kind}", "a", {"metadata": {"namespace": "t"}, "spec": spec})
+    )
+    assert [w.part for w in cluster.workloads] == parts
+    for workload in cluster.workloads:
+        assert (workload.kind, workload.name, workload.namespace) == (kind, "a", "t")
+        assert (workload.queue, workload.scheduler) == ("test", "kai-scheduler")
+        assert workload.annotations == {"gpu-fraction": "0.5"}
+        assert [c.name for c in workload.containers] == ["main"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("Deployment", UNKNOWN),
+        ("Deployment", {"template": UNKNOWN}),
+        ("Job", {"template": {"metadata": {}, "spec": UNKNOWN}}),
+        ("CronJob", {"jobTemplate": {"spec": {"template": UNKNOWN}}}),
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"template": UNKNOWN}}}),
+        ("RayCluster", {"headGroupSpec": UNKNOWN}),
+        ("InferenceService", {"predictor": UNKNOWN}),
+        ("Pod", UNKNOWN),
+    ],
+)
+def test_a_template_that_is_not_known_is_an_open_question(kind, spec):
+    problems = check(clusters([resource(f"kubernetes:x/v1:{kind}", "a", {"spec": spec})]))
+    assert problems
+    assert all(problem.undecided for problem in problems)
+
+
+def test_objects_without_pods_are_no_workloads():
+    crd = {"spec": {"versions": [{"schema": {"spec": {"containers": {"type": "array"}}}}]}}
+    cluster = one(
+        resource("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition", "crd", crd),
+        resource("kubernetes:core/v1:Service", "s", {"spec": {"ports": [{"port": 80}]}}),
+        resource("kubernetes:apps/v1:DeploymentPatch", "p", {"spec": {"template": TEMPLATE}}),
+    )
+    assert cluster.workloads == ()
+
+
+@pytest.mark.parametrize(
+    ("props", "chart"),
+    [
+        (
+            {"chart": "oci://ghcr.io/x/kai-scheduler", "version": "v0.9.3"},
+            ("kai-scheduler", "v0.9.3"),
+        ),
+        ({"chart": "https://x.org/v0.9.8/kai-scheduler-v0.9.8.tgz"}, ("kai-scheduler", "v0.9.8")),
+        ({"chart": "/tmp/charts/vcluster-0.36.1.tgz"}, ("vcluster", "0.36.1")),
+        (
+            {"chart": "nvidia-device-plugin", "version": "0.20.0"},
+            ("nvidia-device-plugin", "0.20.0"),
+        ),
+        ({"chart": "./kai-scheduler"}, ("kai-scheduler", None)),
+        (
+            {"chart": "oci://r.io:5000/kai-scheduler", "version": UNKNOWN},
+            ("kai-scheduler", UNKNOWN),
+        ),
+        ({}, ("", None)),
+    ],
+)
+def test_charts_are_known_by_reference_url_and_path(props, chart):
+    assert chart_of(props) == Chart(*chart)
+
+
+def kai(provider: str, version: str = "v0.9.3", **values: object) -> Declared:
+    return resource(
+        RELEASE,
+        f"kai-{provider}",
+        {
+            "chart": f"/charts/kai-scheduler-{version}.tgz",
+            "namespace": "kai-scheduler",
+            "values": {"global": {"gpuSharing": True}, **values},
+        },
+        provider,
+    )
+
+
+def vcluster(name: str, provider: str = "host", **values: object) -> Declared:
+    props = {"chart": "vcluster", "version": "0.36.1", "name": name, "namespace": f"team-{name}"}
+    return resource(RELEASE, f"vc-{name}", props | {"values": values}, provider)
+
+
+OWN = {"controlPlane": {"distro": {"k8s": {"scheduler": {"enabled": True}}}}}
+NO_OWNER = {"experimental": {"syncSettings": {"setOwner": False}}}
+
+
+def pool(name: object) -> dict[str, object]:
+    return {"sync": {"fromHost": {"nodes": {"selector": {"labels": {"pool": name}}}}}}
+
+
+def test_each_provider_is_a_cluster_and_vclusters_are_found_by_name():
+    quota = resource(
+        "kubernetes:core/v1:ResourceQuota",
+        "gpus",
+        {"metadata": {"namespace": "team-ml"}, "spec": {"hard": {"requests.nvidia.com/gpu": "4"}}},
+        "host",
+    )
+    host, ml = clusters([vcluster("ml", **OWN, **pool("ml")), quota, kai("ml")])
+    (team,) = host.virtual_clusters
+    assert (host.name, ml.name) == ("host", "ml")
+    assert (team.mode, team.gpus, dict(team.node_pool)) == ("virtual", 4, {"pool": "ml"})
+    assert team.kai == ml.kai
+    assert (ml.gpus, ml.kai[0].version, ml.kai[0].gpu_sharing) == (4, "v0.9.3", True)
+
+
+def test_a_vcluster_whose_pods_have_no_owner_is_scheduled_by_the_host():
+    queue = {"spec": {"parentQueue": "dep"}}
+    host, team = clusters(
+        [
+            kai("host"),
+            resource("kubernetes:scheduling.run.ai/v2:Queue", "q", queue, "host"),
+            vcluster("a", **NO_OWNER),
+            resource("kubernetes:core/v1:Pod", "p", {"spec": POD}, "a"),
+        ]
+    )
+    assert host.virtual_clusters[0].mode == "host"
+    assert team.scheduling is host
+
+
+def test_the_traps_of_teams_are_found_in_declared_resources():
+    two = [vcluster("a", **OWN, **pool("x")), vcluster("b", **OWN, **pool("x"))]
+    assert refused_by(check(clusters(two))) == {"team-node-pools"}
+    apart = [vcluster("a", **OWN, **pool("x")), vcluster("b", **OWN, **pool("y"))]
+    assert refused_by(check(clusters(apart))) == set()
+    assert refused_by(check(clusters([*apart, kai("host")]))) == {"team-one-mode"}
+    assert refused_by(check(clusters([vcluster("a"), vcluster("a", **NO_OWNER)]))) == {
+        "team-unique"
+    }
+
+
+def test_unknown_values_of_a_vcluster_are_open_questions():
+    teams = [vcluster("a", **OWN, **pool("x")), vcluster("b", **OWN, **pool(UNKNOWN))]
+    problems = check(clusters(teams))
+    assert [p.rule for p in problems if p.undecided] == ["team-node-pools"]
+    assert refused_by(problems) == set()
+
+
+def test_default_providers_of_several_versions_are_one_cluster():
+    pods = [
+        resource("kubernetes:core/v1:Pod", n, {"spec": {}}, f"default_4_3{n}_0") for n in ("1", "2")
+    ]
+    assert one(*pods, resource("kubernetes:core/v1:Pod", "3", {"spec": {}})).name == "default"
+
+
+def test_the_default_queues_of_newer_charts_count_as_declared():
+    pod = manifest(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "labels": {QUEUE_LABEL: "default-queue"}},
+            "spec": POD,
+        },
+        "host",
+    )
+    assert refused_by(check(clusters([kai("host", "v0.12.23"), pod]))) == set()
+    off = kai("host", "v0.12.23", defaultQueue={"createDefaultQueue": False})
+    assert {p.rule for p in check(clusters([off, pod])) if p.undecided} == {"workload-leaf-queue"}
+
+
+def test_a_release_in_a_variable_namespace_and_an_unreadable_chart_are_open_questions():
+    props = {"chart": UNKNOWN, "namespace": UNKNOWN}
+    problems = check(clusters([resource(RELEASE, "x", props)]))
+    assert [(p.rule, p.undecided) for p in problems] == [("namespace-reserved", True)]
+
+
+def test_a_config_map_with_time_slicing_under_kai_is_refused():
+    config = yaml.safe_dump({"sharing": {"timeSlicing": {"resources": [{"replicas": 4}]}}})
+    map_ = resource("kubernetes:core/v1:ConfigMap", "c", {"data": {"any": config}}, "host")
+    assert refused_by(check(clusters([kai("host"), map_]))) == {"gpu-one-sharer"}
+
+
+def test_a_provider_without_the_crd_may_fill_in_its_namespace():
+    spec = {"resources": {r: {"quota": -1, "limit": -1} for r in ("cpu", "memory", "gpu")}}
+    props = {"metadata": {"name": "q", "namespace": "team-x"}, "spec": spec}
+    queue = resource("kubernetes:scheduling.run.ai/v2:Queue", "q", props)
+    assert refused_by(check(clusters([queue]))) == {"queue-cluster-scoped"}
+    filled = Declared(queue.urn, queue.type, "q", props, default_namespace="team-x")
+    assert check(clusters([filled])) == []
+
+
+def test_values_in_files_leave_a_question_open_and_refuse_nothing():
+    files = {"valueYamlFiles": ["values.yaml"], "values": {}}
+    release = kai("host")
+    asked = resource(RELEASE, "kai", {**release.props, **files}, "host")
+    pod = manifest(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "labels": LABELS, "annotations": {"gpu-fraction": "0.5"}},
+            "spec": POD,
+        },
+        "host",
+    )
+    problems = check(clusters([asked, pod]))
+    assert refused_by(problems) == set()
+    assert "workload-gpu-sharing" in {p.rule for p in problems if p.undecided}
+    teams = [vcluster("a", **OWN, **pool("x")), vcluster("b")]
+    files_too = resource(RELEASE, "vc-b", {**teams[1].props, **files}, "host")
+    problems = check(clusters([teams[0], files_too]))
+    assert refused_by(problems) == set()
+    assert {p.rule for p in problems if p.undecided} == {"team-node-pools", "team-one-mode"}
+
+
+def test_a_gpu_quota_of_an_unknown_namespace_is_nobodys_yet():
+    quota = resource(
+        "kubernetes:core/v1:ResourceQuota",
+        "gpus",
+        {"metadata": {"namespace": UNKNOWN}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}},
+        "host",
+    )
+    (host,) = clusters([vcluster("a"), quota])
+    assert host.virtual_clusters[0].gpus is UNKNOWN

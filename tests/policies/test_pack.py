@@ -1,0 +1,173 @@
+"""The pack as the engine drives it, without its constructor, which never returns."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pulumi_policy
+import pytest
+from google.protobuf import json_format, struct_pb2
+from pulumi.runtime import proto
+from pulumi_policy import EnforcementLevel
+from pulumi_policy.policy import _PolicyAnalyzerServicer
+from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
+
+from policies.pack import UNDECIDED, policies
+from policies.rules import RULES
+from tests.policies.samples import PROVIDER, resource
+
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
+FREE = {r: {"quota": -1, "limit": -1} for r in ("cpu", "memory", "gpu")}
+
+
+@pytest.fixture
+def analyzer():
+    return _PolicyAnalyzerServicer("kai-fleet", "0.1.0", policies(), EnforcementLevel.MANDATORY)
+
+
+def queue(name, parent=None, resources=FREE):
+    spec = {"resources": resources} | ({"parentQueue": parent} if parent else {})
+    return resource(QUEUE, name, {"metadata": {"name": name}, "spec": spec}, "ml")
+
+
+def pod(name, labels, annotations=None, scheduler="kai-scheduler", namespace="team"):
+    props = {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "annotations": annotations or {},
+        },
+        "spec": {"schedulerName": scheduler, "containers": [{"name": "main"}]},
+    }
+    return resource("kubernetes:core/v1:Pod", name, props, "ml")
+
+
+def request(*resources):
+    """The stack as the engine sends it."""
+    sent = [
+        proto.AnalyzerResource(
+            urn=r.urn,
+            type=r.type,
+            name=r.name,
+            properties=json_format.ParseDict(r.props, struct_pb2.Struct()),
+            provider=proto.AnalyzerProviderResource(
+                urn=PROVIDER.format("ml").rpartition("::")[0],
+                name="ml",
+                type="pulumi:providers:kubernetes",
+                properties=struct_pb2.Struct(),
+            ),
+        )
+        for r in resources
+    ]
+    return proto.AnalyzeStackRequest(resources=sent)
+
+
+def said(analyzer, *resources):
+    response = analyzer.AnalyzeStack(request(*resources), None)
+    return [(d.policyName, d.enforcementLevel, d.urn, d.message) for d in response.diagnostics]
+
+
+TREE = (queue("default"), queue("test", "default"))
+IN_TEST = {"kai.scheduler/queue": "test"}
+
+
+def test_each_rule_is_a_policy_of_its_level(analyzer):
+    info = analyzer.GetAnalyzerInfo(None, None)
+    levels = {p.name: p.enforcementLevel for p in info.policies}
+    assert set(levels) == {rule.NAME for rule in RULES} | {UNDECIDED}
+    assert levels["workload-leaf-queue"] == proto.MANDATORY
+    assert levels["queue-zero-quota"] == levels["kai-version-supported"] == proto.ADVISORY
+    assert all(p.remediation_steps for p in info.policies if p.name != UNDECIDED)
+
+
+def test_a_good_stack_has_no_diagnostics(analyzer):
+    assert said(analyzer, *TREE, pod("a", IN_TEST)) == []
+
+
+def test_a_violation_names_its_resource_and_the_remedy(analyzer):
+    bad = pod("a", {"kai.scheduler/queue": "default"})
+    ((policy, level, urn, message),) = said(analyzer, *TREE, bad)
+    assert (policy, level, urn) == ("workload-leaf-queue", proto.MANDATORY, bad.urn)
+    assert "Pod a in namespace team of ml: names queue default, which has children" in message
+
+
+def test_an_unknown_value_leaves_every_other_verdict_standing(analyzer):
+    bad = pod("a", {"kai.scheduler/queue": "default"}, {"gpu-fraction": UNKNOWN_STRING_VALUE})
+    unknown = pod("b", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}, {"gpu-fraction": "2"})
+    result = said(analyzer, *TREE, bad, unknown, pod("c", UNKNOWN_OBJECT_VALUE))
+    mandatory = {(p, urn) for p, level, urn, _ in result if level == proto.MANDATORY}
+    assert mandatory == {("workload-leaf-queue", bad.urn), ("workload-gpu-request", unknown.urn)}
+    rest = [(p, urn) for p, level, urn, _ in result if level == proto.ADVISORY]
+    assert {p for p, _ in rest} == {UNDECIDED}
+    # The one without a resource: no KAI is declared, so nobody knows whether GPU sharing is on.
+    assert {urn.rpartition("::")[2] for _, urn in rest} == {"a", "b", "c", ""}
+    assert not any("can't run policy" in message for *_, message in result)
+
+
+def test_secret_values_are_read_and_not_told(analyzer):
+    annotations = {"token": {**SECRET, "value": "s3cr3t"}}
+    result = said(analyzer, *TREE, pod("a", {"kai.scheduler/queue": "default"}, annotations))
+    assert len(result) == 1
+    assert "s3cr3t" not in result[0][3]
+
+
+def test_a_second_stack_is_judged_anew(analyzer):
+    assert len(said(analyzer, *TREE, pod("a", {}))) == 2
+    assert said(analyzer, *TREE, pod("a", IN_TEST)) == []
+    assert len(said(analyzer, *TREE, pod("a", {}))) == 2
+
+
+def test_a_stack_may_lower_a_rule_as_in_any_pack(analyzer):
+    config = proto.ConfigureAnalyzerRequest(
+        policyConfig={"workload-leaf-queue": proto.PolicyConfig(enforcementLevel=proto.ADVISORY)}
+    )
+    analyzer.Configure(config, None)
+    ((_, level, _, _),) = said(analyzer, *TREE, pod("a", {"kai.scheduler/queue": "default"}))
+    assert level == proto.ADVISORY
+
+
+def test_the_pack_starts_from_any_directory(tmp_path):
+    """It prints the port on which it serves the engine, and then serves until it is ended."""
+    main = Path(__file__).parents[2] / "policies"
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    # The engine has run the module by its path, not as `-m policies`.
+    started = subprocess.Popen(
+        [sys.executable, "-c", f"import runpy; runpy.run_path({str(main)!r}, run_name='__main__')"],
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
+    try:
+        assert started.stdout is not None
+        assert int(started.stdout.readline()) > 0
+    finally:
+        started.kill()
+        started.wait()
+        if started.stdout:
+            started.stdout.close()
+
+
+def test_a_large_stack_is_read_once_for_all_policies(analyzer, monkeypatch):
+    from policies import pack
+
+    calls = []
+    original = pack.check
+    monkeypatch.setattr(pack, "check", lambda clusters: calls.append(1) or original(clusters))
+    pods = [pod(f"p{i}", IN_TEST) for i in range(300)]
+    begin = time.perf_counter()
+    assert said(analyzer, *TREE, *pods) == []
+    assert calls == [1]
+    assert time.perf_counter() - begin < 10
+
+
+def test_the_sdk_still_names_its_unknown_values_as_the_pack_expects():
+    from policies.pack import _SENTINELS
+
+    assert UNKNOWN_STRING_VALUE in _SENTINELS
+    assert UNKNOWN_OBJECT_VALUE in _SENTINELS
+    assert hasattr(pulumi_policy.proxy, "_DictProxy")
