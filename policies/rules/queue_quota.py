@@ -83,6 +83,8 @@ def _alone(cluster: Cluster, queue: Queue, resource: Resource, share: Share) -> 
             f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
             f" {resource} ever runs; write limit: -1 for unlimited, or a number",
         )
+    elif resource == "gpu" and queue.parent is None and limit == cluster.gpus:
+        pass  # the limit may be the team's own, which nobody wrote: the sum below says it better
     elif _known(quota) and _known(limit) and _above(quota, limit):
         q, bound = written(resource, quota, queue.path), written(resource, limit, queue.path)
         if quota == UNLIMITED:

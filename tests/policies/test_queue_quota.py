@@ -109,6 +109,14 @@ def test_a_teams_queues_stay_within_its_gpus():
     assert "raise the team's gpus to 5" in problem.message
 
 
+@pytest.mark.parametrize("quota", [3, -1])
+def test_a_quota_above_the_teams_gpus_is_told_once(quota):
+    """Its limit of 2 was filled in from the team's GPUs: nobody could find it in the file."""
+    problem = refusal(RULE, inner(gpu_queue("train", None, quota, 2), gpus=2))
+    assert problem.path == "kai-fleet:teams.ml.queues"
+    assert "above the team's GPUs of 2" in problem.message
+
+
 @pytest.mark.parametrize("limit", [8, -1])
 def test_a_teams_top_queue_has_a_limit_of_its_gpus(limit):
     problem = refusal(RULE, inner(gpu_queue("a", None, 2, limit), gpus=4))
