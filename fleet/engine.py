@@ -6,6 +6,7 @@ import os
 import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation
@@ -40,13 +41,13 @@ def program() -> None:
     runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
 
-def stack(name: str, environment: Mapping[str, str]) -> automation.Stack:
-    """The stack of that name, created on first use.
+def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
+    """The stack of that name, created on first use; `directory` holds its file.
 
     `environment` goes over this process's own, for the engine, its plugins and the program.
     """
     os.environ.update(environment)
-    options = automation.LocalWorkspaceOptions(work_dir=str(ROOT), env_vars=dict(environment))
+    options = automation.LocalWorkspaceOptions(work_dir=str(directory), env_vars=dict(environment))
     try:
         return automation.create_or_select_stack(name, PROJECT, program, opts=options)
     except automation.errors.CommandError as why:

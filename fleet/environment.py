@@ -60,9 +60,8 @@ def for_stack(stack: str, say: Say) -> Environment:
 
 
 def _sandbox(stack: str, say: Say) -> Environment:
-    from sandbox.tools import ToolError
-
     from sandbox import lifecycle
+    from sandbox.tools import ToolError
 
     try:
         running = lifecycle.up(say)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,9 +16,9 @@ from fleet.engine import Outcome
 def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
     """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
     teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
-    table = Table(title=f"stack {name}", title_justify="left")
-    for column in ("team", "mode", "scheduler", "GPUs", "queues for pods", "API"):
-        table.add_column(column, overflow="fold")
+    table = Table(title=f"Stack {name}", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("team", "mode", "scheduler", "GPUs", "leaf queues", "API"):
+        table.add_column(column, overflow="fold", no_wrap=column == "API")
     for team, about in teams.items():
         table.add_row(
             escape(team),
@@ -47,7 +48,7 @@ def _scheduler(about: Mapping[str, Any]) -> str:
             return f"KAI {about['scheduler']}"
         case "host":
             return "the host's KAI"
-    return "Kubernetes' own"
+    return "kube-scheduler"
 
 
 def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,0 +1,1 @@
+"""The local control plane: a whole cluster on this machine, with fake GPU nodes."""

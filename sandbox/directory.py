@@ -1,0 +1,133 @@
+"""The sandbox's directory: where it is, what it holds, and who may change it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sandbox.errors import SandboxError
+
+CHECKOUT: Final = Path(__file__).resolve().parent.parent
+CONTEXT: Final = "kai-fleet-sandbox"
+# What a sandbox consists of; a directory with anything else in it is never taken for one.
+_STATE: Final = "sandbox.json"
+_LOCK: Final = "lock"
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A sandbox that was started. `standins` says, in words, what is not the real thing in it."""
+
+    directory: Path
+    standins: tuple[str, ...]
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's; its context is `kai-fleet-sandbox`."""
+        return self.directory / "kubeconfig"
+
+    def env(self) -> dict[str, str]:
+        """What the engine, its plugins and a person's tools need in their environment."""
+        return {
+            "PATH": os.pathsep.join([str(self.directory / "bin"), os.environ.get("PATH", "")]),
+            "KUBECONFIG": str(self.kubeconfig),
+            "KAI_FLEET_CHARTS": str(self.directory / "charts"),
+            "PULUMI_BACKEND_URL": f"file://{self.directory / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "sandbox",
+            "PULUMI_HOME": str(self.directory / "pulumi-home"),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+        }
+
+
+@dataclass(frozen=True)
+class State:
+    """What a started sandbox remembers: the first port of its window, and its tools."""
+
+    base_port: int
+    tools: dict[str, dict[str, str]] = field(default_factory=dict)
+    standins: tuple[str, ...] = ()
+
+    def tool_paths(self) -> dict[str, Path]:
+        """Name and executable."""
+        return {name: Path(tool["path"]) for name, tool in self.tools.items()}
+
+
+def chosen() -> Path:
+    """Where the sandbox is or would be: `$KAI_FLEET_SANDBOX`, else `.sandbox` in the checkout."""
+    named = os.environ.get("KAI_FLEET_SANDBOX")
+    return Path(named).expanduser().absolute() if named else CHECKOUT / ".sandbox"
+
+
+def check(directory: Path) -> None:
+    """Raise SandboxError when the directory holds something that is not a sandbox."""
+    if not directory.is_dir():
+        return
+    names = {entry.name for entry in directory.iterdir()}
+    if names and _LOCK not in names and _STATE not in names:
+        raise SandboxError(
+            f"{directory} holds files that are not a sandbox's, so it is neither used nor "
+            "removed: set KAI_FLEET_SANDBOX to a directory that does not exist yet."
+        )
+
+
+def create(directory: Path) -> None:
+    """Make the directory and its folders, for its owner only. Raises SandboxError."""
+    check(directory)
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (directory / _LOCK).touch()
+    for name in ("bin", "charts", "logs", "pids", "pulumi-home", "state", "vclusters"):
+        (directory / name).mkdir(exist_ok=True, mode=0o700)
+
+
+def remove(directory: Path) -> None:
+    """Remove the directory with all it holds. Raises SandboxError."""
+    check(directory)
+    shutil.rmtree(directory)
+
+
+def read_state(directory: Path) -> State | None:
+    """What the sandbox remembers, or None when it never got that far."""
+    try:
+        found = json.loads((directory / _STATE).read_text())
+        return State(found["base_port"], found["tools"], tuple(found["standins"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_state(directory: Path, state: State) -> None:
+    """Remember. The file appears whole or not at all."""
+    new = directory / f"{_STATE}.new"
+    new.write_text(json.dumps(asdict(state), indent=2) + "\n")
+    new.replace(directory / _STATE)
+
+
+@contextlib.contextmanager
+def locked(directory: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the sandbox for oneself: of two `up`s, or an `up` and a `down`, one waits.
+
+    The directory must exist. Its removal by the holder ends the lock.
+    """
+    while True:
+        path = directory / _LOCK
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with path.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                say("waiting for another command that works on this sandbox")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            # The one who held it before may have removed the directory, and the file with it.
+            try:
+                current = path.stat().st_ino == os.fstat(lock.fileno()).st_ino
+            except FileNotFoundError:
+                current = False
+            if current:
+                yield
+                return

@@ -1,0 +1,197 @@
+"""Starting and stopping the sandbox."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from sandbox import chart_packages, directory, etcd, nodes, plugin_folder, ports, volumes
+from sandbox import tools as toolbox
+from sandbox.control_plane import ControlPlane, host_plane
+from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
+from sandbox.errors import SandboxError
+from sandbox.kube_api import ApiError
+from sandbox.processes import Part, Processes
+
+Say = Callable[[str], None]
+
+TOOLS: Final = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+    "kubectl",
+    "helm",
+    "pulumi",
+    "pulumi-analyzer-policy-python",
+    "pulumi-language-python",
+    "pulumi-resource-kubernetes",
+    "pulumi-resource-command",
+)
+SIMULATED: Final = (
+    "nodes, GPUs and pods are simulated by KWOK: no container runs, pods are Running as soon as "
+    "they have a node, pods of Jobs succeed at once",
+    "a vCluster is a real Kubernetes API of its own, without vCluster's syncer: its pods do not "
+    "appear on the host, so the team's ResourceQuota there does not count them",
+    "KAI is its Deployments without programs: the sandbox reports them ready, queues are "
+    "accepted, but a pod that asks for kai-scheduler stays Pending",
+)
+
+__all__ = ["Sandbox", "SandboxError", "down", "find", "up"]
+
+
+def find() -> Sandbox | None:
+    """The sandbox that was started and not taken down, whether or not it is well; or None."""
+    where = directory.chosen()
+    state = directory.read_state(where)
+    return None if state is None else Sandbox(where, state.standins)
+
+
+def up(say: Say) -> Sandbox:
+    """Have the sandbox running and well; what runs already is left alone, what died is restarted.
+
+    `say` hears of each step. Raises SandboxError when a part does not come up or the directory
+    belongs to something else, and what `sandbox.tools.ensure` raises.
+    """
+    where = directory.chosen()
+    found = toolbox.ensure(TOOLS, say)
+    directory.create(where)
+    with directory.locked(where, say):
+        directory.create(where)  # whoever held the lock may have taken it down
+        before = directory.read_state(where)
+        base = before.base_port if before else ports.choose().base
+        state = State(
+            base,
+            {
+                name: {"version": tool.version, "path": str(tool.path), "origin": tool.origin}
+                for name, tool in found.items()
+            },
+            (*toolbox.standins(found), *SIMULATED),
+        )
+        directory.write_state(where, state)
+        in_home = plugin_folder.install(found, where / "pulumi-home")
+        on_path = {n: path for n, path in state.tool_paths().items() if n not in in_home}
+        _link_tools(where / "bin", on_path)
+        _package_charts(where / "charts", state.tool_paths()["helm"], say)
+        try:
+            _start(host_plane(where, ports.Ports(base)), state.tool_paths(), say)
+        except SandboxError as why:
+            afresh = "If it happens again, start afresh: `make down`, then `make up`."
+            raise SandboxError(f"{why}\n{afresh}") from why
+        return Sandbox(where, state.standins)
+
+
+def down(say: Say) -> None:
+    """Stop every process of the sandbox and remove its directory.
+
+    What is not there is down already. Raises SandboxError when a process cannot be ended.
+    """
+    where = directory.chosen()
+    if not where.exists():
+        say("no sandbox is up")
+        return
+    directory.check(where)
+    with directory.locked(where, say):
+        say("stopping the sandbox's processes")
+        Processes(where).stop_everything()
+        directory.remove(where)
+    say("the sandbox is gone: no process, no state")
+
+
+def _start(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> None:
+    """Bring up the host's control plane, its nodes and the supervisor, in order."""
+    begun = time.monotonic()
+    where = host.directory
+    processes = Processes(where)
+    host.etcd.prepare()
+    host.prepare(CONTEXT)
+    api = host.api()
+    started = []
+    store = host.etcd.part(tools["etcd"])
+    server = host.api_server(tools)
+    for part, answers in ((store, lambda: etcd.healthy(host.etcd)), (server, api.ready)):
+        if _bring_up(processes, part, answers, say):
+            started.append(part.name)
+    others = list(host.others(tools))
+    started += [part.name for part in others if processes.ensure(part)]
+    try:
+        nodes.ensure_host_nodes(api)
+        volumes.ensure_storage_class(api)
+    except ApiError as why:
+        raise SandboxError(
+            f"kube-apiserver refused the sandbox's nodes: {why} (log: {server.log})"
+        ) from why
+    supervisor = _supervisor(where)
+    if processes.running(supervisor.name) is None:
+        (where / "supervisor-ready").unlink(missing_ok=True)
+    if processes.ensure(supervisor):
+        started.append(supervisor.name)
+    kwok = next(part for part in others if part.name == "kwok")
+    processes.wait_for(kwok, lambda: _quietly(lambda: nodes.all_ready(api)), say)
+    processes.wait_for(supervisor, (where / "supervisor-ready").exists, say)
+    for part in (*others, supervisor):
+        if part.name not in started and processes.ensure(part):
+            started.append(part.name)  # it died while the others came up
+        processes.require(part)
+    took = time.monotonic() - begun
+    if started:
+        say(f"the control plane is up after {took:.1f} s ({', '.join(started)} started)")
+    else:
+        say("the control plane is up already")
+
+
+def _bring_up(processes: Processes, part: Part, answers: Callable[[], bool], say: Say) -> bool:
+    """Have the part answering; True when it had to be started."""
+    started = processes.ensure(part)
+    if started:
+        say(f"starting {part.name}")
+    try:
+        processes.wait_for(part, answers, say)
+    except SandboxError:
+        if started or processes.running(part.name) is not None:
+            raise
+        # It was dying when it was looked at.
+        return _bring_up(processes, part, answers, say)
+    return started
+
+
+def _supervisor(where: Path) -> Part:
+    return Part(
+        "supervisor",
+        (sys.executable, "-m", "sandbox.vclusters", str(where)),
+        where / "logs" / "supervisor.log",
+        {"PYTHONPATH": str(CHECKOUT)},
+    )
+
+
+def _quietly(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except ApiError:
+        return False
+
+
+def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
+    """Have exactly the tools in the folder, by name."""
+    for entry in folder.iterdir():
+        if entry.name not in tools or entry.readlink() != tools[entry.name]:
+            entry.unlink()
+    for name, path in tools.items():
+        link = folder / name
+        if not link.is_symlink():
+            link.symlink_to(path)
+
+
+def _package_charts(folder: Path, helm: Path, say: Say) -> None:
+    """Package the stand-in charts, again when their sources are newer."""
+    sources = CHECKOUT / "sandbox" / "charts"
+    newest = max((path.stat().st_mtime for path in sources.rglob("*")), default=0.0)
+    stamp = folder / ".packaged"
+    if stamp.exists() and stamp.stat().st_mtime >= newest:
+        return
+    chart_packages.package(folder, helm, say)
+    stamp.touch()

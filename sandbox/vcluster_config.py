@@ -1,0 +1,85 @@
+"""What the sandbox reads of a vCluster's configuration, the Secret `vc-config-NAME`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True)
+class VclusterConfig:
+    """The keys that matter here; the rest of vCluster's configuration has no effect.
+
+    `problem` is why a real vCluster would not start with it, or None.
+    """
+
+    node_labels: Mapping[str, str]
+    runtime_classes: bool = False
+    extra_names: tuple[str, ...] = ()
+    server: str = "https://localhost:8443"
+    context: str = "my-vcluster"
+    set_owner: bool = True
+    problem: str | None = None
+
+
+def read(secret: Mapping[str, Any]) -> VclusterConfig:
+    """The configuration in a Secret as the API serves it; what does not parse is its problem."""
+    try:
+        text = base64.b64decode(secret["data"]["config.yaml"], validate=True)
+        values = yaml.safe_load(text)
+    except (KeyError, TypeError, binascii.Error, yaml.YAMLError) as why:
+        return VclusterConfig({}, problem=f"its key config.yaml cannot be read: {why}")
+    return parse(values if isinstance(values, dict) else {})
+
+
+def parse(values: Mapping[str, Any]) -> VclusterConfig:
+    """The configuration from the chart's merged values."""
+    selector = _at(values, "sync.fromHost.nodes.selector")
+    everything = isinstance(selector, dict) and selector.get("all") is True
+    labels = _at(values, "sync.fromHost.nodes.selector.labels")
+    extra = _at(values, "controlPlane.proxy.extraSANs")
+    return VclusterConfig(
+        node_labels=dict(labels) if isinstance(labels, dict) and not everything else {},
+        runtime_classes=_on(values, "sync.fromHost.runtimeClasses.enabled"),
+        extra_names=tuple(str(name) for name in extra) if isinstance(extra, list) else (),
+        server=str(_at(values, "exportKubeConfig.server") or "https://localhost:8443"),
+        context=str(_at(values, "exportKubeConfig.context") or "my-vcluster"),
+        set_owner=_at(values, "experimental.syncSettings.setOwner") is not False,
+        problem=_problem(values),
+    )
+
+
+def _problem(values: Mapping[str, Any]) -> str | None:
+    virtual = _on(values, "controlPlane.distro.k8s.scheduler.enabled") or _on(
+        values, "controlPlane.advanced.virtualScheduler.enabled"
+    )
+    if virtual and not _on(values, "sync.fromHost.nodes.enabled"):
+        return (
+            "sync.fromHost.nodes.enabled is false, but a virtual scheduler needs it: set it to true"
+        )
+    resources = _at(values, "sync.fromHost.customResources")
+    for name, resource in (resources if isinstance(resources, dict) else {}).items():
+        if not isinstance(resource, dict) or resource.get("scope") != "Namespaced":
+            continue
+        if resource.get("enabled") and not _at(resource, "mappings.byName"):
+            return (
+                f"sync.fromHost.customResources[{name!r}] has scope Namespaced, which needs "
+                "mappings.byName: add it, or take the entry out"
+            )
+    return None
+
+
+def _at(values: Mapping[str, Any], path: str) -> Any:
+    here: Any = values
+    for key in path.split("."):
+        here = here.get(key) if isinstance(here, dict) else None
+    return here
+
+
+def _on(values: Mapping[str, Any], path: str) -> bool:
+    return _at(values, path) is True

@@ -1,0 +1,29 @@
+"""The sandbox of the engine tests: one of their own, taken down when they end."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox import lifecycle, tools
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Acquire the tools before the first test: a build must not count as a test's time."""
+    if session.config.option.collectonly:
+        return
+    if any(item.get_closest_marker("engine") for item in session.items):
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        try:
+            tools.ensure(lifecycle.TOOLS, reporter.write_line if reporter else print)
+        except tools.ToolError as why:
+            raise pytest.UsageError(str(why)) from why
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.Sandbox]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAI_FLEET_SANDBOX", str(tmp_path_factory.mktemp("shared") / "sandbox"))
+        try:
+            yield lifecycle.up(print)
+        finally:
+            lifecycle.down(print)

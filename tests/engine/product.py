@@ -1,0 +1,117 @@
+"""The program under the real engine: a copy of the project whose stack files a test may edit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client, config
+from pulumi import automation
+from ruamel.yaml import YAML
+
+from fleet import engine
+from fleet.stack_file import ROOT
+
+
+def project(directory: Path) -> Path:
+    """Everything of the checkout by links, and its stack files as copies."""
+    directory.mkdir()
+    for entry in ROOT.iterdir():
+        if entry.name.startswith("Pulumi."):
+            (directory / entry.name).write_text(entry.read_text())
+        elif entry.name not in (".git", ".sandbox"):
+            (directory / entry.name).symlink_to(entry)
+    return directory
+
+
+@dataclass
+class Run:
+    """What an update did: operation by resource name, and what it printed."""
+
+    operations: dict[str, str] = field(default_factory=dict)
+    printed: str = ""
+    outputs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """The resources that were not left as they are."""
+        return {
+            name: op
+            for name, op in self.operations.items()
+            if op not in ("same", "read", "refresh")
+        }
+
+
+@dataclass
+class Product:
+    """One stack of the project on a sandbox."""
+
+    stack: automation.Stack
+    file: Path
+
+    @classmethod
+    def of(cls, name: str, sandbox: Any, directory: Path) -> Product:
+        stack = engine.stack(name, sandbox.env(), directory)
+        return cls(stack, directory / f"Pulumi.{name}.yaml")
+
+    def edit(self, change: Callable[[Any], None]) -> None:
+        """Change the stack file's `config`, as a person does with an editor."""
+        yaml_file = YAML()
+        document = yaml_file.load(self.file.read_text())
+        change(document["config"])
+        with self.file.open("w") as out:
+            yaml_file.dump(document, out)
+
+    def up(self) -> Run:
+        run, lines = Run(), []
+
+        def note(event: Any) -> None:
+            step = event.res_outputs_event or event.res_op_failed_event or event.resource_pre_event
+            if step is None:
+                return
+            name = step.metadata.urn.rsplit("::", 1)[1]
+            kind = step.metadata.type.rsplit(":", 1)[-1]
+            op = getattr(step.metadata.op, "value", step.metadata.op)
+            if event.resource_pre_event is not None or f"{kind} {name}" not in run.operations:
+                run.operations[f"{kind} {name}"] = str(op)
+
+        result = self.stack.up(
+            on_event=note, on_output=lines.append, policy_packs=[engine.POLICY_PACK]
+        )
+        run.printed = "\n".join(lines)
+        run.outputs = {key: value.value for key, value in result.outputs.items()}
+        return run
+
+
+def api(kubeconfig: str) -> client.ApiClient:
+    """A client from a kubeconfig's content."""
+    return config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
+
+
+def queues(cluster: client.ApiClient) -> dict[str, Any]:
+    """The Queue objects of a cluster by name."""
+    found = client.CustomObjectsApi(cluster).list_cluster_custom_object(
+        "scheduling.run.ai", "v2", "queues"
+    )
+    return {item["metadata"]["name"]: item for item in found["items"]}
+
+
+def deployments(cluster: client.ApiClient, namespace: str) -> set[str]:
+    """The names of the deployments in a namespace."""
+    found = client.AppsV1Api(cluster).list_namespaced_deployment(namespace).items
+    return {item.metadata.name for item in found}
+
+
+def namespaces(cluster: client.ApiClient) -> set[str]:
+    """The names of the namespaces."""
+    return {item.metadata.name for item in client.CoreV1Api(cluster).list_namespace().items}
+
+
+def cluster_roles(cluster: client.ApiClient) -> set[str]:
+    """The names of the vClusters' cluster roles and bindings."""
+    rbac = client.RbacAuthorizationV1Api(cluster)
+    roles = [*rbac.list_cluster_role().items, *rbac.list_cluster_role_binding().items]
+    return {item.metadata.name for item in roles if item.metadata.name.startswith("vc-")}

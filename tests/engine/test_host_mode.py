@@ -1,0 +1,77 @@
+"""One KAI for all on the host, the departments of guide 003, two teams in host mode."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.product import (
+    Product,
+    api,
+    cluster_roles,
+    deployments,
+    namespaces,
+    project,
+    queues,
+)
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def product(sandbox, tmp_path_factory):
+    directory = project(tmp_path_factory.mktemp("host") / "project")
+    product = Product.of("sandbox-host", sandbox, directory)
+    yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+@pytest.fixture(scope="module")
+def first(product):
+    return product.up()
+
+
+def test_the_hosts_kai_and_its_queues_are_there_once(first, host):
+    assert "kai-scheduler-default" in deployments(host, "kai-scheduler")
+    parents = {name: q["spec"].get("parentQueue") for name, q in queues(host).items()}
+    assert parents == {
+        "ml-department": None,
+        "research-team": "ml-department",
+        "project-alpha": "research-team",
+        "project-beta": "research-team",
+        "engineering-team": "ml-department",
+    }
+
+
+def test_teams_have_a_vcluster_and_no_kai_of_their_own(first):
+    for team in ("vision", "nlp"):
+        inner = api(first.outputs["kubeconfigs"][team])
+        assert "kai-scheduler" not in namespaces(inner)
+    assert first.outputs["teams"]["vision"]["queues"] == ["project-alpha"]
+
+
+def test_a_quota_change_touches_that_queue_only(first, product, host):
+    def edit(config):
+        department = config["kai-fleet:queues"]["ml-department"]["children"]
+        department["engineering-team"]["gpu"]["limit"] = 3
+
+    product.edit(edit)
+    assert set(product.up().changed) == {"Queue host-queues-engineering-team"}
+    assert queues(host)["engineering-team"]["spec"]["resources"]["gpu"]["limit"] == 3
+
+
+def test_a_second_update_changes_nothing(first, product):
+    assert product.up().changed == {}
+
+
+def test_destroy_empties_the_cluster(first, product, host):
+    product.stack.destroy()
+    left = namespaces(host)
+    assert not {name for name in left if name.startswith("team-")}
+    assert "kai-scheduler" not in left
+    assert queues(host) == {}, "KAI keeps its CRDs, but not our queues"
+    assert cluster_roles(host) == set()

@@ -1,0 +1,108 @@
+"""The Command stand-in over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.providers.command import CommandPlugin
+from sandbox.providers.protocol import provider_pb2
+from sandbox.providers.wire import UNKNOWN, Secret
+from tests.unit.provider_harness import Driver, driven
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    with driven(CommandPlugin) as found:
+        found.token = "command:local:Command"
+        yield found
+
+
+def test_both_streams_are_outputs_and_shown(driver: Driver) -> None:
+    inputs = {"create": "printf 'a\\nb\\n'; echo err >&2"}
+    resource_id, state = driver.create(inputs)
+    assert resource_id.startswith("it")
+    assert state == {**inputs, "stdout": "a\nb", "stderr": "err"}
+    assert sorted(driver.engine.messages) == ["a", "b", "err"]
+
+
+@pytest.mark.parametrize(
+    ("logging", "shown"),
+    [("none", []), ("stdout", ["out"]), ("stderr", ["err"]), ("stdoutAndStderr", ["err", "out"])],
+)
+def test_logging_decides_what_is_shown(driver: Driver, logging: str, shown: list[str]) -> None:
+    _, state = driver.create({"create": "echo out; echo err >&2", "logging": logging})
+    assert (state["stdout"], state["stderr"]) == ("out", "err")
+    assert sorted(driver.engine.messages) == shown
+
+
+def test_outputs_are_secret_when_an_input_is(driver: Driver) -> None:
+    inputs = {"create": "echo $A", "environment": {"A": Secret("x")}, "logging": "none"}
+    _, state = driver.create(inputs)
+    assert state == {**inputs, "stdout": Secret("x"), "stderr": Secret("")}
+
+
+def test_a_preview_runs_nothing(driver: Driver, tmp_path: Path) -> None:
+    inputs = {"create": f"touch {tmp_path}/ran"}
+    assert driver.create(inputs, preview=True)[1] == {
+        **inputs,
+        "stdout": UNKNOWN,
+        "stderr": UNKNOWN,
+    }
+    state = {**inputs, "stdout": "", "stderr": ""}
+    assert driver.update("i", state, inputs, preview=True)["stdout"] is UNKNOWN
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_update_and_delete_know_what_came_before(driver: Driver, tmp_path: Path) -> None:
+    inputs = {
+        "create": "echo one",
+        "update": "echo $PULUMI_COMMAND_STDOUT-two",
+        "delete": f"echo $PULUMI_COMMAND_STDOUT > {tmp_path}/deleted",
+    }
+    _, state = driver.create(inputs)
+    state = driver.update("i", state, inputs)
+    assert state["stdout"] == "one-two"
+    driver.delete("i", state)
+    assert (tmp_path / "deleted").read_text() == "one-two\n"
+    quiet = {**inputs, "addPreviousOutputInEnv": False}
+    assert driver.update("i", state, quiet)["stdout"] == "-two"
+
+
+def test_an_update_without_a_command_of_its_own_creates_again(driver: Driver) -> None:
+    assert driver.update("i", {"stdout": "x"}, {"create": "echo again"})["stdout"] == "again"
+
+
+def test_interpreter_directory_and_stdin(driver: Driver, tmp_path: Path) -> None:
+    (tmp_path / "here").touch()
+    inputs = {"create": "ls; cat", "dir": str(tmp_path), "stdin": "in", "interpreter": ["sh", "-c"]}
+    assert driver.create(inputs)[1]["stdout"] == "here\nin"
+
+
+def test_a_failure_has_code_and_stderr_but_no_hidden_stdout(driver: Driver) -> None:
+    text = driver.fails(
+        driver.create, {"create": "echo hidden; echo why >&2; exit 4", "logging": "none"}
+    )
+    assert text == "the command ended with exit status 4:\nwhy"
+    missing = driver.fails(driver.create, {"create": "x", "interpreter": ["/no/such"]})
+    assert missing.startswith("the command cannot start:")
+
+
+def test_triggers_replace_and_other_inputs_update(driver: Driver) -> None:
+    state = {"create": "a", "triggers": [1], "stdout": "x", "stderr": ""}
+    same = driver.diff(state, {"create": "a", "triggers": [1]})
+    assert same.changes == provider_pb2.DiffResponse.DIFF_NONE
+    assert list(driver.diff(state, {"create": "a", "triggers": [2]}).replaces) == ["triggers[0]"]
+    updated = driver.diff(state, {"create": "b", "triggers": [1]})
+    assert list(updated.detailedDiff) == ["create"]
+    assert not updated.replaces
+
+
+def test_mistakes_are_told_at_check(driver: Driver) -> None:
+    failures = driver.check({"create": "x", "logging": "all", "assetPaths": ["*"]})[1]
+    assert failures == [
+        "assetPaths is not served by this stand-in: use the official plugin",
+        "logging is 'all': write one of stdout, stderr, stdoutAndStderr, none",
+    ]

@@ -1,0 +1,93 @@
+"""The sandbox's directory: what it is taken for, and who may change it."""
+
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import directory, lifecycle
+from sandbox.directory import Sandbox, State
+from sandbox.errors import SandboxError
+
+
+def test_it_is_in_the_checkout_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KAI_FLEET_SANDBOX", raising=False)
+    assert directory.chosen() == directory.CHECKOUT / ".sandbox"
+    monkeypatch.setenv("KAI_FLEET_SANDBOX", "/somewhere/else")
+    assert directory.chosen() == Path("/somewhere/else")
+
+
+def test_env_puts_its_own_tools_first(tmp_path: Path) -> None:
+    env = Sandbox(tmp_path, ()).env()
+    assert env["PATH"].split(os.pathsep)[0] == str(tmp_path / "bin")
+    assert env["KUBECONFIG"] == str(tmp_path / "kubeconfig")
+    assert env["PULUMI_BACKEND_URL"] == f"file://{tmp_path}/state"
+    assert env["KAI_FLEET_CHARTS"] == str(tmp_path / "charts")
+
+
+def test_a_directory_of_something_else_is_neither_used_nor_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    monkeypatch.setenv("KAI_FLEET_SANDBOX", str(tmp_path))
+    with pytest.raises(SandboxError, match="KAI_FLEET_SANDBOX"):
+        directory.create(tmp_path)
+    with pytest.raises(SandboxError, match=str(tmp_path)):
+        lifecycle.down(print)
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_only_its_owner_may_enter(tmp_path: Path) -> None:
+    directory.create(tmp_path / "new")
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_down_without_a_sandbox_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAI_FLEET_SANDBOX", str(tmp_path / "none"))
+    lifecycle.down(print)
+    assert lifecycle.find() is None
+    assert not (tmp_path / "none").exists()
+
+
+def test_down_of_one_that_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAI_FLEET_SANDBOX", str(tmp_path / "half"))
+    directory.create(tmp_path / "half")
+    lifecycle.down(print)
+    assert not (tmp_path / "half").exists()
+
+
+def test_what_it_remembers_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAI_FLEET_SANDBOX", str(tmp_path))
+    state = State(20_400, {"etcd": {"path": "/x/etcd", "version": "3", "origin": "built"}}, ("a",))
+    directory.write_state(tmp_path, state)
+    assert directory.read_state(tmp_path) == state
+    assert lifecycle.find() == Sandbox(tmp_path, ("a",))
+
+
+def test_a_damaged_memory_is_none(tmp_path: Path) -> None:
+    (tmp_path / "sandbox.json").write_text('{"base_port":')
+    assert directory.read_state(tmp_path) is None
+
+
+def test_of_two_at_once_one_waits(tmp_path: Path) -> None:
+    where = tmp_path / "sandbox"
+    order: list[str] = []
+    said: list[str] = []
+
+    def second() -> None:
+        with directory.locked(where, said.append):
+            order.append("second")
+            assert where.exists()  # made anew after the first one removed it
+
+    with directory.locked(where, print):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.3)
+        order.append("first")
+        directory.remove(where)
+    thread.join(10)
+    assert order == ["first", "second"]
+    assert "waiting" in said[0]

@@ -1,0 +1,133 @@
+"""The sandbox's processes, with `sleep` in the role of its parts."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox.errors import SandboxError
+from sandbox.processes import Part, Processes
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    made = Processes(tmp_path)
+    yield made
+    made.stop_everything()
+
+
+def part(directory: Path, *command: str, name: str = "sleeper") -> Part:
+    return Part(name, command or ("sleep", "600"), directory / "logs" / f"{name}.log")
+
+
+def test_a_part_is_started_once(processes: Processes, tmp_path: Path) -> None:
+    assert processes.ensure(part(tmp_path))
+    first = processes.running("sleeper")
+    assert first is not None
+    # Another process of the user asks: it finds the same one.
+    assert not Processes(tmp_path).ensure(part(tmp_path))
+    assert processes.running("sleeper") == first
+
+
+def test_a_part_with_another_command_is_replaced(processes: Processes, tmp_path: Path) -> None:
+    processes.ensure(part(tmp_path))
+    first = processes.running("sleeper")
+    assert first is not None
+    assert processes.ensure(part(tmp_path, "sleep", "601"))
+    second = processes.running("sleeper")
+    assert second is not None
+    assert second.pid != first.pid
+    assert not first.is_running() or first.status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_killed_part_counts_as_dead_at_once(processes: Processes, tmp_path: Path) -> None:
+    processes.ensure(part(tmp_path))
+    first = processes.running("sleeper")
+    assert first is not None
+    first.kill()
+    time.sleep(0.2)  # a child of ours, so it stays a zombie until somebody looks
+    assert processes.running("sleeper") is None
+    assert processes.ensure(part(tmp_path))
+
+
+def test_a_recycled_pid_is_left_alone(processes: Processes, tmp_path: Path) -> None:
+    stranger = subprocess.Popen(["sleep", "600"])
+    try:
+        (tmp_path / "pids").mkdir()
+        record = {"pid": stranger.pid, "started": 1.0, "digest": "", "log": ""}
+        (tmp_path / "pids" / "sleeper.json").write_text(json.dumps(record))
+        assert processes.running("sleeper") is None
+        processes.stop(["sleeper"])
+        processes.stop_everything()
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_what_lost_its_record_is_stopped_too(processes: Processes, tmp_path: Path) -> None:
+    processes.ensure(part(tmp_path))
+    lost = processes.running("sleeper")
+    assert lost is not None
+    (tmp_path / "pids" / "sleeper.json").unlink()
+    processes.stop_everything()
+    assert processes.unrecorded() == []
+    assert not lost.is_running() or lost.status() == psutil.STATUS_ZOMBIE
+
+
+def test_another_sandbox_is_left_alone(processes: Processes, tmp_path: Path) -> None:
+    other = Processes(tmp_path / "other")
+    (tmp_path / "other").mkdir()
+    other.ensure(part(tmp_path / "other"))
+    processes.stop_everything()
+    assert other.running("sleeper") is not None
+    other.stop_everything()
+
+
+def test_one_that_ignores_signals_is_ended(processes: Processes, tmp_path: Path) -> None:
+    script = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on'); time.sleep(600)"
+    stubborn = part(tmp_path, sys.executable, "-u", "-c", script)
+    processes.ensure(stubborn)
+    processes.wait_for(stubborn, lambda: "on" in stubborn.log.read_text(), print, seconds=20)
+    processes.stop(["sleeper"])
+    assert processes.unrecorded() == []
+
+
+def test_a_part_that_stops_while_starting_says_why(processes: Processes, tmp_path: Path) -> None:
+    failing = part(tmp_path, "sh", "-c", "echo no such flag: --nonsense >&2; exit 2")
+    processes.ensure(failing)
+    with pytest.raises(SandboxError, match=r"sleeper stopped while starting.*--nonsense") as caught:
+        processes.wait_for(failing, lambda: False, print)
+    assert str(failing.log) in str(caught.value)
+
+
+def test_a_part_that_never_answers_names_its_log(processes: Processes, tmp_path: Path) -> None:
+    processes.ensure(part(tmp_path))
+    with pytest.raises(SandboxError, match=r"does not answer after 0 s.*sleeper\.log"):
+        processes.wait_for(part(tmp_path), lambda: False, print, seconds=0.2)
+
+
+def test_a_port_that_another_program_has_is_named(
+    processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox.processes._RELEASE_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        listens = other.getsockname()
+        with pytest.raises(SandboxError, match=f"sleeper cannot start.*:{listens[1]}"):
+            processes.ensure(replace(part(tmp_path), listens=listens))
+    assert processes.ensure(replace(part(tmp_path), listens=listens))
+
+
+def test_parts_outlive_the_terminal(processes: Processes, tmp_path: Path) -> None:
+    processes.ensure(part(tmp_path))
+    running = processes.running("sleeper")
+    assert running is not None
+    assert os.getsid(running.pid) != os.getsid(0)
