@@ -2,22 +2,24 @@
 
 import pulumi
 
+from components.past import read_past
 from components.platform import Platform, PlatformArgs
 from components.team import Team, TeamArgs
 from policies.gate import checked_settings
 
 # Every key typed and every rule asked before anything is declared: mistakes are reported
 # together, and stop the preview.
-settings = checked_settings()
+past = read_past()
+settings = checked_settings(past)
 
 # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-platform = Platform("host", PlatformArgs(settings))
+platform = Platform("host", PlatformArgs(settings, past))
 
 # Each team: a vCluster on its share of the nodes, its scheduler, its queues.
 teams = {
     name: Team(
         name,
-        TeamArgs.of(settings, name, host=platform.access),
+        TeamArgs.of(settings, name, host=platform.access, past=past),
         opts=pulumi.ResourceOptions(provider=platform.provider, depends_on=platform.ready),
     )
     for name in settings.teams

@@ -13,7 +13,9 @@ import pulumi_kubernetes as kubernetes
 from components.charts import chart_args
 from components.cluster_access import ClusterAccess
 from components.kai_values import kai_values
-from components.releases import kai
+from components.past import Past
+from components.releases import KAI, KaiRelease, kai
+from components.transitions import kai_transition
 
 # The chart's clean-up deletes every Deployment of the namespace of this name, whatever the
 # release's own is (K11); so KAI goes there, and nothing else does.
@@ -26,7 +28,8 @@ class KaiSchedulerArgs:
     """`version` is one of the release table. `access` is the cluster that the probe asks.
 
     `cluster_policy_crd`: declare the CRD `clusterpolicies.nvidia.com` for versions that wait for
-    it; False where a GPU operator brings it (K3). `ready_timeout` is in seconds.
+    it; False where a GPU operator brings it (K3). `past` is what the stack runs now: without it
+    every change of version replaces the release. `ready_timeout` is in seconds.
     """
 
     version: str
@@ -36,15 +39,17 @@ class KaiSchedulerArgs:
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     cluster_policy_crd: bool = True
+    untested: bool = False
+    past: Past = field(default_factory=Past)
     ready_timeout: int = 300
 
 
 class KaiScheduler(pulumi.ComponentResource):
     """One KAI release of the asked version, its prerequisites, and the wait until it works.
 
-    Another version replaces the release, old one first: no KAI version can be rolled back by
-    Helm, and upgrades in place collide between several (K7, K8, K9, K12). Queues and running
-    pods stay. Raises UnknownVersion.
+    Another version upgrades the release in place where that is known to work, else replaces it,
+    old one first: no KAI version can be rolled back by Helm, and between several an upgrade
+    collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersion.
     """
 
     version: str
@@ -54,7 +59,7 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
-        release = kai(args.version)
+        release = kai(args.version, untested=args.untested)
         opts = opts or pulumi.ResourceOptions()
         child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
         before: list[pulumi.Resource] = [
@@ -83,7 +88,9 @@ class KaiScheduler(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(
                 child,
                 pulumi.ResourceOptions(
-                    depends_on=before, replace_on_changes=["version"], delete_before_replace=True
+                    depends_on=before,
+                    replace_on_changes=self._replacing(f"{name}-release", args, release),
+                    delete_before_replace=True,
                 ),
             ),
         )
@@ -111,6 +118,20 @@ class KaiScheduler(pulumi.ComponentResource):
         )
         self.version = release.version
         self.register_outputs({"version": self.version})
+
+    def _replacing(self, name: str, args: KaiSchedulerArgs, release: KaiRelease) -> list[str]:
+        """The changes that replace the release, and a line in the preview that says which way."""
+        before = args.past.version(name)
+        known = KAI.get(before or "")
+        if before is not None and before != release.version:
+            way = kai_transition(known, release) if known else None
+            verb = "upgraded in place" if way and way.kind == "in-place" else "replaced"
+            why = way.why if way else f"{before} → {release.version}: {before} is not in the table"
+            pulumi.log.info(f"KAI is {verb}: {why}. Its queues and running pods stay", self)
+            if way and way.kind == "in-place":
+                return []
+        # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).
+        return ["version", "values"] if release.recreates_config else ["version"]
 
 
 def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:

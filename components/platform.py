@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
 from components.cluster_access import ClusterAccess
 from components.gpu_stack import GpuStack, GpuStackArgs
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from components.past import Past
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.settings import Settings
 
 
 @dataclass
 class PlatformArgs:
-    """A stack's settings; its teams are declared by themselves."""
+    """A stack's settings and what it runs now; its teams are declared by themselves."""
 
     settings: Settings
+    past: Past = field(default_factory=Past)
 
 
 class Platform(pulumi.ComponentResource):
@@ -60,6 +62,8 @@ class Platform(pulumi.ComponentResource):
                     chart=settings.kai.chart,
                     values=settings.kai.values,
                     cluster_policy_crd=not gpu.brings_cluster_policy,
+                    untested=settings.kai.untested,
+                    past=args.past,
                 ),
                 opts=pulumi.ResourceOptions.merge(
                     on_host, pulumi.ResourceOptions(depends_on=[gpu])

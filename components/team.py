@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.cluster_access import ClusterAccess
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from components.past import Past
+from components.queue_guard import QueueGuard, QueueGuardArgs
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.releases import DEFAULT_VCLUSTER
 from components.settings import Settings
+from components.settings.guard import Guard
+from components.settings.queues import leaves
 from components.settings.teams import Access, Vcluster
 from components.settings.teams import Team as TeamSettings
 from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
@@ -19,21 +23,35 @@ from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 @dataclass
 class TeamArgs:
-    """A team's settings, its vCluster's with the stack's defaults filled in, and the host."""
+    """A team's settings, its vCluster's with the stack's defaults filled in, and the host.
+
+    `gpu_sharing` says whether the KAI that schedules the team's pods shares GPUs.
+    """
 
     team: TeamSettings
     vcluster: Vcluster
     host: ClusterAccess
     gpu_resource: str = "nvidia.com/gpu"
+    past: Past = field(default_factory=Past)
+    guard: Guard = field(default_factory=Guard)
+    gpu_sharing: bool = True
 
     @classmethod
-    def of(cls, settings: Settings, name: str, host: ClusterAccess) -> TeamArgs:
+    def of(
+        cls, settings: Settings, name: str, host: ClusterAccess, past: Past | None = None
+    ) -> TeamArgs:
         """The arguments of one team of a stack."""
+        team = settings.teams[name]
         return cls(
-            team=settings.teams[name],
+            team=team,
             vcluster=settings.vcluster_of(name),
             host=host,
             gpu_resource=settings.gpu.resource,
+            past=past or Past(),
+            guard=settings.guard,
+            gpu_sharing=team.scheduler.gpu_sharing
+            if team.scheduler.mode == "virtual"
+            else settings.kai is not None and settings.kai.gpu_sharing,
         )
 
 
@@ -47,6 +65,11 @@ class Team(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:Team", name, None, opts)
         team = args.team
+        first = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
+        if team.queue:
+            # The team's pods come as soon as its vCluster answers, so this comes before that.
+            guard = self._guard(name, args, [team.queue], first, f"team-{name}")
+            first = pulumi.ResourceOptions.merge(first, pulumi.ResourceOptions(depends_on=guard))
         self.vcluster = VirtualCluster(
             name,
             VirtualClusterArgs(
@@ -58,8 +81,9 @@ class Team(pulumi.ComponentResource):
                 kubernetes_version=args.vcluster.kubernetes_version,
                 chart=args.vcluster.chart,
                 values=args.vcluster.values,
+                licensed=args.vcluster.licensed,
             ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
+            opts=first,
         )
         # The scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
         kubernetes.core.v1.ResourceQuota(
@@ -87,6 +111,8 @@ class Team(pulumi.ComponentResource):
         inside = pulumi.ResourceOptions(
             parent=self, provider=self.vcluster.provider, deleted_with=self.vcluster.release
         )
+        # Before the scheduler: no pod is placed that it has not seen.
+        guard = self._guard(name, args, leaves(args.team.queues), inside)
         kai = KaiScheduler(
             f"{name}-kai",
             KaiSchedulerArgs(
@@ -95,8 +121,10 @@ class Team(pulumi.ComponentResource):
                 gpu_sharing=scheduler.gpu_sharing,
                 chart=scheduler.chart,
                 values=scheduler.values,
+                untested=scheduler.untested,
+                past=args.past,
             ),
-            opts=inside,
+            opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=guard)),
         )
         return QueueTree(
             f"{name}-queues",
@@ -105,3 +133,18 @@ class Team(pulumi.ComponentResource):
                 inside, pulumi.ResourceOptions(depends_on=[kai.ready])
             ),
         ).leaves
+
+    def _guard(
+        self,
+        name: str,
+        args: TeamArgs,
+        queues: list[str],
+        opts: pulumi.ResourceOptions,
+        namespace: str | None = None,
+    ) -> list[pulumi.Resource]:
+        """The team's guard at admission, unless it is off."""
+        mode = args.guard.mode
+        if mode == "off":
+            return []
+        guard = QueueGuardArgs(name, queues, namespace, mode, args.gpu_sharing)
+        return [QueueGuard(f"{name}-guard", guard, opts)]

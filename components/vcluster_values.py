@@ -22,11 +22,13 @@ def vcluster_values(
     node_pool: Mapping[str, str],
     access: Access,
     kubernetes_version: str | None = None,
+    licensed: bool = False,
     overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the chart of that version gets for a team in that mode, then `overrides`."""
     return merged(
         _always(name, namespace),
+        {} if licensed else {"controlPlane": {"statefulSet": {"image": dict(OSS_IMAGE)}}},
         _scheduling(release, mode, node_pool),
         _reachable(name, namespace, access),
         nested("controlPlane.distro.k8s.image.tag", kubernetes_version)
@@ -38,7 +40,6 @@ def vcluster_values(
 
 def _always(name: str, namespace: str) -> dict[str, Any]:
     return {
-        "controlPlane": {"statefulSet": {"image": dict(OSS_IMAGE)}},
         # The chart's quota and limit range (20 pods, 512Mi) break GPU work (V7).
         "policies": {"resourceQuota": {"enabled": False}, "limitRange": {"enabled": False}},
         # Otherwise every synced node gets a Service on the host (V13).

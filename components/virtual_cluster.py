@@ -34,6 +34,7 @@ class VirtualClusterArgs:
     kubernetes_version: str | None = None
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    licensed: bool = False
     ready_timeout: int = 600
 
 
@@ -85,6 +86,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 node_pool=args.node_pool,
                 access=args.access,
                 kubernetes_version=args.kubernetes_version,
+                licensed=args.licensed,
                 overrides=args.values,
             ),
             timeout=args.ready_timeout,

@@ -48,8 +48,8 @@ class Registered:
 class _Echo(mocks.Mocks):
     """A first preview: what is not an input is not known."""
 
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
-        return {}, None
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        return {}, []
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         return None, {}
@@ -95,7 +95,13 @@ def record(stack: str, settings: Mapping[str, Any]) -> list[Registered]:
     recorder = _Recorder(stack)
     silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
     mocks.set_mocks(
-        _Echo(), project=PROJECT, stack=stack, preview=True, monitor=recorder, logger=silent
+        _Echo(),
+        project=PROJECT,
+        stack=stack,
+        preview=True,
+        monitor=recorder,
+        logger=silent,
+        organization="organization",
     )
     config.set_all_config(
         {f"{NAMESPACE}:{key}": json.dumps(value) for key, value in settings.items()}

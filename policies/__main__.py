@@ -9,8 +9,6 @@ from pathlib import Path
 # The engine starts the pack in its own directory, from wherever the program is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pulumi_policy import EnforcementLevel, PolicyPack
+from policies.pack import serve
 
-from policies.pack import policies
-
-PolicyPack("kai-fleet", policies=[*policies()], enforcement_level=EnforcementLevel.MANDATORY)
+serve()

@@ -45,7 +45,8 @@ def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> KaiRele
     """The KAI that a release of its chart installs; GPU sharing is off unless switched on."""
     off = _unless_in_files(False, props)
     sharing = flag(get(props.get("values"), "global", "gpuSharing"), unset=off)
-    return KaiRelease(chart.version, text(props.get("namespace")), sharing, path)
+    values = mapping(props.get("values"))
+    return KaiRelease(chart.version, text(props.get("namespace")), sharing, path, values)
 
 
 def virtual_cluster(
@@ -80,12 +81,18 @@ def virtual_cluster(
     return VirtualCluster(
         name=name,
         namespace=text(props.get("namespace")),
-        version=chart.version,
+        version=_with_v(chart.version),
         virtual_scheduler=own,
         node_pool=labels,
         mode=mode,
         path=path,
+        values=mapping(values),
     )
+
+
+def _with_v(version: Text | None) -> Text | None:
+    """vCluster's chart versions have no `v`, its versions do."""
+    return f"v{version.removeprefix('v')}" if isinstance(version, str) and version else version
 
 
 def _unless_in_files(default: bool, props: Mapping[str, object]) -> bool | Unknown:

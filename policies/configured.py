@@ -7,22 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from components.past import Past
+from components.releases import DEFAULT_VCLUSTER
 from components.settings import Settings, key_path
+from components.settings.platform import HostKai
 from components.settings.queues import Queue as QueueSettings
 from components.settings.queues import walk
+from components.settings.teams import Scheduler
 from policies.model import Cluster, KaiRelease, Queue, Resource, Share, VirtualCluster
 
 HOST = "host"
 
 
-def clusters(settings: Settings) -> list[Cluster]:
-    """The host first, then one cluster per team that runs a scheduler of its own."""
+def clusters(settings: Settings, past: Past | None = None) -> list[Cluster]:
+    """The host first, then one cluster per team that runs a scheduler of its own.
+
+    `past` is what the stack runs now, where that is known.
+    """
     host = Cluster(
         HOST,
         path=key_path(("cluster",)),
         kai=_host_kai(settings),
         queues=tuple(_queues(settings.queues, key_path(("queues",)))),
-        virtual_clusters=tuple(_virtual_clusters(settings)),
+        virtual_clusters=tuple(_virtual_clusters(settings, past or Past())),
     )
     inside = [
         Cluster(
@@ -44,33 +51,40 @@ def _host_kai(settings: Settings) -> tuple[KaiRelease, ...]:
     if settings.kai is None:
         return ()
     path = key_path(("kai",))
-    return (KaiRelease(settings.kai.version, gpu_sharing=settings.kai.gpu_sharing, path=path),)
+    return (_kai(settings.kai, settings.kai.version, path),)
 
 
-def _virtual_clusters(settings: Settings) -> Iterator[VirtualCluster]:
+def _kai(written: HostKai | Scheduler, version: str, path: str) -> KaiRelease:
+    return KaiRelease(
+        version,
+        gpu_sharing=written.gpu_sharing,
+        path=path,
+        values=written.values,
+        untested=written.untested,
+    )
+
+
+def _virtual_clusters(settings: Settings, past: Past) -> Iterator[VirtualCluster]:
     for name, team in settings.teams.items():
         path = key_path(("teams", name))
         scheduler = team.scheduler
-        inner = scheduler.mode == "virtual" and scheduler.version is not None
+        own = scheduler.version if scheduler.mode == "virtual" else None
+        vcluster = settings.vcluster_of(name)
+        now = past.version(f"{name}-release")
         yield VirtualCluster(
             name=name,
             namespace=f"team-{name}",
-            version=settings.vcluster_of(name).version,
+            version=vcluster.version or DEFAULT_VCLUSTER,
             virtual_scheduler=scheduler.mode == "virtual",
             node_pool=dict(team.node_pool),
             gpus=float(team.gpus),
             mode=scheduler.mode,
             queue=team.queue,
-            kai=(
-                KaiRelease(
-                    scheduler.version,
-                    gpu_sharing=scheduler.gpu_sharing,
-                    path=f"{path}.scheduler",
-                ),
-            )
-            if inner
-            else (),
+            kai=(_kai(scheduler, own, f"{path}.scheduler"),) if own else (),
             path=path,
+            values=vcluster.values,
+            licensed=vcluster.licensed,
+            version_before=f"v{now}" if now else None,  # the chart's version has no v
         )
 
 

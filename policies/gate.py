@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pulumi
 
+from components.past import Past
 from components.settings import Settings, load, read_config
 from policies import configured, rules
 from policies.problem import Level, Problem, mandatory
@@ -30,7 +31,7 @@ class Verdict:
         return [p for p in self.problems if p.level is Level.MANDATORY]
 
 
-def judge(raw: Mapping[str, Any]) -> Verdict:
+def judge(raw: Mapping[str, Any], past: Past | None = None) -> Verdict:
     """Types and rules in one report, so that one edit can put everything right.
 
     Where a key is wrong the rules are still asked about the rest, but not about what the wrong
@@ -42,7 +43,7 @@ def judge(raw: Mapping[str, Any]) -> Verdict:
         for mistake in loaded.mistakes
     ]
     if loaded.settings is not None:
-        for problem in rules.check(configured.clusters(loaded.settings)):
+        for problem in rules.check(configured.clusters(loaded.settings, past)):
             touched = any(
                 f"{problem.path}.".startswith(f"{path}.") or path.startswith(f"{problem.path}.")
                 for path in loaded.dropped
@@ -52,12 +53,13 @@ def judge(raw: Mapping[str, Any]) -> Verdict:
     return Verdict(loaded.settings, tuple(problems))
 
 
-def checked_settings() -> Settings:
+def checked_settings(past: Past) -> Settings:
     """The running program's settings; advisories are shown as warnings.
 
-    Raises pulumi.RunError with the whole report where a rule refuses them.
+    Raises pulumi.RunError with the whole report where a rule refuses them, or the way to them
+    from what the stack runs now.
     """
-    verdict = judge(read_config())
+    verdict = judge(read_config(), past)
     for problem in verdict.problems:
         if problem.level is Level.ADVISORY:
             pulumi.log.warn(str(problem))

@@ -6,7 +6,7 @@ of a host are in the host's `virtual_clusters`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
@@ -18,6 +18,7 @@ __all__ = [
     "GPU_RESOURCES",
     "KAI_NAMESPACE",
     "QUEUE_LABEL",
+    "RESERVED",
     "RESOURCES",
     "SCHEDULER",
     "UNKNOWN",
@@ -45,6 +46,10 @@ __all__ = [
 SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
+# Namespaces of KAI, the GPU operator and Kubernetes.
+RESERVED: Final = frozenset(
+    {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
+)
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 Mode: TypeAlias = Literal["virtual", "host", "default"]
@@ -52,11 +57,14 @@ Mode: TypeAlias = Literal["virtual", "host", "default"]
 
 @dataclass(frozen=True)
 class Container:
-    """The name and resources of one container."""
+    """The name and resources of one container, its image, and its command with arguments."""
 
     name: Text = ""
     requests: Mapping[str, object] | Unknown = field(default_factory=dict)
     limits: Mapping[str, object] | Unknown = field(default_factory=dict)
+    image: Text | None = None
+    command: tuple[Text, ...] | Unknown = ()
+    arguments: tuple[Text, ...] | Unknown = ()
 
     def asks_for(self, resource: str) -> bool | Unknown:
         """Whether the resource is requested or limited at all, were it 0."""
@@ -107,12 +115,17 @@ class Workload:
 
 @dataclass(frozen=True)
 class KaiRelease:
-    """A KAI scheduler that a Helm release installs; `version` is None where it is left open."""
+    """A KAI scheduler that a Helm release installs; `version` is None where it is left open.
+
+    `values` are those that were written for it, `untested` lets a version newer than the table by.
+    """
 
     version: Text | None
     namespace: Text | None = KAI_NAMESPACE
     gpu_sharing: bool | Unknown = True
     path: str = ""
+    values: Mapping[str, object] | Unknown = field(default_factory=dict, hash=False)
+    untested: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,7 +133,8 @@ class VirtualCluster:
     """A team's vCluster on its host.
 
     `gpus` is the bound that a ResourceQuota sets, None where there is none. `queue` is the leaf
-    queue of a team in host mode. `kai` is what runs inside.
+    queue of a team in host mode. `kai` is what runs inside. `values` are those that were written
+    for it, `licensed` says that a vCluster licence is there, `version_before` is what runs now.
     """
 
     name: Text
@@ -133,6 +147,9 @@ class VirtualCluster:
     queue: Text | None = None
     kai: tuple[KaiRelease, ...] = ()
     path: str = ""
+    values: Mapping[str, object] | Unknown = field(default_factory=dict, hash=False)
+    licensed: bool = False
+    version_before: str | None = None
 
     @property
     def may_use_gpus(self) -> bool:
@@ -165,7 +182,8 @@ class Cluster:
 
     `gpus` bounds all pods in it (the quota of the team whose vCluster this is). `scheduled_by` is
     the host where the host's KAI places the pods of this vCluster, and `team_queue` the only queue
-    that its pods may name then.
+    that its pods may name then. `reserved` are the namespaces of the platform, and `queues_of` the
+    only queues that pods of a namespace may name, for the namespaces that it lists.
     """
 
     name: str
@@ -179,6 +197,8 @@ class Cluster:
     gpus: Amount | None = None
     scheduled_by: Cluster | None = None
     team_queue: Text | None = None
+    reserved: frozenset[str] = RESERVED
+    queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def scheduling(self) -> Cluster:

@@ -2,129 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from threading import Lock
+from typing import Any, Final
 
+from pulumi.runtime import proto
 from pulumi_policy import (
     EnforcementLevel,
-    PolicyResource,
+    PolicyConfigSchema,
     ReportViolation,
+    Severity,
     StackValidationArgs,
     StackValidationPolicy,
 )
-from pulumi_policy import proxy as unknowns
+from pulumi_policy import policy as sdk
 
+from policies import problem, received
 from policies.declared import Declared, clusters
+from policies.model import Cluster
+from policies.pack_config import RuleConfig, schema
 from policies.problem import Level, Problem
-from policies.rules import RULES, check
-from policies.unknown import UNKNOWN
+from policies.rules import RULES, Rule, said_by
 
-UNDECIDED = "undecided"
+NAME: Final = "kai-fleet"
+UNDECIDED: Final = "undecided"
 
-_SENTINELS = frozenset(
-    value for name, value in vars(unknowns).items() if name.startswith("UNKNOWN_")
-)
-_LEVELS = {
+_LEVELS: Final = {
     Level.MANDATORY: EnforcementLevel.MANDATORY,
     Level.ADVISORY: EnforcementLevel.ADVISORY,
 }
+_SEVERITIES: Final = {
+    problem.Severity.LOW: Severity.LOW,
+    problem.Severity.MEDIUM: Severity.MEDIUM,
+    problem.Severity.HIGH: Severity.HIGH,
+    problem.Severity.CRITICAL: Severity.CRITICAL,
+}
 
 
-def policies() -> list[StackValidationPolicy]:
-    """Every rule as a stack policy; all of them share one reading of the stack."""
-    judge = _Judge()
-    each = [
-        StackValidationPolicy(
-            name=rule.NAME,
-            description=rule.WHY,
-            validate=_validator(judge, rule.NAME),
-            enforcement_level=_LEVELS[rule.LEVEL],
-            remediation_steps=rule.REMEDY,
-        )
-        for rule in RULES
-    ]
-    open_ = StackValidationPolicy(
-        name=UNDECIDED,
-        description="Some values are known only during the update; these rules decide then.",
-        validate=_validator(judge, UNDECIDED),
-        enforcement_level=EnforcementLevel.ADVISORY,
-    )
-    return [*each, open_]
-
-
-class _Judge:
-    """Runs the rules once for the policies that ask in turn about the same stack.
-
-    The SDK reads the stack anew for every policy, so the resources are never the same objects. But
-    it asks each policy once per analysis: the second question of any policy begins the next one.
-    """
+class Reading:
+    """The stack of one analysis: read once, for the policies that ask in turn about it."""
 
     def __init__(self) -> None:
-        self._asked: set[str] = set()
-        self._problems: Mapping[str, Sequence[Problem]] = {}
+        self._clusters: list[Cluster] = []
+        self._undecided: list[Problem] = []
 
-    def problems(self, policy: str, resources: Iterable[PolicyResource]) -> Sequence[Problem]:
-        if not self._asked or policy in self._asked:
-            self._asked = set()
-            self._problems = _by_policy(resources)
-        self._asked.add(policy)
-        return self._problems.get(policy, ())
+    def begin(self, resources: Iterable[Declared]) -> None:
+        """Another stack, or the same one later."""
+        self._clusters = clusters(resources)
+        self._undecided = []
+
+    def problems(self, rule: Rule, config: Mapping[str, Any]) -> list[Problem]:
+        """What one rule says; what it cannot decide is kept for `undecided`."""
+        applied = RuleConfig.of(config).applied
+        found = said_by(rule, (applied(cluster) for cluster in self._clusters))
+        self._undecided += [p for p in found if p.undecided]
+        return [p for p in found if not p.undecided]
+
+    def undecided(self) -> list[Problem]:
+        """What the rules that were asked could not decide."""
+        return self._undecided
 
 
-def _by_policy(resources: Iterable[PolicyResource]) -> dict[str, list[Problem]]:
-    read = [declared(resource) for resource in resources if _kubernetes(resource)]
-    found: dict[str, list[Problem]] = {}
-    for problem in check(clusters(read)):
-        found.setdefault(UNDECIDED if problem.undecided else problem.rule, []).append(problem)
-    return found
+def policies(reading: Reading) -> list[StackValidationPolicy]:
+    """Every rule as a stack policy, and last the one that says what could not be decided."""
+    return [
+        *(_policy(rule, reading) for rule in RULES),
+        StackValidationPolicy(
+            name=UNDECIDED,
+            description="Some values are known only during the update; these rules decide then.",
+            validate=_undecided(reading),
+            enforcement_level=EnforcementLevel.ADVISORY,
+            severity=Severity.LOW,
+            remediation_steps="Nothing to do: the rules are asked again during the update.",
+        ),
+    ]
 
 
-def _validator(
-    judge: _Judge, policy: str
-) -> Callable[[StackValidationArgs, ReportViolation], None]:
+def _policy(rule: Rule, reading: Reading) -> StackValidationPolicy:
     def validate(args: StackValidationArgs, report_violation: ReportViolation) -> None:
-        for problem in judge.problems(policy, args.resources):
-            rule = f"{problem.rule}: " if policy == UNDECIDED else ""
-            urn = problem.path if problem.path.startswith("urn:") else None
-            report_violation(f"{rule}{problem.subject}: {problem.message}", urn)
+        for found in reading.problems(rule, args.get_config()):
+            report_violation(f"{found.subject}: {found.message}", _urn(found))
+
+    properties = schema(rule.NAME)
+    return StackValidationPolicy(
+        name=rule.NAME,
+        description=rule.WHY,
+        validate=validate,
+        enforcement_level=_LEVELS[rule.LEVEL],
+        severity=_SEVERITIES[rule.SEVERITY],
+        remediation_steps=rule.REMEDY,
+        config_schema=PolicyConfigSchema(properties) if properties else None,
+    )
+
+
+def _undecided(reading: Reading) -> Callable[[StackValidationArgs, ReportViolation], None]:
+    def validate(_: StackValidationArgs, report_violation: ReportViolation) -> None:
+        for found in reading.undecided():
+            report_violation(f"{found.rule}: {found.subject}: {found.message}", _urn(found))
 
     return validate
 
 
-def _kubernetes(resource: PolicyResource) -> bool:
-    return str(resource.resource_type).startswith("kubernetes:")
+def _urn(found: Problem) -> str | None:
+    return found.path if found.path.startswith("urn:") else None
 
 
-def declared(resource: PolicyResource) -> Declared:
-    """A resource as the rules read it, unknown values included."""
-    provider = resource.provider
-    namespace = plain(provider.props).get("namespace") if provider else None
-    return Declared(
-        urn=resource.urn,
-        type=resource.resource_type,
-        name=resource.name,
-        props=plain(resource.props),
-        provider=provider.urn if provider else "",
-        parent=resource.parent.urn if resource.parent else "",
-        default_namespace=namespace if isinstance(namespace, str) and namespace else "default",
-    )
+class Analyzer(sdk._PolicyAnalyzerServicer):  # type: ignore[misc]
+    """The SDK's servicer, except that it reads each stack once instead of once per policy.
 
-
-def plain(props: Mapping[str, object]) -> dict[str, object]:
-    """Properties without the proxy that raises an error at each unknown value.
-
-    Such an error would turn the whole policy into a remark (P4).
+    Levels, configuration and reports stay the SDK's: it is asked about an empty stack, and its
+    policies answer about the one that was read here.
     """
-    result = _plain(props)
-    return result if isinstance(result, dict) else {}
+
+    def __init__(self, reading: Reading, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._reading = reading
+        self._one_at_a_time = Lock()
+
+    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        """What the rules say of a whole stack."""
+        with self._one_at_a_time:
+            self._reading.begin(received.stack(request.resources))
+            return super().AnalyzeStack(proto.AnalyzeStackRequest(), context)
+
+    def Analyze(self, _request: Any, _context: Any) -> Any:  # noqa: N802
+        """Nothing: no rule is about one resource alone."""
+        return proto.AnalyzeResponse()
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, unknowns._DictProxy | unknowns._ListProxy):
-        value = value["__target"]
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, str) and value in _SENTINELS:
-        return UNKNOWN
-    return value
+def serve() -> None:
+    """Answer the engine until it ends this process; never returns (P5)."""
+    reading = Reading()
+    sdk._PolicyAnalyzerServicer = partial(Analyzer, reading)
+    sdk.PolicyPack(NAME, policies=policies(reading), enforcement_level=EnforcementLevel.MANDATORY)

@@ -136,7 +136,14 @@ def _container(container: object) -> Container:
         name=text(get(container, "name")) or "",
         requests=mapping(get(container, "resources", "requests")),
         limits=mapping(get(container, "resources", "limits")),
+        image=text(get(container, "image")),
+        command=_texts(get(container, "command")),
+        arguments=_texts(get(container, "args")),
     )
+
+
+def _texts(value: object) -> tuple[Text, ...] | Unknown:
+    return UNKNOWN if value is UNKNOWN else tuple(text(part) or "" for part in items(value))
 
 
 def _serving(base: Workload, metadata: object, spec: object) -> Iterator[Workload]:

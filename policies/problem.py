@@ -13,6 +13,15 @@ class Level(StrEnum):
     ADVISORY = "advisory"
 
 
+class Severity(StrEnum):
+    """What is at stake: `critical` is other teams' running work, `high` is that pods do not run."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
 @dataclass(frozen=True, order=True)
 class Problem:
     """One mistake.

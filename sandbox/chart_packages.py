@@ -10,28 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from components.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
 from sandbox.tool_specs import Say, ToolError
 
 SOURCES: Final = Path(__file__).parent / "charts"
 
-# Every version that the release tables know, and those whose traps the tests walk into.
-KAI_VERSIONS: Final = (
-    "v0.7.11",
-    "v0.9.3",
-    "v0.9.8",
-    "v0.9.20",
-    "v0.10.2",
-    "v0.12.23",
-    "v0.13.4",
-    "v0.14.7",
-    "v0.16.8",
-    "v0.17.0",
-)
-VCLUSTER_VERSIONS: Final = ("0.27.3", "0.30.5", "0.34.7", "0.36.1")
-GPU_OPERATOR_VERSIONS: Final = ("v26.7.0",)
-DEVICE_PLUGIN_VERSIONS: Final = ("0.20.0",)
+# Every version that the release tables know.
+KAI_VERSIONS: Final = tuple(KAI)
+VCLUSTER_VERSIONS: Final = tuple(release.chart_version for release in VCLUSTER.values())
+GPU_OPERATOR_VERSIONS: Final = (GPU_OPERATOR_VERSION,)
+DEVICE_PLUGIN_VERSIONS: Final = (DEVICE_PLUGIN_VERSION,)
 
-_OLD_VCLUSTER_SCHEMA: Final = "values.schema.before-v0.34.json"
+_OLD_VCLUSTER_SCHEMA: Final = "values.schema.before-v0.32.json"
 
 
 @dataclass(frozen=True)
@@ -82,7 +72,7 @@ def _kai(version: str) -> ChartPackage:
 
 
 def _vcluster(version: str) -> ChartPackage:
-    if tuple(map(int, version.split("."))) < (0, 34):
+    if tuple(map(int, version.split("."))) < (0, 32):
         renamed = {_OLD_VCLUSTER_SCHEMA: "values.schema.json"}
         return ChartPackage("vcluster", version, renamed=renamed)
     return ChartPackage("vcluster", version, without=(_OLD_VCLUSTER_SCHEMA,))

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from components.settings.guard import Guard
 from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
 from components.settings.model import Strict
 from components.settings.platform import Cluster, Gpu, HostKai, Name
@@ -34,6 +35,7 @@ class Settings(Strict):
     vcluster: Vcluster = Field(
         default_factory=Vcluster, description="What every team's vCluster has unless it says so."
     )
+    guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
     teams: dict[Name, Team] = Field(default_factory=dict)
 
     def vcluster_of(self, team: str) -> Vcluster:

@@ -13,6 +13,7 @@ KaiVersion = Annotated[str, StringConstraints(pattern=r"^v\d+\.\d+\.\d+[-+.0-9A-
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
 Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Values = dict[str, Any]
+UNTESTED = "Let a version through that is newer than the table; it is taken for its newest line."
 
 
 class Cluster(Strict):
@@ -46,5 +47,6 @@ class HostKai(Strict):
 
     version: KaiVersion
     gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    untested: bool = Field(default=False, description=UNTESTED)
     chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")

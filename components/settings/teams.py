@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from components.settings.model import Strict
-from components.settings.platform import Chart, KaiVersion, Values, Version
+from components.settings.platform import UNTESTED, Chart, KaiVersion, Values, Version
 from components.settings.queues import QueueName, QueueTree
 
 LabelKey = Annotated[
@@ -33,6 +33,7 @@ class Scheduler(Strict):
     mode: Mode
     version: KaiVersion | None = None
     gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    untested: bool = Field(default=False, description=UNTESTED)
     chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
 
@@ -61,6 +62,9 @@ class Vcluster(Strict):
     chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
     values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
     access: Access | None = None
+    licensed: bool = Field(
+        default=False, description="There is a vCluster licence: the Pro image and its keys."
+    )
 
 
 class Team(Strict):
@@ -87,7 +91,7 @@ def mode_mistakes(team: Team) -> Iterator[tuple[str, str]]:
         yield "scheduler.version", "is missing: mode virtual runs its own KAI; write v0.16.8"
     if mode != "virtual":
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
-        for key in ("version", "chart", "values", "gpu_sharing"):
+        for key in ("version", "chart", "values", "gpu_sharing", "untested"):
             if key in team.scheduler.model_fields_set:
                 alias = Scheduler.model_fields[key].alias or key
                 yield f"scheduler.{alias}", f"has no use in mode {mode}, which has {whose}; drop it"

@@ -1,4 +1,4 @@
-"""One module per rule, each with NAME, LEVEL, WHY, REMEDY and `check`."""
+"""One module per rule, each with NAME, LEVEL, SEVERITY, WHY, REMEDY and `check`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, cast
 
 from policies.model import Cluster
-from policies.problem import Level, Problem
+from policies.problem import Level, Problem, Severity
 from policies.rules import (
     gpu_one_sharer,
+    kai_value_known,
+    kai_value_reaches,
     kai_version_known,
     kai_version_supported,
     namespace_reserved,
@@ -22,11 +24,15 @@ from policies.rules import (
     team_node_pools,
     team_one_mode,
     team_unique,
+    vcluster_upgrade,
+    vcluster_values,
+    vcluster_version_known,
     workload_gpu_request,
     workload_gpu_sharing,
     workload_known_keys,
     workload_leaf_queue,
     workload_scheduler,
+    workload_vllm_memory,
 )
 
 
@@ -35,6 +41,7 @@ class Rule(Protocol):
 
     NAME: str
     LEVEL: Level
+    SEVERITY: Severity
     WHY: str
     REMEDY: str
 
@@ -56,6 +63,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         workload_known_keys,
         workload_gpu_request,
         workload_gpu_sharing,
+        workload_vllm_memory,
         namespace_reserved,
         team_node_pools,
         team_one_mode,
@@ -63,6 +71,11 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         team_gang,
         kai_version_known,
         kai_version_supported,
+        kai_value_known,
+        kai_value_reaches,
+        vcluster_version_known,
+        vcluster_values,
+        vcluster_upgrade,
         gpu_one_sharer,
     )
 )
@@ -70,7 +83,16 @@ RULES: Final[tuple[Rule, ...]] = tuple(
 
 def check(clusters: Iterable[Cluster]) -> list[Problem]:
     """What all rules say, mandatory problems first, then by path, rule and text."""
-    found = {problem for cluster in clusters for rule in RULES for problem in rule.check(cluster)}
+    every = list(clusters)
+    return _in_order({problem for rule in RULES for problem in said_by(rule, every)})
+
+
+def said_by(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:
+    """What one rule says, in the same order."""
+    return _in_order({problem for cluster in clusters for problem in rule.check(cluster)})
+
+
+def _in_order(found: set[Problem]) -> list[Problem]:
     return sorted(
         found, key=lambda p: (p.level is Level.ADVISORY, p.path, p.rule, p.subject, p.message)
     )

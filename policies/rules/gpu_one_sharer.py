@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import UNKNOWN, Cluster, called
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 from policies.wording import listed
 
 NAME = "gpu-one-sharer"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then"
     " splits those once more, and pods run out of GPU memory (W9)."

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from components import releases
 from policies.model import UNKNOWN, Cluster
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
 from policies.wording import listed
 
 NAME = "kai-version-known"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a"
     " retracted one (K1)."
@@ -34,8 +35,23 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 "has no version, and the highest published one (v0.20.1) is retracted;"
                 f" write version: {newest}",
             )
+        elif release.untested and _newer(version):
+            yield advisory(
+                NAME,
+                subject,
+                path,
+                f"is {version}, which nobody tried with this program; it is taken for"
+                f" {list(releases.KAI)[-1]}",
+            )
         elif version not in releases.KAI:
             yield mandatory(NAME, subject, path, _message(version))
+
+
+def _newer(version: str) -> bool:
+    try:
+        return releases.kai(version, untested=True).version not in releases.KAI
+    except releases.UnknownVersion:
+        return False
 
 
 def _message(version: str) -> str:

@@ -7,10 +7,11 @@ from datetime import date
 
 from components import releases
 from policies.model import Cluster
-from policies.problem import Level, Problem, advisory, at
+from policies.problem import Level, Problem, Severity, advisory, at
 
 NAME = "kai-version-supported"
 LEVEL = Level.ADVISORY
+SEVERITY = Severity.MEDIUM
 WHY = "A line out of support gets no more fixes, security fixes included (K18)."
 REMEDY = "Move to the maintained line that the message names."
 
@@ -36,5 +37,6 @@ def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
         if maintained:
             near = releases.nearest(maintained, known.version, count=1)[0]
             advice = f"; the nearest maintained one is {near}"
-            advice += f" (until {maintained[near].support_end})"
+            end = maintained[near].support_end
+            advice += " (the newest line)" if end == date.max else f" (until {end})"
         yield advisory(NAME, f"KAI of {cluster.name}", at(release.path, "version"), state + advice)

@@ -6,19 +6,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from policies.model import KAI_NAMESPACE, UNKNOWN, Cluster, called, workload_subject
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
 NAME = "namespace-reserved"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
 WHY = (
     "KAI's admission lets pods in these namespaces through unseen (W8), and removing KAI deletes"
     " every Deployment in its own (K11)."
 )
 REMEDY = "Put workloads in a namespace of the team, and only KAI in kai-scheduler."
 
-RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
-)
 # What KAI itself needs beside its release: pull secrets, rights, network rules, scraping.
 _KAI_SUPPORT: Final = frozenset(
     {
@@ -39,7 +37,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         subject = workload_subject(workload, cluster)
         if workload.namespace is UNKNOWN:
             yield undecided(NAME, subject, workload.path, "its namespace is known")
-        elif workload.namespace in RESERVED:
+        elif workload.namespace in cluster.reserved:
             yield mandatory(
                 NAME,
                 subject,

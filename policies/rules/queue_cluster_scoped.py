@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import UNKNOWN, Cluster, queue_subject
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 
 NAME = "queue-cluster-scoped"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.MEDIUM
 WHY = (
     "Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that"
     " is not there, and two queues of one name in two namespaces are one queue (Q1)."

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from components import releases
 from policies.model import UNKNOWN, Cluster, queue_subject
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 
 NAME = "queue-depth"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "Through v0.12 KAI schedules only from the second level: never from the top, never deeper (Q6)."
 )

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from policies.amounts import as_go_duration, is_go_duration
 from policies.model import UNKNOWN, Cluster, queue_subject
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
 NAME = "queue-duration"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = "KAI takes Go durations, which know no days and no weeks: 1d does not parse (Q4)."
 REMEDY = "Write hours, minutes and seconds: 24h for a day, 168h for a week, 1h30m."
 

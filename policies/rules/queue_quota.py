@@ -18,10 +18,11 @@ from policies.model import (
     called,
     queue_subject,
 )
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
 NAME = "queue-quota"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that"
     " promises more GPUs than the team has, leaves pods Pending or takes other teams' share"

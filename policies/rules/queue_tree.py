@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import UNKNOWN, Cluster, queue_subject
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 from policies.wording import listed, nearest_first
 
 NAME = "queue-tree"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle, with"
     " everything below it, and says nothing (Q5)."

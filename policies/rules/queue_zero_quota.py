@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import RESOURCES, UNKNOWN, Cluster, Share, queue_subject
-from policies.problem import Level, Problem, advisory, undecided
+from policies.problem import Level, Problem, Severity, advisory, undecided
 from policies.wording import listed
 
 NAME = "queue-zero-quota"
 LEVEL = Level.ADVISORY
+SEVERITY = Severity.LOW
 WHY = (
     "KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed resources"
     " of their queue and of every queue above it: with a quota of 0 they stay Pending (Q8)."

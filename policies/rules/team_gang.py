@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import Cluster, called
-from policies.problem import Level, Problem, advisory, at
+from policies.problem import Level, Problem, Severity, advisory, at
 
 NAME = "team-gang"
 LEVEL = Level.ADVISORY
+SEVERITY = Severity.LOW
 WHY = (
     "The host sees a team's pods but not the Jobs that own them, so each pod is a group of its own"
     " (V15)."

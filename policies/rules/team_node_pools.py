@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from policies.model import UNKNOWN, Cluster, Text, VirtualCluster, called
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
 NAME = "team-node-pools"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
 WHY = (
     "A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'"
     " pods: two of them on one node hand out the same GPU twice (V1)."

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import UNKNOWN, Cluster, called
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 from policies.wording import listed
 
 NAME = "team-one-mode"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
 WHY = (
     "Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster"
     " of that host, and its admission breaks their new ones (V14)."

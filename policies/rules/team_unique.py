@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import UNKNOWN, Cluster, called
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 
 NAME = "team-unique"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
 WHY = (
     "vCluster tells its pods from the others' by its name alone, in all namespaces: two of one name"
     " count each other's pods as their own (V9)."

@@ -16,11 +16,12 @@ from policies.model import (
     called,
     workload_subject,
 )
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 from policies.wording import listed
 
 NAME = "workload-gpu-request"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = "KAI's admission refuses such pods, or schedules them wrong where it does not notice (W3)."
 REMEDY = (
     'Write one of: the annotation gpu-fraction ("0.5"), the annotation gpu-memory ("2000", MiB),'

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import SCHEDULER, UNKNOWN, Cluster, workload_subject
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 
 NAME = "workload-gpu-sharing"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.MEDIUM
 WHY = "While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4)."
 REMEDY = "Switch gpuSharing on for that KAI (global.gpuSharing: true), or ask for whole GPUs."
 

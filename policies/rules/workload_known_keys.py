@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from policies.model import QUEUE_LABEL, UNKNOWN, Cluster, Workload, workload_subject
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 from policies.unknown import Unknown
 from policies.wording import quoted
 
 NAME = "workload-known-keys"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a"
     " GPU, or on one that nobody accounts (W2). Values of labels and annotations are strings (W5)."
@@ -116,6 +117,14 @@ def _in(pairs: Mapping[str, object] | Unknown, place: str) -> Iterator[str]:
                 f"has the {place} {key} with a value that is not a string;"
                 f" write {key}: {quoted(value)}"
             )
+
+
+def look_alikes() -> dict[str, str]:
+    """The wrong keys that people are known to write, and the right one for each."""
+    prefixed = [f"{prefix}/{name}" for prefix in sorted(_PREFIXES) for name in sorted(_MEANT)]
+    bare = [name.replace("-", "_") for name in sorted(_ANNOTATIONS)]
+    found = {key: right_key(key) for key in (*prefixed, *bare)}
+    return {key: right for key, right in found.items() if right and right != key}
 
 
 def right_key(key: str) -> str | None:

@@ -14,11 +14,12 @@ from policies.model import (
     called,
     workload_subject,
 )
-from policies.problem import Level, Problem, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 from policies.wording import listed, nearest_first
 
 NAME = "workload-leaf-queue"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does not"
     " exist stays Pending, in most versions without an event (W1)."
@@ -42,6 +43,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         elif queue is None:
             yield mandatory(NAME, subject, workload.path, _names_none(workload, cluster, tree))
         elif isinstance(queue, str):
+            yield from _allowed(queue, cluster, workload, subject)
             if not tree.queues:
                 asked.append(queue)
                 continue
@@ -62,6 +64,26 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield undecided(NAME, subject, path, "the name of its queue is known")
         else:
             yield from _judge(team.queue, cluster, cluster.tree, subject, path)
+
+
+def _allowed(queue: str, cluster: Cluster, workload: Workload, subject: str) -> Iterator[Problem]:
+    """The queues that the pack's configuration leaves to a namespace (W10)."""
+    if not cluster.queues_of:
+        return
+    if workload.namespace is UNKNOWN:
+        yield undecided(NAME, subject, workload.path, "its namespace is known")
+        return
+    namespace = workload.namespace or "default"
+    own = cluster.queues_of.get(namespace)
+    if own is not None and queue not in own:
+        choice = listed(nearest_first(queue, list(own))) or "none"
+        yield mandatory(
+            NAME,
+            subject,
+            workload.path,
+            f"names queue {queue}, which pods in namespace {namespace} may not use;"
+            f" write {QUEUE_LABEL}: {choice}",
+        )
 
 
 def _judge(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import QUEUE_LABEL, SCHEDULER, UNKNOWN, Cluster, workload_subject
-from policies.problem import Level, Problem, mandatory, undecided
+from policies.problem import Level, Problem, Severity, mandatory, undecided
 from policies.wording import listed
 
 NAME = "workload-scheduler"
 LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
 WHY = (
     "Without schedulerName the default scheduler places the pod: its queue and its GPU fraction are"
     " ignored without a word. Without the label KAI leaves it Pending (W6)."

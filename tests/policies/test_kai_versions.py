@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -19,7 +20,7 @@ def test_versions_of_the_table_pass(version):
     ("version", "says"),
     [
         ("v0.9.4", "write v0.9.3 or v0.9.8"),
-        ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v0.16.8"),
+        ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v0.17.0"),
         ("0.9.3", "keep their v; write v0.9.3"),
         ("latest", "which is not supported here; write "),
         (None, "has no version, and the highest published one (v0.20.1) is retracted"),
@@ -29,6 +30,14 @@ def test_other_versions_are_refused_with_the_nearest(version, says):
     problem = refusal(KNOWN, cluster(version=version))
     assert (problem.subject, problem.path) == ("KAI of host", "kai-fleet:kai.version")
     assert says in problem.message
+
+
+@pytest.mark.parametrize(("version", "level"), [("v0.18.0", "advisory"), ("v0.15.0", "mandatory")])
+def test_untested_lets_newer_versions_through_and_no_others(version, level):
+    right = cluster()
+    tried = replace(right, kai=(replace(right.kai[0], version=version, untested=True),))
+    (problem,) = found(KNOWN, tried)
+    assert problem.level == level
 
 
 def test_an_unknown_version_is_told():
@@ -52,6 +61,12 @@ def test_a_line_that_no_list_names_is_warned_about():
     assert "v0.9." in message
 
 
-def test_when_every_line_has_ended_it_says_so():
+def test_the_newest_line_is_named_without_an_end():
+    (message,) = messages("v0.16.8", date(2040, 1, 1))
+    assert message.endswith("the nearest maintained one is v0.17.0 (the newest line)")
+
+
+def test_when_every_line_has_ended_it_says_so(monkeypatch):
+    monkeypatch.setattr(releases, "KAI", {"v0.16.8": releases.KAI["v0.16.8"]})
     (message,) = messages("v0.16.8", date(2040, 1, 1))
     assert "look for a newer kai-fleet" in message

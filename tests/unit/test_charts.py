@@ -38,7 +38,7 @@ def test_a_chart_says_that_it_is_a_stand_in(name):
 def test_vclusters_schema_knows_the_keys_of_its_version_and_no_others():
     new, old = (
         set(json.loads((SOURCES / "vcluster" / name).read_text())["properties"])
-        for name in ("values.schema.json", "values.schema.before-v0.34.json")
+        for name in ("values.schema.json", "values.schema.before-v0.32.json")
     )
     assert old - new == {"external", "sleepMode"}
     assert new - old == {"deletion", "platform", "sleep", "snapshots"}

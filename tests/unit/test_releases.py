@@ -7,7 +7,9 @@ import pytest
 
 from components.kai_values import kai_values
 from components.releases import KAI, VCLUSTER, UnknownVersion, kai, vcluster
+from components.releases.value_keys import unknown_keys
 from components.settings.teams import Access
+from components.values import nested
 from components.vcluster_values import vcluster_values
 
 MODES = ("virtual", "host", "default")
@@ -33,13 +35,60 @@ def values_of(version, mode="virtual", **more):
     return vcluster_values(vcluster(version), **(arguments | more))
 
 
-@pytest.mark.parametrize("version", KAI)
+CHARTS_AT_HAND = [
+    "v0.7.11",
+    "v0.9.3",
+    "v0.9.8",
+    "v0.9.20",
+    "v0.12.23",
+    "v0.14.7",
+    "v0.16.8",
+    "v0.17.0",
+]
+SCHEMAS_AT_HAND = ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"]
+
+
+@pytest.mark.parametrize("version", CHARTS_AT_HAND)
 def test_every_value_is_one_that_this_versions_chart_has(version, facts):
     known = set(json.loads((facts / "kai" / "chart-values.json").read_text())[version])
     free = {"binder.runtimeClassName", "global.resourceReservation.runtimeClassName"}
     for key in flat(kai_values(kai(version))):
         # The charts read this value and leave it out of their defaults.
         assert key in known or key in free, f"{version} has no value {key}"
+
+
+@pytest.mark.parametrize("version", CHARTS_AT_HAND)
+def test_the_table_of_keys_has_every_default_of_the_chart(version, facts):
+    defaults = json.loads((facts / "kai" / "chart-values.json").read_text())[version]
+    for key in defaults:
+        assert unknown_keys("kai", version, nested(key, "x")) == []
+
+
+@pytest.mark.parametrize("version", KAI)
+def test_our_own_values_use_only_keys_of_the_table(version):
+    assert unknown_keys("kai", version, kai_values(kai(version))) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_our_own_vcluster_values_use_only_keys_of_the_table(version, mode):
+    assert unknown_keys("vcluster", version, values_of(version, mode)) == []
+
+
+def test_a_key_of_another_version_names_the_versions_that_read_it():
+    (found,) = unknown_keys("kai", "v0.9.3", {"defaultQueue": {"createDefaultQueue": False}})
+    assert found.key == "defaultQueue"
+    assert found.versions[0] == "v0.10.5"
+
+
+def test_a_misspelt_key_names_the_right_one():
+    (found,) = unknown_keys("kai", "v0.16.8", {"global": {"gpuSharng": True}})
+    assert (found.key, found.instead) == ("global.gpuSharng", "global.gpuSharing")
+
+
+def test_anything_goes_below_an_open_key():
+    values = {"global": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "x"}]}}
+    assert unknown_keys("kai", "v0.16.8", values) == []
 
 
 @pytest.mark.parametrize("version", KAI)
@@ -98,7 +147,7 @@ def test_the_retracted_version_is_named_as_such():
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("version", VCLUSTER)
+@pytest.mark.parametrize("version", SCHEMAS_AT_HAND)
 def test_vcluster_values_fit_the_charts_own_schema(version, mode, facts):
     schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
     jsonschema.validate(values_of(version, mode), schema)

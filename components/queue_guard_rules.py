@@ -1,0 +1,209 @@
+"""The expressions (CEL) by which an API server judges a team's pods.
+
+They say at admission what the rules `workload-leaf-queue`, `-scheduler`, `-known-keys`,
+`-gpu-request`, `-gpu-sharing` and `namespace-reserved` say at preview, in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from policies.model import GPU_RESOURCES, QUEUE_LABEL, RESERVED, SCHEDULER
+from policies.rules.workload_gpu_request import DEVICES, FRACTION, MEMORY, MPS
+from policies.rules.workload_known_keys import look_alikes
+from policies.wording import listed
+
+Expression = dict[str, str]
+
+_FLOAT: Final = "^[+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,2})?$"
+_COUNT: Final = "^0*[1-9][0-9]{0,17}$"
+_SHARE_KEYS: Final = (FRACTION, MEMORY, DEVICES)
+# A denial is read by a person: of many queues it names the first.
+_QUEUES_IN_A_MESSAGE: Final = 12
+
+
+def text(value: str) -> str:
+    """A string literal of CEL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def names(values: Iterable[str]) -> str:
+    """A list literal of CEL."""
+    return f"[{', '.join(text(value) for value in values)}]"
+
+
+def _table(pairs: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{text(key)}: {text(value)}' for key, value in pairs.items())}}}"
+
+
+def _placed(key: str) -> str:
+    return f"the {'label' if key == QUEUE_LABEL else 'annotation'} {key}"
+
+
+def _pairs(of: str, place: str) -> str:
+    return f"{of}.metadata.?{place}.orValue({{}})"
+
+
+# Optional steps everywhere: an expression that fails would deny a pod that is nothing to KAI.
+_KAI: Final = f"object.spec.?schedulerName.orValue('') == {text(SCHEDULER)}"
+_KEYS: Final = (QUEUE_LABEL, *_SHARE_KEYS, MPS)
+
+
+def match_conditions() -> list[Expression]:
+    """Which pods are judged at all: what has to do with KAI, when it is made or that changes.
+
+    KAI writes labels and annotations of its own on pods; those never count as a change, so a pod
+    that is bound is let be whatever has become of its queue.
+    """
+    wrong = names(look_alikes())
+    labels, annotations = _pairs("object", "labels"), _pairs("object", "annotations")
+    about_kai = " || ".join(
+        (
+            _KAI,
+            f"{text(QUEUE_LABEL)} in {labels}",
+            f"{annotations}.exists(k, k in {names(_SHARE_KEYS)})",
+            f"{labels}.exists(k, k in {wrong})",
+            f"{annotations}.exists(k, k in {wrong})",
+        )
+    )
+    changed = " || ".join(
+        f"{_pairs('object', place)}[?k] != {_pairs('oldObject', place)}[?k]"
+        for place in ("labels", "annotations")
+    )
+    watched = names((*_KEYS, *look_alikes()))
+    return [
+        {"name": "about-kai", "expression": about_kai},
+        {
+            "name": "new-or-changed",
+            "expression": f"request.operation == 'CREATE' || {watched}.exists(k, {changed})"
+            " || object.spec.?schedulerName != oldObject.spec.?schedulerName",
+        },
+    ]
+
+
+def variables(queues: Sequence[str]) -> list[Expression]:
+    """What the validations share; each is computed once, and only where it is asked for."""
+    asked = " || ".join(
+        f"{text(gpu)} in c.?resources.?{part}.orValue({{}})"
+        for gpu in GPU_RESOURCES
+        for part in ("limits", "requests")
+    )
+    found = {
+        "kai": _KAI,
+        "labels": _pairs("object", "labels"),
+        "annotations": _pairs("object", "annotations"),
+        "queue": f"variables.labels[?{text(QUEUE_LABEL)}].orValue('')",
+        "queues": names(queues),
+        "right": _table({key: _placed(right) for key, right in look_alikes().items()}),
+        "wrong": "variables.labels.filter(k, k in variables.right)"
+        " + variables.annotations.filter(k, k in variables.right)",
+        "fraction": f"variables.annotations[?{text(FRACTION)}].orValue('')",
+        "memory": f"variables.annotations[?{text(MEMORY)}].orValue('')",
+        "devices": f"variables.annotations[?{text(DEVICES)}].orValue('')",
+        "share": f"{text(FRACTION)} in variables.annotations"
+        f" || {text(MEMORY)} in variables.annotations",
+        "whole": "(object.spec.containers + object.spec.?initContainers.orValue([]))"
+        f".filter(c, {asked})",
+        "pod": "'pod ' + object.metadata.?name.orValue("
+        "object.metadata.?generateName.orValue('') + '…') + ' in namespace ' + request.namespace",
+    }
+    return [{"name": name, "expression": expression} for name, expression in found.items()]
+
+
+def validations(team: str, queues: Sequence[str], gpu_sharing: bool) -> list[dict[str, Any]]:
+    """What must hold, with the sentence for a pod for which it does not; the first one is told."""
+    allowed = listed(list(queues), limit=_QUEUES_IN_A_MESSAGE) or "none: the team has no leaf queue"
+    write = text(f"; write the label {QUEUE_LABEL}: {allowed}")
+    found = [
+        (
+            f"!(request.namespace in {names(sorted(RESERVED))})",
+            "' asks for KAI where only the platform runs;"
+            " use a namespace of the team, for example team-a'",
+        ),
+        (
+            "size(variables.wrong) == 0",
+            "' has ' + variables.wrong[0] + ', which KAI does not read; write '"
+            " + variables.right[variables.wrong[0]]",
+        ),
+        (
+            f"variables.kai || !({text(QUEUE_LABEL)} in variables.labels || variables.share"
+            f" || {text(DEVICES)} in variables.annotations)",
+            "' names a queue or a share of a GPU, but its schedulerName is '"
+            " + object.spec.?schedulerName.orValue('not set')"
+            f" + ', so KAI never sees it; write schedulerName: {SCHEDULER}'",
+        ),
+        (
+            f"{text(QUEUE_LABEL)} in variables.labels",
+            f"' asks for KAI and names no queue on the pod itself' + {write}",
+        ),
+        (
+            "variables.queue in variables.queues",
+            f"' names queue ' + variables.queue + ', which is no leaf queue of team {team}'"
+            f" + {write}",
+        ),
+        *_gpu(gpu_sharing),
+    ]
+    return [
+        {
+            "expression": expression,
+            "messageExpression": f"variables.pod + {message}",
+            "reason": "Forbidden",
+        }
+        for expression, message in found
+    ]
+
+
+def _gpu(sharing: bool) -> list[tuple[str, str]]:
+    found = [
+        (
+            f"!({text(FRACTION)} in variables.annotations)"
+            f" || (variables.fraction.matches({text(_FLOAT)})"
+            " && double(variables.fraction) > 0.0 && double(variables.fraction) < 1.0)",
+            f"' has {FRACTION}: \"' + variables.fraction"
+            f" + '\", which is not a number between 0 and 1; write, for example, {FRACTION}:"
+            ' "0.5"\'',
+        ),
+        (
+            f"!({text(MEMORY)} in variables.annotations)"
+            f" || variables.memory.matches({text(_COUNT)})",
+            f"' has {MEMORY}: \"' + variables.memory + '\"; write a positive whole number of MiB,"
+            f' for example {MEMORY}: "2000"\'',
+        ),
+        (
+            f"!({text(FRACTION)} in variables.annotations && {text(MEMORY)} in"
+            " variables.annotations)",
+            f"' has both {FRACTION} and {MEMORY}; write only one of them'",
+        ),
+        (
+            "!variables.share || size(variables.whole) == 0",
+            "' asks for a share of a GPU and, in container ' + variables.whole[0].name"
+            " + ', for whole GPUs; drop one of the two'",
+        ),
+        (
+            f"!({text(DEVICES)} in variables.annotations) || variables.share",
+            f'\' has {DEVICES} alone; add {FRACTION}, for example {FRACTION}: "0.5", or ask for'
+            " whole GPUs'",
+        ),
+        (
+            f"!({text(DEVICES)} in variables.annotations)"
+            f" || variables.devices.matches({text(_COUNT)})",
+            f"' has {DEVICES}: \"' + variables.devices"
+            ' + \'"; write a positive whole number such as "2"\'',
+        ),
+        (
+            f"variables.annotations[?{text(MPS)}].orValue('') != 'true' || variables.share",
+            f'\' has mps: "true" without a share of a GPU; add {FRACTION}: "0.5" or drop mps\'',
+        ),
+    ]
+    if not sharing:
+        found.insert(
+            0,
+            (
+                "!variables.share",
+                "' asks for a share of a GPU, but GPU sharing is off in its KAI; ask for whole"
+                " GPUs'",
+            ),
+        )
+    return found

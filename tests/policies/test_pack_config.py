@@ -1,0 +1,92 @@
+"""The pack's configuration, through the analyzer that the engine talks to."""
+
+import jsonschema
+import pytest
+from google.protobuf import json_format
+from pulumi.runtime import proto
+from pulumi_policy import EnforcementLevel
+
+from policies.pack import UNDECIDED, Analyzer, Reading, policies
+from tests.policies.test_pack import IN_TEST, TREE, pod, said
+
+LEAF, RESERVED = "workload-leaf-queue", "namespace-reserved"
+
+
+@pytest.fixture
+def configured():
+    """An analyzer with the configuration that `--policy-pack-config` gives it."""
+
+    def make(**rules):
+        reading = Reading()
+        made = Analyzer(
+            reading, "kai-fleet", "0.1.0", policies(reading), EnforcementLevel.MANDATORY
+        )
+        sent = {}
+        for rule, properties in rules.items():
+            name = rule.replace("_", "-")
+            level = getattr(proto, properties.pop("level", "MANDATORY"))
+            sent[name] = proto.PolicyConfig(enforcementLevel=level)
+            json_format.ParseDict(properties, sent[name].properties)
+        made.Configure(proto.ConfigureAnalyzerRequest(policyConfig=sent), None)
+        return made
+
+    return make
+
+
+def rules_said(analyzer, *resources):
+    return {(rule, urn.rpartition("::")[2]) for rule, _, urn, _ in said(analyzer, *resources)}
+
+
+def test_further_namespaces_can_be_reserved(configured):
+    analyzer = configured(namespace_reserved={"reservedNamespaces": ["platform"]})
+    pods = (pod("a", IN_TEST, namespace="platform"), pod("b", IN_TEST, namespace="kube-system"))
+    assert rules_said(analyzer, *TREE, *pods) == {(RESERVED, "a"), (RESERVED, "b")}
+
+
+def test_a_namespace_can_be_exempt_from_one_rule(configured):
+    analyzer = configured(workload_leaf_queue={"exemptNamespaces": ["lab"]})
+    wrong = pod("a", {"kai.scheduler/queue": "default"}, {"gpu-fraction": "2"}, namespace="lab")
+    other = pod("b", {"kai.scheduler/queue": "default"}, namespace="team")
+    mandatory = {
+        (rule, urn.rpartition("::")[2])
+        for rule, level, urn, _ in said(analyzer, *TREE, wrong, other)
+        if level == proto.MANDATORY
+    }
+    assert mandatory == {("workload-gpu-request", "a"), (LEAF, "b")}
+
+
+def test_a_namespace_can_be_held_to_some_queues(configured):
+    analyzer = configured(workload_leaf_queue={"queuesByNamespace": {"web": ["serve"]}})
+    tree = (*TREE, *(q for q in (_queue("serve", "default"),)))
+    good = pod("a", {"kai.scheduler/queue": "serve"}, namespace="web")
+    bad = pod("b", IN_TEST, namespace="web")
+    free = pod("c", IN_TEST, namespace="elsewhere")
+    ((rule, level, urn, message),) = said(analyzer, *tree, good, bad, free)
+    assert (rule, level, urn) == (LEAF, proto.MANDATORY, bad.urn)
+    assert "names queue test, which pods in namespace web may not use" in message
+    assert message.endswith("write kai.scheduler/queue: serve")
+
+
+def test_a_disabled_rule_asks_no_open_questions_either(configured):
+    from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+
+    stack = (*TREE, pod("a", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}))
+    assert rules_said(configured(), *stack) == {(UNDECIDED, "a")}
+    assert rules_said(configured(workload_leaf_queue={"level": "DISABLED"}), *stack) == set()
+
+
+def test_the_schemas_refuse_what_nobody_can_mean():
+    info = {policy.name: policy.config_schema for policy in policies(Reading())}
+    assert info["queue-tree"] is None
+    properties = {"type": "object", "properties": info[LEAF].properties}
+    jsonschema.validate({"queuesByNamespace": {"web": ["serve"]}}, properties)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"queuesByNamespace": {"web": "serve"}}, properties)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"exemptNamespaces": "lab"}, properties)
+
+
+def _queue(name, parent):
+    from tests.policies.test_pack import queue
+
+    return queue(name, parent)

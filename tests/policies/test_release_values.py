@@ -1,0 +1,130 @@
+"""kai-value-known, kai-value-reaches, vcluster-values, -version-known and -upgrade."""
+
+from dataclasses import replace
+
+import pytest
+
+from policies.model import UNKNOWN, Cluster, KaiRelease, VirtualCluster
+from policies.problem import Level
+from tests.policies.samples import found, open_question
+
+
+def kai(version, **values):
+    release = KaiRelease(version, path="kai-fleet:kai", values=values)
+    return Cluster("host", path="kai-fleet:cluster", kai=(release,))
+
+
+def team(mode="virtual", version="v0.36.1", **changes):
+    one = VirtualCluster(
+        "ml",
+        "team-ml",
+        version,
+        virtual_scheduler=mode == "virtual",
+        mode=mode,
+        path="kai-fleet:teams.ml",
+    )
+    return Cluster("host", path="kai-fleet:cluster", virtual_clusters=(replace(one, **changes),))
+
+
+def only(rule, cluster):
+    (problem,) = found(rule, cluster)
+    return problem
+
+
+def test_known_values_pass():
+    values = {"global": {"registry": "mirror", "nodeSelector": {"a": "b"}}}
+    assert found("kai-value-known", kai("v0.16.8", **values)) == []
+    assert found("kai-value-reaches", kai("v0.16.8", **values)) == []
+
+
+def test_a_renamed_value_is_refused_at_its_key():
+    problem = only("kai-value-known", kai("v0.16.8", binder={"runtimeClasName": "nvidia"}))
+    assert problem.level is Level.MANDATORY
+    assert problem.path == "kai-fleet:kai.values.binder.runtimeClasName"
+    assert "which v0.16.8 does not read; write binder.runtimeClassName" in problem.message
+
+
+def test_a_value_of_other_versions_names_them():
+    problem = only("kai-value-known", kai("v0.9.3", postCleanup={"enabled": False}))
+    assert "v0.12.23" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("values", "trap"),
+    [
+        ({"defaultQueue": {"createDefaultQueue": True}}, "K4"),
+        ({"topologyMigration": {"enabled": True}}, "K13"),
+        ({"postCleanup": {"enabled": True}}, "K14"),
+    ],
+)
+def test_what_the_program_switched_off_stays_off(values, trap):
+    assert trap in only("kai-value-known", kai("v0.16.8", **values)).message
+
+
+@pytest.mark.parametrize("key", ["nodeSelector", "imagePullSecrets"])
+def test_values_that_stop_at_the_operator_are_warned_about(key):
+    problem = only("kai-value-reaches", kai("v0.12.23", **{"global": {key: ["x"]}}))
+    assert problem.level is Level.ADVISORY
+    assert f"sets global.{key}" in problem.message
+    assert found("kai-value-reaches", kai("v0.7.11", **{"global": {key: ["x"]}})) == []
+
+
+def test_values_not_known_yet_are_told():
+    release = KaiRelease("v0.16.8", path="urn:x", values=UNKNOWN)
+    question = open_question("kai-value-known", Cluster("host", kai=(release,)))
+    assert "values are known" in question.message
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"controlPlan": {}}, "write controlPlane"),
+        ({"sleepMode": {"enabled": False}}, "v0.27.3"),
+        (
+            {"sync": {"fromHost": {"customResources": {"podgroups.scheduling.run.ai": {}}}}},
+            "syncs podgroups",
+        ),
+        ({"controlPlane": {"backingStore": {"etcd": {"embedded": {"enabled": True}}}}}, "licence"),
+        (
+            {"controlPlane": {"statefulSet": {"image": {"repository": "loft-sh/vcluster-pro"}}}},
+            "Pro image",
+        ),
+        (
+            {"controlPlane": {"distro": {"k8s": {"scheduler": {"enabled": False}}}}},
+            "switches the virtual scheduler off",
+        ),
+        ({"sync": {"fromHost": {"nodes": {"enabled": False}}}}, "switches node sync off"),
+    ],
+)
+def test_values_that_break_a_vcluster_are_refused(values, says):
+    problem = only("vcluster-values", team(values=values))
+    assert says in problem.message
+    assert problem.path.startswith("kai-fleet:teams.ml.vcluster.values")
+
+
+def test_owners_in_host_mode_are_refused():
+    values = {"experimental": {"syncSettings": {"setOwner": True}}}
+    assert "pod-grouper" in only("vcluster-values", team("host", values=values)).message
+    assert found("vcluster-values", team(values=values)) == []
+
+
+def test_a_licence_allows_the_keys_of_paid_tiers_but_not_what_never_starts():
+    paid = {"sleep": {"auto": {"afterInactivity": "1h"}}}
+    assert found("vcluster-values", team(values=paid))
+    assert found("vcluster-values", team(values=paid, licensed=True)) == []
+    podgroups = {"sync": {"fromHost": {"customResources": {"podgroups.scheduling.run.ai": {}}}}}
+    assert found("vcluster-values", team(values=podgroups, licensed=True))
+
+
+def test_only_vcluster_versions_of_the_table():
+    assert found("vcluster-version-known", team()) == []
+    problem = only("vcluster-version-known", team(version="v0.37.0"))
+    assert "write v0.36.1" in problem.message
+
+
+def test_a_vcluster_goes_one_line_at_a_time():
+    assert found("vcluster-upgrade", team(version_before="v0.35.3")) == []
+    assert found("vcluster-upgrade", team()) == [], "the first install has no before"
+    problem = only("vcluster-upgrade", team(version_before="v0.34.7"))
+    assert "write v0.35.3 first" in problem.message
+    assert problem.path == "kai-fleet:teams.ml.vcluster.version"

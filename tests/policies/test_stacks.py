@@ -1,0 +1,16 @@
+"""What the rules say of this repository's own stacks."""
+
+import pytest
+
+from fleet.plan import plan
+from fleet.stack_file import stacks
+from policies.problem import Level
+
+
+@pytest.mark.parametrize("stack", stacks())
+def test_no_rule_refuses_a_stack_of_this_repository(stack):
+    assert [str(p) for p in plan(stack).problems if p.level is Level.MANDATORY] == []
+
+
+def test_no_rule_has_anything_to_say_about_prod():
+    assert [str(p) for p in plan("prod").problems] == []

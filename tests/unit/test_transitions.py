@@ -1,0 +1,72 @@
+"""Every pair of versions: which way the program takes, and that it is the one the facts demand."""
+
+import itertools
+
+import pytest
+
+from components.releases import KAI, VCLUSTER, version_key
+from components.transitions import kai_transition, vcluster_refusal
+
+# Operators whose upgrade hook makes kai-config anew (K12), read from the charts.
+RECREATE = {"v0.9.8", "v0.9.20", "v0.10.5", "v0.13.4"}
+CHART_MAKES_BINDER = {"v0.7.11", "v0.9.8", "v0.9.20"}
+PAIRS = list(itertools.permutations(KAI, 2))
+
+
+def way(before, after):
+    return kai_transition(KAI[before], KAI[after])
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_in_place_only_where_nothing_is_known_to_break(before, after):
+    chosen = way(before, after)
+    breaks = (
+        version_key(after) < version_key(before)
+        or "v0.7.11" in (before, after)
+        or (before in CHART_MAKES_BINDER) != (after in CHART_MAKES_BINDER)
+        or after in RECREATE
+    )
+    assert chosen.kind == ("replace" if breaks else "in-place")
+    assert f"{before} → {after}" in chosen.why
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "trap"),
+    [
+        ("v0.7.11", "v0.9.3", "K7"),
+        ("v0.9.3", "v0.9.8", "K8"),
+        ("v0.9.3", "v0.7.11", "K9"),
+        ("v0.16.8", "v0.9.3", "K9"),
+        ("v0.12.23", "v0.13.4", "K12"),
+    ],
+)
+def test_a_replacement_names_its_trap(before, after, trap):
+    assert trap in way(before, after).why
+
+
+@pytest.mark.parametrize(("before", "after"), [("v0.9.3", "v0.16.8"), ("v0.14.7", "v0.16.8")])
+def test_the_upgrades_that_were_seen_to_work_stay_in_place(before, after):
+    assert way(before, after).kind == "in-place"
+
+
+def test_the_first_install_and_no_change_are_neither():
+    assert kai_transition(None, KAI["v0.16.8"]).kind == "install"
+    assert way("v0.16.8", "v0.16.8").kind == "keep"
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.pairwise(VCLUSTER)))
+def test_vcluster_goes_up_line_by_line(before, after):
+    assert vcluster_refusal(before, after) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("v0.30.5", "v0.32.3", "write v0.31.3 first"),
+        ("v0.27.3", "v0.36.1", "write v0.28.1 first"),
+        ("v0.36.1", "v0.35.3", "downgrade"),
+        ("v0.36.1", "v0.36.0", "downgrade"),
+    ],
+)
+def test_vcluster_jumps_and_downgrades_are_refused_with_the_path(before, after, says):
+    assert says in (vcluster_refusal(before, after) or "")
