@@ -118,16 +118,22 @@ class Analyzer(sdk._PolicyAnalyzerServicer):  # type: ignore[misc]
     def __init__(self, reading: Reading, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._reading = reading
+        self._inputs: dict[str, Any] = {}
         self._one_at_a_time = Lock()
 
     def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
         """What the rules say of a whole stack."""
         with self._one_at_a_time:
-            self._reading.begin(received.stack(request.resources))
+            self._reading.begin(received.stack(request.resources, self._inputs))
             return super().AnalyzeStack(proto.AnalyzeStackRequest(), context)
 
-    def Analyze(self, _request: Any, _context: Any) -> Any:  # noqa: N802
-        """Nothing: no rule is about one resource alone."""
+    def Analyze(self, request: Any, _context: Any) -> Any:  # noqa: N802
+        """Nothing, for no rule is about one resource alone; but what was declared is kept.
+
+        A stack is sent with its resources' outputs, and in a preview the engine has none for what
+        lies behind a provider that is not known yet: everything inside a new vCluster.
+        """
+        self._inputs[request.urn] = request.properties
         return proto.AnalyzeResponse()
 
 

@@ -6,7 +6,7 @@ value raises an error (P4). Here every value is read once, and an unknown one is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pulumi_policy import deserialize
@@ -20,17 +20,21 @@ SENTINELS: Final = frozenset(
 )
 
 
-def stack(resources: Iterable[Any]) -> list[Declared]:
-    """The Kubernetes resources of an AnalyzeStackRequest."""
+def stack(resources: Iterable[Any], inputs: Mapping[str, Any] | None = None) -> list[Declared]:
+    """The Kubernetes resources of an AnalyzeStackRequest, with their `inputs` where those are kept.
+
+    Inputs are what was declared, and are there in every preview; outputs may not be.
+    """
     namespaces: dict[str, str] = {}
+    declared = inputs or {}
     return [
-        _resource(resource, namespaces)
+        _resource(resource, declared.get(resource.urn, resource.properties), namespaces)
         for resource in resources
         if resource.type.startswith("kubernetes:")
     ]
 
 
-def _resource(resource: Any, namespaces: dict[str, str]) -> Declared:
+def _resource(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
     provider = resource.provider if resource.HasField("provider") else None
     urn = provider.urn if provider else ""
     if urn not in namespaces:
@@ -40,7 +44,7 @@ def _resource(resource: Any, namespaces: dict[str, str]) -> Declared:
         urn=resource.urn,
         type=resource.type,
         name=resource.name,
-        props=struct(resource.properties),
+        props=struct(properties),
         provider=urn,
         parent=resource.parent,
         default_namespace=namespaces[urn],

@@ -37,6 +37,5 @@ def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
         if maintained:
             near = releases.nearest(maintained, known.version, count=1)[0]
             advice = f"; the nearest maintained one is {near}"
-            end = maintained[near].support_end
-            advice += " (the newest line)" if end == date.max else f" (until {end})"
+            advice += f" (until {maintained[near].support_end})"
         yield advisory(NAME, f"KAI of {cluster.name}", at(release.path, "version"), state + advice)
