@@ -105,6 +105,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_VERSION": version.version,
                 "VCLUSTER_ACCESS": args.access.type,
                 "VCLUSTER_HOST": args.access.host or "",
+                "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in args.node_pool.items()),
                 "VCLUSTER_TIMEOUT": str(args.ready_timeout),
             },
             triggers=[self.release.id],

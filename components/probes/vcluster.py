@@ -11,7 +11,7 @@ import yaml
 from kubernetes import client, config
 
 from components.kubeconfig import decoded, pointed_at
-from components.probes.wait import cluster, run, until_ready
+from components.probes.wait import cluster, run, say, until_ready
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
             namespace, field_selector=f"metadata.name=vc-{name}"
         ).items
         if not secrets:
-            return [f"Secret vc-{name}"]
+            return [f"Secret vc-{name}", *_without_node(core, name, namespace)]
         return _not_answering(pointed_at(decoded(secrets[0].data), address), address)
 
     until_ready(
@@ -39,7 +39,37 @@ def main() -> None:
         float(os.environ["VCLUSTER_TIMEOUT"]),
         f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs {name}-0",
     )
+    _say_if_no_node(core, name)
     print(address)
+
+
+def _without_node(core: client.CoreV1Api, name: str, namespace: str) -> list[str]:
+    """Why the control plane's pods have no node, in the scheduler's words."""
+    pods = core.list_namespaced_pod(namespace, label_selector=f"app=vcluster,release={name}").items
+    return [
+        f"pod {pod.metadata.name} has no node ({condition.message})"
+        for pod in pods
+        for condition in pod.status.conditions or []
+        if condition.type == "PodScheduled" and condition.status == "False"
+    ]
+
+
+def _say_if_no_node(core: client.CoreV1Api, name: str) -> None:
+    """A pool without a Ready node is no error, it may scale from zero; but it is said (V16)."""
+    pool = os.environ.get("VCLUSTER_NODE_POOL")
+    if not pool:
+        return
+    ready = [
+        node
+        for node in core.list_node(label_selector=pool).items
+        for condition in node.status.conditions or []
+        if condition.type == "Ready" and condition.status == "True"
+    ]
+    if not ready:
+        say(
+            f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
+            " them, stays Pending until one comes"
+        )
 
 
 def _address(service: client.V1Service) -> str | None:
