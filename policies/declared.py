@@ -12,6 +12,7 @@ from components import releases
 from policies import charts
 from policies.model import (
     GPU_RESOURCES,
+    GUARD,
     RESOURCES,
     Cluster,
     DevicePlugin,
@@ -23,7 +24,7 @@ from policies.model import (
     VirtualCluster,
     Workload,
 )
-from policies.plain import flag, get, mapping, number, text
+from policies.plain import flag, get, items, mapping, number, text
 from policies.pod_templates import workloads
 from policies.unknown import UNKNOWN, Amount, Text, Unknown
 
@@ -61,6 +62,7 @@ class _Found:
     device_plugins: list[DevicePlugin] = field(default_factory=list)
     gpu_quotas: dict[Text, Amount] = field(default_factory=dict)
     default_queues: list[Queue] = field(default_factory=list)
+    guarded: bool = False
 
 
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
@@ -117,6 +119,7 @@ def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
         namespaced=tuple(part.namespaced),
         virtual_clusters=teams,
         device_plugins=tuple(part.device_plugins),
+        guarded=part.guarded,
     )
 
 
@@ -159,6 +162,8 @@ def _read(found: _Found, resource: Declared) -> None:
         sharing = charts.sharing_in(_device_plugin_data(props))
         if sharing and sharing is not UNKNOWN:
             found.device_plugins.append(DevicePlugin(sharing, resource.urn))
+    elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(GUARD):
+        found.guarded |= "Deny" in items(get(props.get("spec"), "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
         found.namespaced.append(Namespaced(kind, name, namespace, path=resource.urn))
 

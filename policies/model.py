@@ -16,6 +16,7 @@ from policies.unknown import UNKNOWN, Amount, Text, Unknown
 
 __all__ = [
     "GPU_RESOURCES",
+    "GUARD",
     "KAI_NAMESPACE",
     "QUEUE_LABEL",
     "RESERVED",
@@ -50,6 +51,7 @@ KAI_NAMESPACE: Final = "kai-scheduler"
 RESERVED: Final = frozenset(
     {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
 )
+GUARD: Final = "kai-fleet-queues-"  # names of QueueGuard's objects, before the team's
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 Mode: TypeAlias = Literal["virtual", "host", "default"]
@@ -183,7 +185,8 @@ class Cluster:
     `gpus` bounds all pods in it (the quota of the team whose vCluster this is). `scheduled_by` is
     the host where the host's KAI places the pods of this vCluster, and `team_queue` the only queue
     that its pods may name then. `reserved` are the namespaces of the platform, and `queues_of` the
-    only queues that pods of a namespace may name, for the namespaces that it lists.
+    only queues that pods of a namespace may name, for the namespaces that it lists. `guarded` is
+    whether a QueueGuard denies pods here.
     """
 
     name: str
@@ -199,6 +202,7 @@ class Cluster:
     team_queue: Text | None = None
     reserved: frozenset[str] = RESERVED
     queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    guarded: bool = False
 
     @property
     def scheduling(self) -> Cluster:

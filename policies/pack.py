@@ -23,10 +23,12 @@ from policies.declared import Declared, clusters
 from policies.model import Cluster
 from policies.pack_config import RuleConfig, schema
 from policies.problem import Level, Problem
-from policies.rules import RULES, Rule, said_by
+from policies.rules import RULES, Rule, said_by, workload_known_keys
+from policies.rules.workload_known_keys import has_non_strings
 
 NAME: Final = "kai-fleet"
 UNDECIDED: Final = "undecided"
+_READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
 
 _LEVELS: Final = {
     Level.MANDATORY: EnforcementLevel.MANDATORY,
@@ -46,16 +48,27 @@ class Reading:
     def __init__(self) -> None:
         self._clusters: list[Cluster] = []
         self._undecided: list[Problem] = []
+        self._early: str | None = None
+        self._told: set[Problem] = set()
 
-    def begin(self, resources: Iterable[Declared]) -> None:
-        """Another stack, or the same one later."""
+    def begin(self, resources: Iterable[Declared], early: str | None = None) -> None:
+        """Another stack, or the same one later; or, `early`, one resource for one rule only.
+
+        What that rule tells early is not told again with the stack.
+        """
         self._clusters = clusters(resources)
         self._undecided = []
+        self._early = early
 
     def problems(self, rule: Rule, config: Mapping[str, Any]) -> list[Problem]:
         """What one rule says; what it cannot decide is kept for `undecided`."""
+        if self._early not in (None, rule.NAME):
+            return []
         applied = RuleConfig.of(config).applied
         found = said_by(rule, (applied(cluster) for cluster in self._clusters))
+        found = [p for p in found if p not in self._told]
+        if self._early:
+            self._told.update(found)
         self._undecided += [p for p in found if p.undecided]
         return [p for p in found if not p.undecided]
 
@@ -127,14 +140,23 @@ class Analyzer(sdk._PolicyAnalyzerServicer):  # type: ignore[misc]
             self._reading.begin(received.stack(request.resources, self._inputs))
             return super().AnalyzeStack(proto.AnalyzeStackRequest(), context)
 
-    def Analyze(self, request: Any, _context: Any) -> Any:  # noqa: N802
-        """Nothing, for no rule is about one resource alone; but what was declared is kept.
+    def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Keeps what was declared; says only what the stack's analysis would come too late for.
 
         A stack is sent with its resources' outputs, and in a preview the engine has none for what
-        lies behind a provider that is not known yet: everything inside a new vCluster.
+        lies behind a provider that is not known yet: everything inside a new vCluster. And where
+        the API server refuses an object at preview, the stack is never analyzed: of labels that
+        are no strings it says so in Go's words, so ours come first.
         """
         self._inputs[request.urn] = request.properties
-        return proto.AnalyzeResponse()
+        if not request.type.startswith(_READ_BY_EVERY_SERVER):
+            return proto.AnalyzeResponse()
+        resource = received.one(request, request.properties, {})
+        if not any(has_non_strings(w) for c in clusters([resource]) for w in c.workloads):
+            return proto.AnalyzeResponse()
+        with self._one_at_a_time:
+            self._reading.begin([resource], early=workload_known_keys.NAME)
+            return super().AnalyzeStack(proto.AnalyzeStackRequest(), context)
 
 
 def serve() -> None:

@@ -23,18 +23,20 @@ SENTINELS: Final = frozenset(
 def stack(resources: Iterable[Any], inputs: Mapping[str, Any] | None = None) -> list[Declared]:
     """The Kubernetes resources of an AnalyzeStackRequest, with their `inputs` where those are kept.
 
-    Inputs are what was declared, and are there in every preview; outputs may not be.
+    Inputs are what was declared, and are there in every preview; outputs may not be. Sorted,
+    because resources come in the order in which they happened to be made.
     """
     namespaces: dict[str, str] = {}
     declared = inputs or {}
     return [
-        _resource(resource, declared.get(resource.urn, resource.properties), namespaces)
-        for resource in resources
+        one(resource, declared.get(resource.urn, resource.properties), namespaces)
+        for resource in sorted(resources, key=lambda resource: str(resource.urn))
         if resource.type.startswith("kubernetes:")
     ]
 
 
-def _resource(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
+def one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
+    """One resource; `namespaces` keeps the default one of each provider between calls."""
     provider = resource.provider if resource.HasField("provider") else None
     urn = provider.urn if provider else ""
     if urn not in namespaces:
@@ -46,7 +48,7 @@ def _resource(resource: Any, properties: Any, namespaces: dict[str, str]) -> Dec
         name=resource.name,
         props=struct(properties),
         provider=urn,
-        parent=resource.parent,
+        parent=getattr(resource, "parent", ""),  # an AnalyzeRequest has none
         default_namespace=namespaces[urn],
     )
 

@@ -33,6 +33,20 @@ done
 exec "$python" -u -m pulumi.policy "$@"
 """
 
+# The language host that can be built is older than the engine and stops at an option that it does
+# not know; the environment to use is named by -virtualenv in any case.
+_LANGUAGE_HOST = """\
+#!/bin/sh
+for argument do
+  shift
+  case $argument in
+    -toolchain=*) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {host} "$@"
+"""
+
 _PROVIDER = """\
 #!/bin/sh
 # kai-fleet's stand-in for a Pulumi provider plugin; not Pulumi's own.
@@ -43,6 +57,11 @@ PYTHONPATH={checkout}${{PYTHONPATH:+:$PYTHONPATH}} exec {python} -m {module} "$@
 def policy_pack(folder: Path, name: str) -> Path:
     """The launcher through which the engine runs a policy pack, as `folder/name`."""
     return _write(folder / name, _POLICY_PACK.format(python=_python()))
+
+
+def language_host(folder: Path, name: str, host: Path) -> Path:
+    """A launcher `folder/name` for a language host that was built from an older release."""
+    return _write(folder / name, _LANGUAGE_HOST.format(host=shlex.quote(str(host))))
 
 
 def provider(folder: Path, name: str, module: str) -> Path:

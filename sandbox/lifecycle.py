@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from sandbox import chart_packages, directory, etcd, nodes, plugin_folder, ports, volumes
+from sandbox import chart_packages, directory, etcd, launchers, nodes, plugin_folder, ports, volumes
 from sandbox import tools as toolbox
 from sandbox.control_plane import ControlPlane, host_plane
 from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
 from sandbox.errors import SandboxError
 from sandbox.kube_api import ApiError
 from sandbox.processes import Part, Processes
+from sandbox.tool_table import LANGUAGE_HOST
 
 Say = Callable[[str], None]
 
@@ -28,7 +29,7 @@ TOOLS: Final = (
     "helm",
     "pulumi",
     "pulumi-analyzer-policy-python",
-    "pulumi-language-python",
+    LANGUAGE_HOST,
     "pulumi-resource-kubernetes",
     "pulumi-resource-command",
 )
@@ -75,6 +76,10 @@ def up(say: Say) -> Sandbox:
         directory.write_state(where, state)
         in_home = plugin_folder.install(found, where / "pulumi-home")
         on_path = {n: path for n, path in state.tool_paths().items() if n not in in_home}
+        host = found[LANGUAGE_HOST]
+        if host.origin == "built":
+            old = launchers.language_host(where / "launchers", LANGUAGE_HOST, host.path)
+            on_path[LANGUAGE_HOST] = old
         _link_tools(where / "bin", on_path)
         _package_charts(where / "charts", state.tool_paths()["helm"], say)
         try:

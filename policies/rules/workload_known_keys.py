@@ -92,6 +92,17 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield undecided(NAME, subject, workload.path, until)
 
 
+def has_non_strings(workload: Workload) -> bool:
+    """Whether a label or annotation has a value that no API server takes."""
+    return any(
+        pairs is not UNKNOWN
+        and any(
+            value is not None and not isinstance(value, str | Unknown) for value in pairs.values()
+        )
+        for pairs in (workload.labels, workload.annotations, workload.owner_labels)
+    )
+
+
 def _any_unknown(workload: Workload) -> bool:
     return UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels)
 

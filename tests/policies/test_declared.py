@@ -276,3 +276,14 @@ def test_a_gpu_quota_of_an_unknown_namespace_is_nobodys_yet():
     )
     (host,) = clusters([vcluster("a"), quota])
     assert host.virtual_clusters[0].gpus is UNKNOWN
+
+
+@pytest.mark.parametrize(("actions", "guarded"), [(["Deny"], True), (["Audit", "Warn"], False)])
+def test_a_queue_guard_that_denies_is_seen(actions, guarded):
+    binding = resource(
+        "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
+        "guard",
+        {"metadata": {"name": "kai-fleet-queues-ml"}, "spec": {"validationActions": actions}},
+    )
+    pod = {"metadata": {"name": "p", "namespace": "t"}, "spec": POD}
+    assert one(binding, resource("kubernetes:core/v1:Pod", "p", pod)).guarded is guarded

@@ -1,5 +1,7 @@
 """The manifests that KAI's and vCluster's guides show, with the verdict that each deserves."""
 
+import json
+
 import pytest
 import yaml
 
@@ -48,6 +50,7 @@ def verdict(*documents, kai=KAI):
 
 IN_TEST = {"kai.scheduler/queue": "test"}
 ONE_GPU = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
+UTILIZATION = " --gpu-memory-utilization=0.7"
 VLLM = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
@@ -57,7 +60,15 @@ VLLM = {
             "metadata": {"labels": IN_TEST, "annotations": {"gpu-fraction": "0.7"}},
             "spec": {
                 "schedulerName": "kai-scheduler",
-                "containers": [{"name": "vllm", "resources": {"limits": {"cpu": "8"}}}],
+                "containers": [
+                    {
+                        "name": "vllm",
+                        "image": "vllm/vllm-openai:latest",
+                        "command": ["/bin/sh", "-c"],
+                        "args": ["vllm serve Qwen/Qwen2.5-1.5B-Instruct" + UTILIZATION],
+                        "resources": {"limits": {"cpu": "8"}},
+                    }
+                ],
             },
         }
     },
@@ -144,3 +155,12 @@ def test_queues_of_a_guide_that_leave_limits_out_are_refused():
 def test_workloads_in_the_schedulers_namespace_are_refused():
     document = pod("p", IN_TEST, namespace="kai-scheduler")
     assert refused_by(verdict(document)) == {"namespace-reserved"}
+
+
+def test_a_guides_vllm_server_keeps_to_its_share_and_is_told_where_it_does_not():
+    def said(document):
+        return [p.message for p in verdict(document) if p.rule == "workload-vllm-memory"]
+
+    assert said(VLLM) == []
+    without = json.loads(json.dumps(VLLM).replace(UTILIZATION, ""))
+    assert ["add --gpu-memory-utilization=0.7" in message for message in said(without)] == [True]

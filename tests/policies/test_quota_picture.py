@@ -7,8 +7,8 @@ from policies import configured, gate
 from policies.model import UNKNOWN, UNLIMITED, Cluster
 from policies.quota_picture import Line, picture, read
 from policies.rules.queue_quota import NAME as QUEUE_QUOTA
+from tests.policies.random_trees import valid
 from tests.policies.samples import cluster, found, gpu_queue, host, team
-from tests.policies.test_any_tree import valid
 
 
 def stack(name):

@@ -96,3 +96,12 @@ def test_queues_of_another_program_are_one_open_question():
 
 def test_a_team_without_a_known_queue_is_no_mistake():
     assert found(RULE, host(team("ml", "host"))) == []
+
+
+def test_under_a_guard_the_pods_themselves_name_their_queue():
+    owned = workload(kind="Job", labels={}, owner_labels={QUEUE_LABEL: "test"})
+    assert found(RULE, cluster(owned)) == []
+    problem = refusal(RULE, cluster(owned, guarded=True))
+    assert "names queue test on the Job only" in problem.message
+    assert "write kai.scheduler/queue: test in the labels of the pod template" in problem.message
+    assert found(RULE, cluster(workload(owner_labels={QUEUE_LABEL: "test"}), guarded=True)) == []

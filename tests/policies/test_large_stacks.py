@@ -1,0 +1,62 @@
+"""All rules together on many queues and workloads."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from policies.model import QUEUE_LABEL, Cluster, Queue, Share
+from policies.problem import Level
+from policies.rules import check
+from tests.policies.samples import FREE, cluster, refused_by, team, workload
+
+
+def _large(teams: int, queues: int, pods: int) -> list[Cluster]:
+    share = {r: Share(1, 4) for r in ("cpu", "memory", "gpu")}
+    above = {r: Share(1000, 1000) for r in ("cpu", "memory", "gpu")}
+    result = [
+        Cluster("host", virtual_clusters=tuple(team(f"t{i}", gpus=1000) for i in range(teams)))
+    ]
+    for i in range(teams):
+        tree = [Queue("top", None, above)]
+        tree += [Queue(f"q{j}", "top", share) for j in range(queues // teams - 1)]
+        load = [
+            workload(f"p{j}", labels={QUEUE_LABEL: "q1"}, annotations={"gpu-fraction": "0.5"})
+            for j in range(pods // teams)
+        ]
+        result.append(
+            cluster(*load, queues=tuple(tree), version="v0.16.8", name=f"t{i}", gpus=1000.0)
+        )
+    return result
+
+
+@pytest.mark.parametrize("teams", [100, 1])
+def test_a_thousand_queues_and_two_thousand_workloads_take_less_than_two_seconds(
+    teams: int,
+) -> None:
+    large = _large(teams, 1000, 2000)
+    begin = time.perf_counter()
+    assert refused_by(check(large)) == set()
+    assert time.perf_counter() - begin < 2
+
+
+def test_two_thousand_mistakes_take_no_longer() -> None:
+    lost = [workload(f"p{i}", labels={QUEUE_LABEL: f"x{i}"}) for i in range(2000)]
+    queues = (Queue("top", None, FREE), *(Queue(f"q{i}", "top", FREE) for i in range(999)))
+    begin = time.perf_counter()
+    problems = check([cluster(*lost, queues=queues)])
+    assert time.perf_counter() - begin < 2
+    assert len([p for p in problems if p.level is Level.MANDATORY]) == 2000
+
+
+def test_four_times_as_much_takes_about_four_times_as_long() -> None:
+    def seconds(large: list[Cluster]) -> float:
+        begin = time.process_time()
+        check(large)
+        return time.process_time() - begin
+
+    # New clusters each time: trees are indexed once and kept.
+    one = min(seconds(_large(25, 250, 500)) for _ in range(3))
+    four = min(seconds(_large(100, 1000, 2000)) for _ in range(3))
+    assert four < 4 * one * 2

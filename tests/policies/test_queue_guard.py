@@ -1,0 +1,100 @@
+"""What the program declares for the guard, and when."""
+
+import pytest
+
+from components.queue_guard_rules import match_conditions, text, validations, variables
+from fleet.recording import record
+from policies.rules.workload_known_keys import look_alikes, right_key
+
+CLUSTER = {"name": "lab", "context": "lab"}
+FREE = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
+TREE = {"top": {**FREE, "children": {"train": FREE, "serve": FREE}}}
+ML = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "ml"}}
+QUEUES = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}, "serve": {}}}}
+VIRTUAL = {"teams": {"ml": {**ML, "gpus": 4, "queues": QUEUES}}}
+HOST = {
+    "kai": {"version": "v0.16.8"},
+    "queues": TREE,
+    "teams": {"nlp": {"scheduler": {"mode": "host"}, "queue": "serve", "gpus": 1}},
+}
+POLICY = "ValidatingAdmissionPolicy"
+
+
+def declared(**settings):
+    found = record("lab", {"cluster": CLUSTER, **settings})
+    return {(item.type.rsplit(":", 1)[-1], item.name): item for item in found}
+
+
+def queues(policy):
+    spec = policy.inputs["spec"]
+    return next(v["expression"] for v in spec["variables"] if v["name"] == "queues")
+
+
+def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
+    found = declared(**VIRTUAL)
+    policy, binding = (
+        found[(POLICY, "ml-guard-policy")],
+        found[(f"{POLICY}Binding", "ml-guard-binding")],
+    )
+    inside = next(i for i in found.values() if i.urn.endswith("kubernetes::ml"))
+    assert policy.provider == binding.provider == inside.urn
+    assert queues(policy) == "['train', 'serve']"
+    assert policy.inputs["spec"]["failurePolicy"] == "Fail"
+    assert binding.inputs["spec"] == {
+        "policyName": policy.inputs["metadata"]["name"],
+        "validationActions": ["Deny"],
+    }
+
+
+def test_in_host_mode_it_is_on_the_host_for_the_teams_namespace():
+    found = declared(**HOST)
+    policy, binding = (
+        found[(POLICY, "nlp-guard-policy")],
+        found[(f"{POLICY}Binding", "nlp-guard-binding")],
+    )
+    assert policy.provider.endswith("kubernetes::host")
+    assert queues(policy) == "['serve']"
+    selector = binding.inputs["spec"]["matchResources"]["namespaceSelector"]
+    namespace = found[("Namespace", "nlp-namespace")].inputs["metadata"]["name"]
+    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+
+
+@pytest.mark.parametrize("team", [VIRTUAL, HOST])
+def test_audit_warns_and_off_declares_nothing(team):
+    audit = declared(guard={"mode": "audit"}, **team)
+    (binding,) = [i for (kind, _), i in audit.items() if kind == f"{POLICY}Binding"]
+    assert binding.inputs["spec"]["validationActions"] == ["Audit", "Warn"]
+    off = declared(guard={"mode": "off"}, **team)
+    assert not [kind for kind, _ in off if kind.startswith(POLICY)]
+
+
+def test_a_team_without_kai_has_none():
+    dev = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "dev"}}
+    assert not [kind for kind, _ in declared(teams={"dev": dev}) if kind.startswith(POLICY)]
+
+
+def test_shares_are_denied_where_sharing_is_off():
+    def messages(sharing):
+        return " ".join(v["messageExpression"] for v in validations("ml", ["a"], sharing))
+
+    assert "GPU sharing is off" in messages(False)
+    assert "GPU sharing is off" not in messages(True)
+
+
+def test_a_name_cannot_leave_its_quotes():
+    assert text("a' || true || 'b\\") == "'a\\' || true || \\'b\\\\'"
+    assert variables(["it's"])[4]["expression"] == "['it\\'s']"
+
+
+def test_every_look_alike_has_a_right_key_and_no_right_key_is_one():
+    wrong = look_alikes()
+    assert {"kai.scheduler/gpu-fraction", "runai/queue", "gpu_fraction"} <= set(wrong)
+    assert all(right_key(right) == right for right in wrong.values() if right != "mps")
+    watched = match_conditions()[1]["expression"]
+    assert all(text(key) in watched for key in wrong)
+
+
+def test_many_queues_are_counted_in_the_message_and_all_allowed():
+    names = [f"q{i}" for i in range(100)]
+    assert "(88 more)" in validations("ml", names, True)[3]["messageExpression"]
+    assert "'q99'" in variables(names)[4]["expression"]
