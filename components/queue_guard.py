@@ -10,6 +10,7 @@ from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from components import queue_guard_rules as rules
 from components.settings.guard import GuardMode
+from policies.model import GUARD
 
 
 @dataclass
@@ -44,7 +45,7 @@ class QueueGuard(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(
             parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
         )
-        called = f"kai-fleet-queues-{args.team}"
+        called = f"{GUARD}{args.team}"
         pods = {
             "resource_rules": [
                 {

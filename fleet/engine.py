@@ -61,6 +61,7 @@ def up(stack: automation.Stack, show: Show, *, color: bool, parallel: int | None
         result = stack.up(
             on_output=show,
             policy_packs=[POLICY_PACK],
+            policy_pack_configs=_pack_config(stack),
             color=_color(color),
             parallel=parallel,
             suppress_outputs=True,  # the table that follows says it better
@@ -76,7 +77,11 @@ def preview(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
 
     def run() -> Outcome:
         result = stack.preview(
-            on_output=show, policy_packs=[POLICY_PACK], color=_color(color), diff=True
+            on_output=show,
+            policy_packs=[POLICY_PACK],
+            policy_pack_configs=_pack_config(stack),
+            color=_color(color),
+            diff=True,
         )
         return Outcome({str(what): n for what, n in result.change_summary.items()}, {})
 
@@ -91,6 +96,12 @@ def destroy(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
         return Outcome(_counts(result.summary), {})
 
     return _guarded("the removal", run)
+
+
+def _pack_config(stack: automation.Stack) -> list[str] | None:
+    """A stack's own settings of the rules: `rules.<stack>.json` beside its file, if any."""
+    file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
+    return [str(file)] if file.is_file() else None
 
 
 def _counts(summary: automation.UpdateSummary) -> dict[str, int]:

@@ -16,9 +16,7 @@ from fleet.engine import Outcome
 def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
     """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
     teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
-    table = Table(
-        title=f"Stack {name}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    table = Table(title=f"Stack {name}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("team", "mode", "scheduler", "GPUs", "leaf queues", "API"):
         table.add_column(column, overflow="fold", no_wrap=column in ("scheduler", "API"))
     for team, about in teams.items():

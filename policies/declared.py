@@ -163,7 +163,9 @@ def _read(found: _Found, resource: Declared) -> None:
         if sharing and sharing is not UNKNOWN:
             found.device_plugins.append(DevicePlugin(sharing, resource.urn))
     elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(GUARD):
-        found.guarded |= "Deny" in items(get(props.get("spec"), "validationActions"))
+        spec = props.get("spec")
+        everywhere = get(spec, "matchResources") is None  # on a host it is for one namespace
+        found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
         found.namespaced.append(Namespaced(kind, name, namespace, path=resource.urn))
 

@@ -186,7 +186,7 @@ class Cluster:
     the host where the host's KAI places the pods of this vCluster, and `team_queue` the only queue
     that its pods may name then. `reserved` are the namespaces of the platform, and `queues_of` the
     only queues that pods of a namespace may name, for the namespaces that it lists. `guarded` is
-    whether a QueueGuard denies pods here.
+    whether a QueueGuard denies pods in every namespace.
     """
 
     name: str

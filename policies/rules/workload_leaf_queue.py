@@ -44,8 +44,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield mandatory(NAME, subject, workload.path, _names_none(workload, cluster, tree))
         elif isinstance(queue, str):
             yield from _allowed(queue, cluster, workload, subject)
-            if cluster.guarded:
-                yield from _on_pods(queue, workload, subject)
+            yield from _on_pods(queue, cluster, workload, subject)
             if not tree.queues:
                 asked.append(queue)
                 continue
@@ -68,17 +67,23 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield from _judge(team.queue, cluster, cluster.tree, subject, path)
 
 
-def _on_pods(queue: str, workload: Workload, subject: str) -> Iterator[Problem]:
-    """KAI reads the label of a pod's owner too; the guard at admission sees pods only."""
-    if workload.labels is not UNKNOWN and QUEUE_LABEL not in workload.labels:
-        yield mandatory(
-            NAME,
-            subject,
-            workload.path,
-            f"names queue {queue} on the {workload.kind} only, and the guard at admission denies"
-            f" pods that do not name it themselves; write {QUEUE_LABEL}: {queue} in the labels of"
-            " the pod template too",
-        )
+def _on_pods(queue: str, cluster: Cluster, workload: Workload, subject: str) -> Iterator[Problem]:
+    """KAI reads the label of a pod's owner too, where it can see one."""
+    if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
+        return
+    if cluster.scheduled_by is not None:
+        who = f"the KAI of {cluster.scheduled_by.name} sees only the pods, without their owners"
+    elif cluster.guarded:
+        who = "the guard at admission denies pods that do not name it themselves"
+    else:
+        return
+    yield mandatory(
+        NAME,
+        subject,
+        workload.path,
+        f"names queue {queue} on the {workload.kind} only, and {who};"
+        f" write {QUEUE_LABEL}: {queue} in the labels of the pod template too",
+    )
 
 
 def _allowed(queue: str, cluster: Cluster, workload: Workload, subject: str) -> Iterator[Problem]:

@@ -287,3 +287,5 @@ def test_a_queue_guard_that_denies_is_seen(actions, guarded):
     )
     pod = {"metadata": {"name": "p", "namespace": "t"}, "spec": POD}
     assert one(binding, resource("kubernetes:core/v1:Pod", "p", pod)).guarded is guarded
+    binding.props["spec"]["matchResources"] = {"namespaceSelector": {"matchLabels": {"a": "b"}}}
+    assert one(binding, resource("kubernetes:core/v1:Pod", "p", pod)).guarded is False

@@ -105,3 +105,11 @@ def test_under_a_guard_the_pods_themselves_name_their_queue():
     assert "names queue test on the Job only" in problem.message
     assert "write kai.scheduler/queue: test in the labels of the pod template" in problem.message
     assert found(RULE, cluster(workload(owner_labels={QUEUE_LABEL: "test"}), guarded=True)) == []
+
+
+def test_in_host_mode_the_hosts_kai_sees_pods_without_their_owners():
+    above = cluster(queues=(queue("dep"), queue("ml", "dep")))
+    inner = Cluster("ml", scheduled_by=above)
+    owned = workload(kind="Job", labels={}, owner_labels={QUEUE_LABEL: "ml"})
+    problem = refusal(RULE, replace(inner, workloads=(owned,)))
+    assert "the KAI of host sees only the pods, without their owners" in problem.message

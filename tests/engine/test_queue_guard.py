@@ -1,0 +1,219 @@
+"""The guard at admission: the same pods that the pack stops, sent straight to the API server."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pytest
+from kubernetes import client
+from pulumi import automation
+
+from components.queue_guard import QueueGuard, QueueGuardArgs
+from tests.engine.guarded_pods import GUIDES, HALF, IN_TEST, WHOLE, WRONG, pod, relabelled, sent
+from tests.engine.product import Product, api, project
+from tests.engine.sandbox_commands import kubectl, until
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+NAMESPACES = ("guarded", "audited", "free")
+
+
+@pytest.fixture(scope="module")
+def core(sandbox):
+    return client.CoreV1Api(api(sandbox.kubeconfig.read_text()))
+
+
+@pytest.fixture(scope="module")
+def guard(sandbox, core, tmp_path_factory):
+    """Brings the guards of two namespaces of the host up, with the queues that a test says."""
+    made = automation.create_stack(
+        f"guard-{uuid.uuid4().hex[:8]}",
+        project_name="guard",
+        program=lambda: None,
+        opts=automation.LocalWorkspaceOptions(
+            work_dir=str(tmp_path_factory.mktemp("guard")),
+            env_vars=sandbox.env(),
+            pulumi_command=automation.PulumiCommand(root=str(sandbox.directory)),
+        ),
+    )
+    for name in NAMESPACES:
+        core.create_namespace({"metadata": {"name": name}})
+
+    def up(*queues: str) -> None:
+        made.up(program=_guards(queues))
+
+    up("test")
+    _until_denied(core, "guarded", pod())
+    yield up
+    made.destroy()
+    made.workspace.remove_stack(made.name)
+    for name in NAMESPACES:
+        core.delete_namespace(name)
+
+
+def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
+    def program() -> None:
+        for team, mode in (("guarded", "deny"), ("audited", "audit")):
+            guard = QueueGuard(team, QueueGuardArgs(team, queues, namespace=team, mode=mode))
+            pulumi.export(team, guard.urn)
+
+    return program
+
+
+def _until_denied(core: client.CoreV1Api, namespace: str, body: dict[str, Any]) -> str:
+    """A policy takes a moment until every request is held against it."""
+    return str(until(lambda: sent(core, namespace, body), 30))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_pods_that_the_pack_stops_are_denied(guard, core, name):
+    body, words = WRONG[name]
+    message = sent(core, "guarded", body)
+    assert words in message
+    assert "pod p in namespace guarded" in message
+    assert sent(core, "free", body) == "", "the guard is for its namespace only"
+
+
+def test_a_denial_names_the_queue_and_the_allowed_ones(guard, core):
+    message = sent(core, "guarded", pod(labels={"kai.scheduler/queue": "ml"}))
+    assert message.endswith(
+        "pod p in namespace guarded names queue ml, which is no leaf queue of team guarded;"
+        " write the label kai.scheduler/queue: test"
+    )
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_guides_pods_pass(guard, core, name):
+    assert sent(core, "guarded", GUIDES[name]) == ""
+
+
+def test_kubectl_shows_the_same(guard, sandbox):
+    with pytest.raises(AssertionError, match="names queue nowhere, which is no leaf queue"):
+        kubectl(
+            sandbox,
+            "run",
+            "p",
+            "-n=guarded",
+            "--image=ubuntu",
+            "--labels=kai.scheduler/queue=nowhere",
+            '--overrides={"spec":{"schedulerName":"kai-scheduler"}}',
+        )
+
+
+def test_the_deployment_of_guide_004_gets_its_pods(guard, core, sandbox):
+    labels = {"app": "vllm-test-07"}
+    container = {
+        "name": "vllm",
+        "image": "vllm/vllm-openai:latest",
+        "command": ["/bin/sh", "-c"],
+        "args": ["vllm serve Qwen/Qwen2.5-1.5B-Instruct --gpu-memory-utilization=0.7"],
+    }
+    template = {
+        "metadata": {"labels": labels | IN_TEST, "annotations": {"gpu-fraction": "0.7"}},
+        "spec": {"schedulerName": "kai-scheduler", "containers": [container]},
+    }
+    client.AppsV1Api(core.api_client).create_namespaced_deployment(
+        "guarded",
+        {
+            "metadata": {"name": "vllm-test-07", "labels": labels},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        },
+    )
+    until(lambda: core.list_namespaced_pod("guarded", label_selector="app=vllm-test-07").items)
+
+
+def test_audit_mode_lets_pods_pass_with_a_warning(guard, core, sandbox):
+    assert sent(core, "audited", pod()) == ""
+    _, _, headers = core.create_namespaced_pod_with_http_info("audited", pod(), dry_run="All")
+    assert "names no queue on the pod itself" in headers["Warning"]
+
+
+def test_a_bound_pod_is_let_be_by_a_guard_that_changes(guard, core):
+    """KAI goes on writing on a pod whose queue is no longer the team's; people do not."""
+    node = core.list_node().items[0].metadata.name
+    assert sent(core, "guarded", pod("bound", IN_TEST, HALF, nodeName=node), dry=False) == ""
+    guard("other")
+    message = _until_denied(core, "guarded", pod(labels=IN_TEST))
+    assert "write the label kai.scheduler/queue: other" in message
+    written = {"runai-gpu-group": "g1", "kai.scheduler/subgroup-name": "default"}
+    received = {"pod-group-name": "pg-1", "received-resource-type": "Fraction"}
+    assert relabelled(core, "guarded", "bound", labels=written, annotations=received) == ""
+    moved = relabelled(core, "guarded", "bound", labels={"kai.scheduler/queue": "ml"})
+    assert "names queue ml" in moved
+    more = relabelled(core, "guarded", "bound", annotations={"gpu-fraction": "0.9"})
+    assert "names queue test" in more
+    assert relabelled(core, "guarded", "bound", labels={"kai.scheduler/queue": "other"}) == ""
+    guard("test")
+
+
+def _only(product: Product, team: str) -> None:
+    def edit(config: Any) -> None:
+        for name in [name for name in config["kai-fleet:teams"] if name != team]:
+            del config["kai-fleet:teams"][name]
+
+    product.edit(edit)
+
+
+@pytest.fixture(scope="class")
+def stack(request, sandbox, tmp_path_factory):
+    """The stack and the team that the test class names, and that team alone."""
+    name, team = request.param
+    product = Product.of(name, sandbox, project(tmp_path_factory.mktemp(name) / "project"))
+    _only(product, team)
+    try:
+        yield product, product.up()
+    finally:
+        product.stack.destroy()
+
+
+@pytest.mark.parametrize("stack", [("sandbox", "research")], indirect=True)
+class TestVirtualMode:
+    def test_inside_the_vcluster_every_namespace_is_guarded(self, stack):
+        _, run = stack
+        inside = client.CoreV1Api(api(run.outputs["kubeconfigs"]["research"]))
+        message = _until_denied(inside, "default", pod())
+        assert message.endswith("write the label kai.scheduler/queue: test")
+        inside.create_namespace({"metadata": {"name": "later"}})
+        until(lambda: inside.list_namespaced_service_account("later").items)
+        assert "names queue ml" in sent(inside, "later", pod(labels={"kai.scheduler/queue": "ml"}))
+        for body in GUIDES.values():
+            assert sent(inside, "default", body) == ""
+
+    def test_kais_own_pods_pass_and_nobody_elses_do(self, stack):
+        _, run = stack
+        inside = client.CoreV1Api(api(run.outputs["kubeconfigs"]["research"]))
+        # As the binder makes it for a GPU that pods share.
+        reservation = pod("gpu-reservation-n-x", {"runai-gpu-group": "g"}, None, None, WHOLE)
+        for namespace in ("kai-scheduler", "kube-system"):
+            assert sent(inside, namespace, reservation) == ""
+            assert "where only the platform runs" in sent(inside, namespace, pod(labels=IN_TEST))
+
+    def test_a_second_update_changes_nothing(self, stack):
+        product, _ = stack
+        assert product.up().changed == {}
+
+
+@pytest.mark.parametrize("stack", [("sandbox-host", "nlp")], indirect=True)
+class TestHostMode:
+    def test_on_the_host_the_teams_namespace_is_guarded(self, stack, core):
+        message = _until_denied(core, "team-nlp", pod(labels={"kai.scheduler/queue": "test"}))
+        assert message.endswith("write the label kai.scheduler/queue: engineering-team")
+        own = pod(labels={"kai.scheduler/queue": "engineering-team"}, annotations=HALF)
+        assert sent(core, "team-nlp", own) == ""
+        assert sent(core, "default", pod()) == ""
+
+    def test_the_mode_can_be_audit_and_off(self, stack, core):
+        product, _ = stack
+        policies = client.AdmissionregistrationV1Api(core.api_client)
+        product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "audit"}}))
+        assert set(product.up().changed) == {"ValidatingAdmissionPolicyBinding nlp-guard-binding"}
+        time.sleep(1)
+        until(lambda: not sent(core, "team-nlp", pod()))
+        product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "off"}}))
+        product.up()
+        left = policies.list_validating_admission_policy().items
+        assert "kai-fleet-queues-nlp" not in {item.metadata.name for item in left}
