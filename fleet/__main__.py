@@ -37,6 +37,16 @@ class Format(StrEnum):
 
     text = "text"
     json = "json"
+    yaml = "yaml"
+    markdown = "markdown"
+
+
+class DiffFormat(StrEnum):
+    """How a diff is written."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
 
 
 def say(text: str) -> None:
@@ -57,14 +67,46 @@ def plan(
     Exit 0: fine. 1: a rule refuses it. 2: the file cannot be read.
     """
     from fleet import plan as offline
-    from fleet import plan_text
+    from fleet import plan_markdown, plan_text
 
     result = offline.plan(stack, config)
-    if format is Format.json:
-        sys.stdout.write(result.json() + "\n")
-    else:
-        plan_text.show(result, out)
+    match format:
+        case Format.json:
+            sys.stdout.write(result.json() + "\n")
+        case Format.yaml:
+            sys.stdout.write(result.yaml())
+        case Format.markdown:
+            sys.stdout.write(plan_markdown.page(result))
+        case Format.text:
+            plan_text.show(result, out)
     raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def diff(
+    base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")],
+    stack: Stack = "sandbox",
+    format: Annotated[DiffFormat, typer.Option("--format")] = DiffFormat.text,
+) -> None:
+    """What the work tree changes of a stack, compared with a commit; no engine, no cluster.
+
+    Exit 0: nothing. 1: a rule refuses it, or the base. 2: unreadable. 3: something.
+    """
+    from fleet import diff_markdown, diff_report, diff_text
+
+    try:
+        report = diff_report.report(stack, base)
+    except NotPossible as why:
+        say(f"error: {why}")
+        raise typer.Exit(diff_report.UNREADABLE) from None
+    match format:
+        case DiffFormat.json:
+            sys.stdout.write(report.json() + "\n")
+        case DiffFormat.markdown:
+            sys.stdout.write(diff_markdown.page(report))
+        case DiffFormat.text:
+            diff_text.show(report, out)
+    raise typer.Exit(report.exit_code)
 
 
 @app.command()

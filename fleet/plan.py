@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from fleet import recording, stack_file
+from fleet.picture import as_declared
 from fleet.recording import Registered
 from policies import declared, gate, rules
 from policies.problem import Level, Problem, mandatory
-from policies.unknown import UNKNOWN
 
 FINE: Final = 0
 REFUSED: Final = 1
@@ -53,6 +54,11 @@ class Plan:
         """The record as text."""
         return json.dumps(self.record(), indent=2, ensure_ascii=False)
 
+    def yaml(self) -> str:
+        """The record as YAML: the same data in the same order, without anchors or line breaks."""
+        fresh = json.loads(self.json())  # what is shared between resources would become an anchor
+        return yaml.safe_dump(fresh, sort_keys=False, allow_unicode=True, width=10**6)
+
 
 def plan(stack: str, file: Path | None = None) -> Plan:
     """The plan of a stack, from its own file or another one.
@@ -73,29 +79,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     seen = {(problem.rule, problem.subject) for problem in verdict.problems}
     more = [
         problem
-        for problem in rules.check(declared.clusters(_declared(resources)))
+        for problem in rules.check(declared.clusters(as_declared(resources)))
         if (problem.rule, problem.subject) not in seen and not problem.undecided
     ]
     return Plan(stack, tuple(resources), (*verdict.problems, *more))
-
-
-def _declared(resources: Iterable[Registered]) -> list[declared.Declared]:
-    return [
-        declared.Declared(
-            urn=resource.urn,
-            type=resource.type,
-            name=resource.name,
-            props=_with_unknowns(resource.inputs),
-            provider=resource.provider,
-            parent=resource.parent,
-        )
-        for resource in resources
-    ]
-
-
-def _with_unknowns(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_unknowns(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_unknowns(item) for item in value]
-    return UNKNOWN if value in (recording.UNKNOWN, stack_file.SECRET) else value

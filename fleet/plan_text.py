@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
 from fleet.plan import Plan
 from fleet.recording import Registered
-from policies.problem import Level, Problem
+from fleet.wording import counted
+from policies.problem import Level
 
 
 def show(plan: Plan, console: Console) -> None:
@@ -16,10 +19,11 @@ def show(plan: Plan, console: Console) -> None:
     if plan.resources:
         console.print(_tree(plan))
     for problem in plan.problems:
-        console.print(_line(problem), soft_wrap=True)
+        console.print(line(problem.record()), highlight=False, soft_wrap=True)
     refused = sum(p.level is Level.MANDATORY for p in plan.problems)
     warned = len(plan.problems) - refused
-    count = f"{len(plan.resources)} resources, {refused} problems, {warned} warnings"
+    found = {"resource": len(plan.resources), "problem": refused, "warning": warned}
+    count = ", ".join(counted(number, thing) for thing, number in found.items())
     verdict = "[green]fine[/]" if plan.ok else "[red]refused[/]"
     console.print(f"stack {escape(plan.stack)}: {verdict} ({count})", highlight=False)
 
@@ -67,10 +71,12 @@ def _amount(value: object) -> str:
     return "unlimited" if value == -1 else str(value)
 
 
-def _line(problem: Problem) -> str:
-    mandatory = problem.level is Level.MANDATORY
+def line(problem: Mapping[str, str], where: str = "") -> str:
+    """One problem of a plan's record, in rich's markup; `where` comes before its key."""
+    mandatory = problem["level"] == Level.MANDATORY
     word = "[red]refused[/]" if mandatory else "[yellow]warning[/]"
+    rule, place = f"[{problem['rule']}]", problem["path"] or problem["subject"]
     return (
-        f"{word} [bold]{escape(f'[{problem.rule}]')}[/] {escape(problem.path or problem.subject)}\n"
-        f"  {escape(problem.subject)}: {escape(problem.message)}"
+        f"{word} [bold]{escape(rule)}[/] {escape(where + place)}\n"
+        f"  {escape(problem['subject'])}: {escape(problem['message'])}"
     )

@@ -1,0 +1,44 @@
+"""Comparing with a file of this folder; `KAI_FLEET_GOLDEN=write` writes it anew, to be read."""
+
+import io
+import json
+import os
+from pathlib import Path
+
+from rich.console import Console
+
+from fleet.plan import Plan
+from fleet.recording import Registered
+from policies.problem import Level, Problem
+
+HERE = Path(__file__).parent
+
+
+def check(name, text):
+    file = HERE / name
+    if os.environ.get("KAI_FLEET_GOLDEN") == "write":
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+def record():
+    """A plan's record, kept in a file: edits of the program do not change these tests."""
+    return json.loads((HERE / "plan.json").read_text())
+
+
+def plan_of(record):
+    return Plan(
+        record["stack"],
+        tuple(Registered(**item) for item in record["resources"]),
+        tuple(Problem(**{**p, "level": Level(p["level"])}) for p in record["problems"]),
+    )
+
+
+def shown(show, what, *, terminal=False):
+    """What a function prints on a rich console of 100 columns."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=100, force_terminal=terminal, color_system="standard" if terminal else None
+    )
+    show(what, console)
+    return out.getvalue()

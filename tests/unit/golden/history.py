@@ -1,0 +1,121 @@
+"""A repository with a project in it whose history has what a diff may meet."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from fleet.stack_file import ROOT
+
+GOOD = """\
+config:
+  kai-fleet:cluster: {name: lab, context: lab}
+  kai-fleet:vcluster: {version: v0.36.1}
+  kai-fleet:teams:
+    ml:
+      scheduler: {mode: virtual, version: v0.16.8}
+      nodePool: {pool: ml}
+      gpus: 4
+      queues:
+        train: {cpu: {quota: 1}, memory: {quota: 1G}, gpu: {quota: 2}}
+    research:
+      scheduler: {mode: virtual, version: v0.7.11}
+      nodePool: {pool: research}
+      gpus: 4
+      queues:
+        top:
+          cpu: {quota: 8}
+          memory: {quota: 8G}
+          gpu: {quota: 4}
+          children:
+            alpha: {cpu: {quota: 1}, memory: {quota: 1G}, gpu: {quota: 3}}
+            beta: {cpu: {quota: 2}, memory: {quota: 1G}, gpu: {quota: 1}}
+"""
+SECRETS = (
+    "  other:token: {secure: v1:HIDDEN-ONE}\n",
+    "  other:token: {secure: v1:HIDDEN-TWO}\n",
+)
+
+
+IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+
+
+def git(repository, *arguments):
+    done = subprocess.run(
+        ["git", *IDENTITY, "-c", "core.hooksPath=/dev/null", *arguments],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+class Repository:
+    """A project in a folder of a repository, with a commit per tag."""
+
+    def __init__(self, folder):
+        self.top = folder
+        self.project = folder / "platform"
+        self.file = self.project / "Pulumi.lab.yaml"
+        self.project.mkdir()
+        git(folder, "init", "--quiet")
+        hook = folder / ".git" / "hooks" / "post-checkout"
+        hook.write_text("#!/bin/sh\nexit 1\n")  # a hook of the reader's must not matter
+        hook.chmod(0o755)
+
+    def commit(self, tag):
+        git(self.top, "add", "--all")
+        git(self.top, "commit", "--quiet", "--no-verify", "--message", tag)
+        git(self.top, "tag", tag)
+
+    def fleet(self, *arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "fleet", *arguments],
+            cwd=self.project,
+            env={**os.environ, "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def is_tidy(self):
+        """No work tree is left, neither in git's list nor on the disk."""
+        return (
+            len(git(self.top, "worktree", "list").splitlines()) == 1
+            and not list((self.top / ".git").glob("worktrees/*"))
+            and not list(Path(tempfile.gettempdir()).glob("kai-fleet-base-*"))
+        )
+
+
+def made(scratch, top):
+    """Yields the repository in `top`; temporary folders are in `scratch` meanwhile."""
+    before, tempfile.tempdir = tempfile.tempdir, str(scratch)
+    os.environ["TMPDIR"] = str(scratch)
+    repository = Repository(top)
+    repository.file.write_text(GOOD)
+    (repository.top / ".gitignore").write_text("__pycache__/\n")
+    repository.commit("before-plans")
+    for name in ("fleet", "components", "policies"):
+        shutil.copytree(ROOT / name, repository.project / name)  # bytecode too: that is quicker
+    shutil.copy(ROOT / "__main__.py", repository.project)
+    (repository.project / "Pulumi.other.yaml").write_text(GOOD)
+    repository.file.unlink()
+    repository.commit("no-lab")
+    repository.file.write_text(GOOD.replace("gpus: 4", "gpus: 3"))
+    repository.commit("broken")
+    entry = repository.project / "fleet" / "__main__.py"
+    code = entry.read_text()
+    entry.write_text("import a_package_of_the_past\n")
+    repository.commit("other-packages")
+    entry.write_text("import sys\nsys.exit('Usage: … \\nError: No such command: plan')\n")
+    repository.commit("another-fleet")
+    entry.write_text(code)
+    repository.file.write_text(GOOD + SECRETS[0])
+    repository.commit("good")
+    git(repository.top, "config", "core.abbrev", "12")
+    yield repository
+    tempfile.tempdir = before
+    del os.environ["TMPDIR"]

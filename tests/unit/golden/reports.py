@@ -1,0 +1,30 @@
+"""Reports of diffs, made from a plan that is kept in a file."""
+
+from fleet.diff_base import Base, State
+from fleet.diff_report import Report
+from tests.unit.golden import compare as golden
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def report(now, base=None, *, state=State.PLANNED, secrets=({}, {}), **more):
+    before = golden.record()["resources"] if base is None else base
+    found = Base("main", COMMIT, state, tuple(before), encrypted=secrets[0], **more)
+    return Report("lab", found, golden.plan_of(now), secrets[1])
+
+
+def named(record, name):
+    return next(item for item in record["resources"] if item["name"] == name)
+
+
+def without(record, *teams):
+    kept = [
+        item
+        for item in record["resources"]
+        if not any(item["name"] == team or item["name"].startswith(f"{team}-") for team in teams)
+    ]
+    return {**record, "resources": kept}
+
+
+def said(now, base=None):
+    return [str(sentence) for sentence in report(now, base).sentences]

@@ -1,0 +1,125 @@
+"""What a diff says in each format, from plans that are at hand."""
+
+import copy
+
+import pytest
+
+from fleet import diff_markdown, diff_text
+from fleet.diff import difference
+from fleet.diff_base import State
+from tests.unit.golden import compare as golden
+from tests.unit.golden.reports import named, report, without
+
+PROBLEM = {
+    "rule": "queue-quota",
+    "level": "mandatory",
+    "subject": "queue all in research",
+    "path": "kai-fleet:teams.research.queues.all",
+    "message": "guarantees 5 GPUs of 4; write 4",
+}
+
+
+def edited():
+    """One of everything: a version, a share, a renamed queue, a bound, a secret, a team gone."""
+    record = without(golden.record(), "dev")
+    release = named(record, "research-kai-release")["inputs"]
+    release["version"] = "v0.14.7"
+    named(record, "research-kai-ready")["inputs"]["environment"]["KAI_VERSION"] = "v0.14.7"
+    named(record, "research-queues-train")["inputs"]["spec"]["resources"]["gpu"]["quota"] = 2.5
+    named(record, "research-gpus")["inputs"]["spec"]["hard"]["requests.nvidia.com/gpu"] = "6"
+    queue = named(record, "research-queues-serve")
+    queue["name"] = "research-queues-inference"
+    queue["urn"] = queue["urn"].replace("queues-serve", "queues-inference")
+    queue["inputs"]["metadata"]["name"] = "inference"
+    return record
+
+
+@pytest.mark.parametrize("format", ["txt", "json", "md"])
+def test_a_diff_in_each_format(format):
+    secrets = ({"kai-fleet:cluster.kubeconfig": "v1:a"}, {"kai-fleet:cluster.kubeconfig": "v1:b"})
+    found = report(edited(), secrets=secrets)
+    assert found.exit_code == 3
+    text = {
+        "txt": lambda: golden.shown(diff_text.show, found),
+        "json": lambda: found.json() + "\n",
+        "md": lambda: diff_markdown.page(found),
+    }[format]()
+    golden.check(f"diff.{format}", text)
+
+
+@pytest.mark.parametrize(
+    ("state", "more"),
+    [
+        (State.NO_PLAN, {}),
+        (State.REFUSED, {"problems": (PROBLEM,)}),
+        (State.FAILED, {"said": "ModuleNotFoundError: No module named 'old'"}),
+    ],
+)
+def test_a_base_without_a_plan_shows_the_stack_instead(state, more):
+    found = report(golden.record(), (), state=state, **more)
+    golden.check(
+        f"base-{state}.md", diff_markdown.page(found) + golden.shown(diff_text.show, found)
+    )
+    assert found.record()["created"] == []
+    assert found.exit_code == (3 if state is State.NO_PLAN else 1)
+
+
+def test_nothing_changes():
+    found = report(golden.record())
+    assert (found.exit_code, found.sentences) == (0, [])
+    assert "Stack lab: nothing changes" in diff_markdown.page(found)
+    assert golden.shown(diff_text.show, found).endswith("nothing changes\n")
+
+
+def test_a_refused_work_tree_is_not_taken_for_an_empty_one():
+    found = report({"stack": "lab", "resources": [], "problems": [PROBLEM]})
+    page = diff_markdown.page(found)
+    assert found.exit_code == 1
+    assert found.record()["deleted"] == []
+    assert "guarantees 5 GPUs of 4; write 4" in page
+    assert "The rules refuse the stack as it is now" in page
+
+
+def test_the_same_secret_text_is_no_change_and_unknown_values_neither():
+    assert difference(golden.record()["resources"], golden.record()["resources"]).same
+    record = golden.record()
+    provider = next(i for i in record["resources"] if "kubeconfig" in i["inputs"])
+    assert provider["inputs"]["kubeconfig"] == "[secret]"
+    provider["inputs"]["kubeconfig"] = None
+    page = report(record).json()
+    assert '"old": "[secret]"' in page
+    assert "v1:abc" not in page
+
+
+def test_fields_of_lists_and_dotted_keys_are_named():
+    def resource(inputs):
+        return {"urn": "urn::a", "type": "kubernetes:v1:X", "name": "a", "inputs": inputs}
+
+    old = {"list": [1, {"a": 1}], "long": [1], "labels": {"a/b": "x"}, "on": True, "gone": {"k": 1}}
+    new = {"list": [1, {"a": 2}], "long": [1, 2], "labels": {"a/b": "y"}, "on": 1}
+    (change,) = difference([resource(old)], [resource(new)]).changed
+    assert [(f.path, f.old, f.new) for f in change.fields] == [
+        ("gone.k", 1, None),
+        ("labels.[a/b]", "x", "y"),
+        ("list[1].a", 1, 2),
+        ("long", [1], [1, 2]),
+        ("on", True, 1),
+    ]
+
+
+def test_a_huge_diff_fits_into_a_comment():
+    base = golden.record()
+    queue = named(base, "research-queues-serve")
+    now = copy.deepcopy(base)
+    for number in range(3000):
+        more = copy.deepcopy(queue)
+        more["name"] = f"research-queues-{number}"
+        more["urn"] = f"{queue['urn']}{number}"
+        more["inputs"]["metadata"]["name"] = f"q{number}"
+        now["resources"].append(more)
+    page = diff_markdown.page(report(now, base["resources"]))
+    assert len(page) < 60_000
+    assert "3000 resources created" in page
+    assert "and 2900 resources more" in page
+    back = diff_markdown.page(report(base, now["resources"]))
+    assert len(back) < 60_000

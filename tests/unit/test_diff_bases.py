@@ -1,0 +1,126 @@
+"""`fleet diff` over real git history: whatever the base is, and whatever ends the command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fleet import diff_report
+from fleet.environment import NotPossible
+from tests.unit.golden import history
+from tests.unit.golden.history import GOOD, SECRETS, git
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    yield from history.made(
+        tmp_path_factory.mktemp("scratch"), tmp_path_factory.mktemp("repository")
+    )
+
+
+def test_the_command_writes_the_diff_and_leaves_nothing_behind(repository):
+    repository.file.write_text(GOOD.replace("gpus: 4", "gpus: 8") + SECRETS[1])
+    try:
+        ran = repository.fleet("diff", "--stack", "lab", "--base", "good", "--format", "json")
+    finally:
+        git(repository.top, "checkout", "--quiet", "--", ".")
+    found = json.loads(ran.stdout)
+    assert (ran.returncode, ran.stderr) == (3, "")
+    assert found["base"]["commit"] == git(repository.top, "rev-parse", "good")
+    assert {item["subject"] for item in found["summary"]} == {"ml", "research"}
+    assert all(item["text"].startswith("GPUs 4 → 8; queue") for item in found["summary"])
+    assert found["encryptedAnew"] == ["other:token"]
+    assert "HIDDEN" not in ran.stdout
+    assert repository.is_tidy()
+
+
+def test_nothing_changed_is_exit_code_0_and_costs_no_more_than_two_plans(repository):
+    """Compared, as machines differ: both sides are planned, and at the same time."""
+
+    def seconds(*arguments):
+        start = time.monotonic()
+        ran = repository.fleet(*arguments, "--stack", "lab")
+        assert ran.returncode == 0
+        return time.monotonic() - start, ran.stdout.splitlines()[-1]
+
+    one, _ = seconds("plan")
+    both, verdict = seconds("diff", "--base", "HEAD")
+    assert verdict == "nothing changes"
+    assert both < 4 * one or seconds("diff", "--base", "HEAD")[0] < 4 * seconds("plan")[0]
+
+
+@pytest.mark.parametrize(
+    ("tag", "state", "exit_code", "says"),
+    [
+        ("before-plans", "no-plan", 3, "is from before the project had plans"),
+        ("another-fleet", "no-plan", 3, "is from before the project had plans"),
+        ("no-lab", "no-stack", 3, "The stack is new: at no-lab"),
+        ("broken", "refused", 1, "At broken"),
+        ("other-packages", "failed", 1, "No module named 'a_package_of_the_past'"),
+    ],
+)
+def test_a_base_without_such_a_plan(repository, tag, state, exit_code, says):
+    found = diff_report.report("lab", tag, repository.project)
+    record = found.record()
+    assert (found.exit_code, record["base"]["state"]) == (exit_code, state)
+    assert says in found.note
+    assert bool(record["created"]) == (state == "no-stack")
+    assert record["deleted"] == record["changed"] == []
+    if state == "refused":
+        assert "queue-quota" in {problem["rule"] for problem in record["base"]["problems"]}
+    if state == "no-stack":
+        assert [item["subject"] for item in record["summary"]] == ["ml", "research"]
+    assert repository.is_tidy()
+
+
+def test_a_stack_whose_file_is_gone_is_not_removed_by_that(repository):
+    repository.file.unlink()
+    try:
+        found = diff_report.report("lab", "good", repository.project)
+    finally:
+        git(repository.top, "checkout", "--quiet", "--", ".")
+    assert found.exit_code == 3
+    assert "nothing of the stack is removed by that" in found.note
+    assert "destroy --stack lab" in found.note
+    assert found.difference.same
+
+
+def test_a_stack_that_never_was_is_unreadable(repository):
+    with pytest.raises(NotPossible, match=r"no Pulumi\.nosuch\.yaml, neither here nor at good"):
+        diff_report.report("nosuch", "good", repository.project)
+
+
+@pytest.mark.parametrize("ref", ["nosuch", "--help", "good:platform", ""])
+def test_what_is_no_commit_is_said_in_one_sentence(repository, ref):
+    with pytest.raises(NotPossible, match="no branch, tag or commit of the repository here"):
+        diff_report.report("lab", ref, repository.project)
+
+
+def test_an_unreadable_base_is_exit_code_2(repository):
+    ran = repository.fleet("diff", "--stack", "lab", "--base", "nosuch")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "git fetch origin" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_folder_without_git_says_so(tmp_path):
+    (tmp_path / "Pulumi.lab.yaml").write_text(GOOD)
+    with pytest.raises(NotPossible, match="not a git repository"):
+        diff_report.report("lab", "HEAD", tmp_path)
+
+
+@pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT])
+def test_a_cancelled_job_leaves_no_work_tree(repository, signalled):
+    command = [sys.executable, "-m", "fleet", "diff", "--stack", "lab", "--base", "good"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = subprocess.Popen(command, cwd=repository.project, start_new_session=True, **quiet)
+    waited = time.monotonic() + 60
+    while repository.is_tidy() and running.poll() is None and time.monotonic() < waited:
+        time.sleep(0.01)
+    os.killpg(running.pid, signalled)  # as a terminal or a CI runner does: to all of them
+    assert running.wait(30) in (128 + signalled, 1)
+    assert repository.is_tidy()

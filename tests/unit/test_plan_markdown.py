@@ -1,0 +1,169 @@
+"""The plan's formats, and its Mermaid text as Mermaid itself reads it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fleet import mermaid, plan, plan_markdown, plan_text
+from fleet.picture import picture
+from fleet.stack_file import ROOT, stacks
+from policies.model import Queue, Share
+from policies.problem import mandatory
+from sandbox.tools import cache_root
+from tests.unit.golden import compare as golden
+
+HERE = Path(__file__).parent
+
+NPM_PACKAGES = ("mermaid@11.17.2", "jsdom@26.1.0")  # jsdom: Mermaid asks for a document
+HOST_MODE = """\
+config:
+  kai-fleet:cluster: {name: lab, context: lab}
+  kai-fleet:kai: {version: v0.16.8}
+  kai-fleet:queues:
+    all: {cpu: {quota: unlimited}, memory: {quota: unlimited}, gpu: {quota: 5}}
+  kai-fleet:teams:
+    a: {scheduler: {mode: host}, queue: all, gpus: 4}
+    b: {scheduler: {mode: host}, queue: all, gpus: 2}
+"""
+
+
+@pytest.mark.parametrize("format", ["txt", "json", "yaml", "md"])
+def test_a_plan_in_each_format(format):
+    kept = golden.plan_of(golden.record())
+    text = {
+        "txt": lambda: golden.shown(plan_text.show, kept),
+        "json": lambda: kept.json() + "\n",
+        "yaml": kept.yaml,
+        "md": lambda: plan_markdown.page(kept),
+    }[format]()
+    golden.check(f"plan.{format}", text)
+
+
+def test_yaml_says_what_json_says():
+    found = plan.plan("prod")
+    assert yaml.safe_load(found.yaml()) == json.loads(found.json())
+    assert "&id" not in found.yaml()
+
+
+def test_colours_are_for_terminals_and_not_with_no_color(monkeypatch):
+    kept = golden.plan_of(golden.record())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[32mfine" in golden.shown(plan_text.show, kept, terminal=True)
+    assert "\x1b[" not in golden.shown(plan_text.show, kept)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[32m" not in golden.shown(plan_text.show, kept, terminal=True)
+
+
+def test_the_same_stack_gives_the_same_bytes_in_another_process():
+    ran = subprocess.run(
+        [sys.executable, "-m", "fleet", "plan", "--stack", "prod", "--format", "markdown"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "7", "LC_ALL": "C", "COLUMNS": "30"},
+        capture_output=True,
+        check=True,
+    )
+    assert ran.stdout.decode() == plan_markdown.page(plan.plan("prod"))
+
+
+def test_teams_of_one_host_scheduler_share_its_guarantees(tmp_path):
+    file = tmp_path / "Pulumi.lab.yaml"
+    file.write_text(HOST_MODE)
+    found = plan.plan("lab", file)
+    page = plan_markdown.page(found)
+    assert "| any node (host's KAI) | a, b | 6 | 5 | 1 |" in page
+    assert "The host runs KAI `v0.16.8` (supported until 2027-06-30)." in page
+    assert '"all<br>gpu 5"' in page
+
+
+def test_promising_more_than_there_is_stands_out():
+    record = golden.record()
+    for item in record["resources"]:
+        if item["type"].endswith("ResourceQuota") and item["name"].startswith("research"):
+            item["inputs"]["spec"]["hard"] = {"requests.nvidia.com/gpu": "3"}
+    page = plan_markdown.page(golden.plan_of(record))
+    assert "| `pool=research` | research | 3 | 4 | **1 too many** |" in page
+
+
+def test_a_refused_stack_shows_its_problems_only():
+    problem = mandatory(
+        "queue-quota", "queue a in ml", "kai-fleet:teams.ml", "is | <b>too</b> @much"
+    )
+    page = plan_markdown.page(plan.Plan("lab", problems=(problem,)))
+    assert "**refused**: 0 resources, 1 problem, 0 warnings" in page
+    assert "- **refused** `queue-quota` `kai-fleet:teams.ml`<br>" in page
+    assert r"is \| \<b\>too\</b\> \@much" in page
+    assert "### Teams" not in page
+
+
+def test_an_odd_tree_is_drawn_all_the_same():
+    queues = [Queue("a", "b"), Queue("b", "a"), Queue("c", "nosuch"), Queue("c", None)]
+    drawn = mermaid.queue_tree(queues)
+    assert [drawn.count(f'"{name}<br>') for name in "abc"] == [1, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def mermaid_parser():
+    """Mermaid's own parser under node; installed once, into the folder of the tools."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("Mermaid's parser is JavaScript: node and npm are not on PATH")
+    folder = cache_root() / "tools" / "-".join(NPM_PACKAGES).replace("@", "-")
+    if not (folder / "node_modules" / ".package-lock.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}')
+        installed = subprocess.run(
+            [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", *NPM_PACKAGES],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if installed.returncode != 0:
+            pytest.skip(f"npm cannot install Mermaid here: {installed.stderr.strip()[-300:]}")
+
+    def parse(diagrams):
+        """For each diagram: the edges and labels that Mermaid reads, or its error."""
+        ran = subprocess.run(
+            [node, HERE / "golden" / "parse_mermaid.mjs", folder],
+            input=json.dumps(diagrams),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    return parse
+
+
+@pytest.mark.engine  # installs from npm: needs a network the first time
+def test_mermaid_reads_every_tree_as_it_is_meant(mermaid_parser):
+    diagrams, trees = [], []
+    for stack in stacks():
+        seen = picture(plan.plan(stack).record()["resources"])
+        for place in (seen.host, *(team.inside for team in seen.teams.values())):
+            if place.queues:
+                diagrams.append(mermaid.queue_tree(place.queues))
+                trees.append({(q.parent, q.name) for q in place.queues})
+    odd = [
+        Queue(name, None, {"gpu": Share(0.5, 1.0, 2.0)})
+        for name in ("end", "graph", "a.b-c", "1", 'q"uote', "x<y>&z", "style", "`md`", "semi;#")
+    ]
+    diagrams.append(mermaid.queue_tree(odd))
+    trees.append({(None, q.name) for q in odd})
+    diagrams.append('flowchart TD\n  q0["broken')
+
+    *read, broken = mermaid_parser(diagrams)
+    assert "error" in broken, "the parser would accept anything"
+    for found, tree in zip(read, trees, strict=True):
+        assert "error" not in found, found
+        names = {key: label.split("<br>")[0] for key, label in found["labels"].items()}
+        assert set(names.values()) == {name for _, name in tree}
+        edges = {(names[start], names[end]) for start, end in found["edges"]}
+        assert edges == {(parent, name) for parent, name in tree if parent is not None}
