@@ -103,9 +103,9 @@ def record(stack: str, settings: Mapping[str, Any]) -> list[Registered]:
         logger=silent,
         organization="organization",
     )
-    config.set_all_config(
-        {f"{NAMESPACE}:{key}": json.dumps(value) for key, value in settings.items()}
-    )
+    # The engine hands objects over with their keys sorted.
+    given = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
+    config.set_all_config({f"{NAMESPACE}:{key}": value for key, value in given.items()})
 
     def program() -> None:
         runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")

@@ -1,0 +1,68 @@
+"""The offline plan against what the engine registers in a real preview of the same stack."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet import engine, recording, stack_file
+from fleet.recording import SECRET, STACK_TYPE, UNKNOWN
+from tests.engine.product import Product, project
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def both(sandbox, tmp_path_factory):
+    directory = project(tmp_path_factory.mktemp("plan") / "project")
+    product = Product.of("sandbox", sandbox, directory)
+    found = {}
+
+    def note(event):
+        step = event.resource_pre_event
+        if step is not None and step.metadata.new is not None:
+            found[step.metadata.urn] = step.metadata.new
+
+    product.stack.preview(on_event=note, policy_packs=[engine.POLICY_PACK])
+    planned = recording.record("sandbox", stack_file.read(product.file))
+    return {item.urn: item for item in planned}, found
+
+
+def test_the_same_resources(both):
+    planned, registered = both
+    # Default providers are the engine's own, made for what names none.
+    real = {
+        urn
+        for urn, state in registered.items()
+        if state.type != STACK_TYPE and "::default" not in urn
+    }
+    assert set(planned) >= real
+    # What is only read is no step of a preview while its address is not known.
+    assert {planned[urn].type for urn in set(planned) - real} <= {"kubernetes:core/v1:Secret"}
+
+
+def test_the_same_inputs(both):
+    planned, registered = both
+    compared = 0
+    for urn, item in planned.items():
+        if urn not in registered or not registered[urn].custom:
+            continue
+        for path, value in _leaves(item.inputs):
+            if value in (SECRET, UNKNOWN):
+                continue
+            real = registered[urn].inputs
+            for key in path:
+                real = real[key]
+            assert real == value, f"{urn} {path}"
+            compared += 1
+    assert compared > 300
+
+
+def _leaves(value, path=()):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, (*path, index))
+    else:
+        yield path, value
