@@ -29,9 +29,10 @@ def project(directory: Path) -> Path:
 
 @dataclass
 class Run:
-    """What an update did: operation by resource name, and what it printed."""
+    """What an update did: operation by resource name, each step's end in order, what it printed."""
 
     operations: dict[str, str] = field(default_factory=dict)
+    steps: list[tuple[str, str]] = field(default_factory=list)
     printed: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
 
@@ -77,6 +78,8 @@ class Product:
             op = getattr(step.metadata.op, "value", step.metadata.op)
             if event.resource_pre_event is not None or f"{kind} {name}" not in run.operations:
                 run.operations[f"{kind} {name}"] = str(op)
+            if event.res_outputs_event is not None:
+                run.steps.append((str(op), f"{kind} {name}"))
 
         result = self.stack.up(
             on_event=note, on_output=lines.append, policy_packs=[engine.POLICY_PACK]
@@ -110,8 +113,9 @@ def namespaces(cluster: client.ApiClient) -> set[str]:
     return {item.metadata.name for item in client.CoreV1Api(cluster).list_namespace().items}
 
 
-def cluster_roles(cluster: client.ApiClient) -> set[str]:
-    """The names of the vClusters' cluster roles and bindings."""
+def cluster_roles(cluster: client.ApiClient, *teams: str) -> set[str]:
+    """The names of the cluster roles and bindings of vClusters: of these teams, or of all."""
     rbac = client.RbacAuthorizationV1Api(cluster)
     roles = [*rbac.list_cluster_role().items, *rbac.list_cluster_role_binding().items]
-    return {item.metadata.name for item in roles if item.metadata.name.startswith("vc-")}
+    found = {item.metadata.name for item in roles if item.metadata.name.startswith("vc-")}
+    return found & {f"vc-{team}-v-team-{team}" for team in teams} if teams else found
