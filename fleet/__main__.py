@@ -142,6 +142,16 @@ def destroy(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
 
 
 @app.command()
+def cancel(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
+    """Take the lock off a stack whose update was killed. The next `up` goes on from there."""
+    from fleet import engine
+
+    environment = for_stack(stack, say)
+    engine.stack(stack, environment.variables).cancel()
+    say(f"stack {stack} is free; run its update again")
+
+
+@app.command()
 def kubeconfig(team: str, stack: Stack = "sandbox") -> None:
     """Print a team's kubeconfig: whoever has it is that vCluster's administrator."""
     from fleet import engine

@@ -69,7 +69,7 @@ def up(stack: automation.Stack, show: Show, *, color: bool, parallel: int | None
         outputs = {key: value.value for key, value in result.outputs.items()}
         return Outcome(_counts(result.summary), outputs)
 
-    return _guarded("the update", run)
+    return _guarded("the update", stack.name, run)
 
 
 def preview(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
@@ -85,7 +85,7 @@ def preview(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
         )
         return Outcome({str(what): n for what, n in result.change_summary.items()}, {})
 
-    return _guarded("the preview", run)
+    return _guarded("the preview", stack.name, run)
 
 
 def destroy(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
@@ -95,7 +95,7 @@ def destroy(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
         result = stack.destroy(on_output=show, color=_color(color))
         return Outcome(_counts(result.summary), {})
 
-    return _guarded("the removal", run)
+    return _guarded("the removal", stack.name, run)
 
 
 def _pack_config(stack: automation.Stack) -> list[str] | None:
@@ -112,13 +112,13 @@ def _color(color: bool) -> str:
     return "always" if color else "never"
 
 
-def _guarded(what: str, run: Callable[[], Outcome]) -> Outcome:
+def _guarded(what: str, stack: str, run: Callable[[], Outcome]) -> Outcome:
     try:
         return run()
     except automation.errors.ConcurrentUpdateError:
         raise EngineFailed(
-            f"{what} cannot start: another one holds the stack's lock. Wait for it, or run"
-            " `pulumi cancel` if it was killed, then try again"
+            f"{what} cannot start: another one holds the stack's lock. Wait for it; if it was"
+            f" killed, run: .venv/bin/python -m fleet cancel --stack {stack}"
         ) from None
     except automation.errors.CommandError:
         raise EngineFailed(f"{what} failed; the lines above say where and why") from None
