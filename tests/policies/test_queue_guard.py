@@ -38,7 +38,7 @@ def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     )
     inside = next(i for i in found.values() if i.urn.endswith("kubernetes::ml"))
     assert policy.provider == binding.provider == inside.urn
-    assert queues(policy) == "['train', 'serve']"
+    assert queues(policy) == "['serve', 'train']"
     assert policy.inputs["spec"]["failurePolicy"] == "Fail"
     assert binding.inputs["spec"] == {
         "policyName": policy.inputs["metadata"]["name"],
