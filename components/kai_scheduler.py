@@ -85,6 +85,9 @@ class KaiScheduler(pulumi.ComponentResource):
                 overrides=args.values,
             ),
             timeout=args.ready_timeout,
+            # The step below waits, and says for what. Helm would only say that its time is up,
+            # and after an upgrade that failed so, the next one keeps the fields that were wrong.
+            skip_await=True,
             opts=pulumi.ResourceOptions.merge(
                 child,
                 pulumi.ResourceOptions(
@@ -94,27 +97,37 @@ class KaiScheduler(pulumi.ComponentResource):
                 ),
             ),
         )
+        after = pulumi.ResourceOptions.merge(
+            child, pulumi.ResourceOptions(delete_before_replace=True)
+        )
+        # Removing this step cleans up what the release would leave behind. It goes before the
+        # release, also when that is replaced, because its trigger is the release itself; and it
+        # is there even if KAI never gets ready.
+        command.local.Command(
+            f"{name}-clean-up",
+            delete=f"{PROBE} clean-up",
+            environment={
+                **args.access.environment(),
+                "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
+            },
+            triggers=[self.release.id],
+            opts=after,
+        )
         # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
-        # queue webhook refuses everything until then. Removing this step cleans up what the
-        # release would leave behind; it goes before the release, also when that is replaced,
-        # because its trigger is the release itself.
+        # queue webhook refuses everything until then.
         self.ready = command.local.Command(
             f"{name}-ready",
             create=f"{PROBE} wait",
             update=f"{PROBE} wait",
-            delete=f"{PROBE} clean-up",
             environment={
                 **args.access.environment(),
                 "KAI_VERSION": release.version,
                 "KAI_DEPLOYMENTS": ",".join(release.deployments),
                 "KAI_CONDITIONS": ",".join(release.ready_conditions),
-                "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
                 "KAI_TIMEOUT": str(args.ready_timeout),
             },
             triggers=[self.release.id],
-            opts=pulumi.ResourceOptions.merge(
-                child, pulumi.ResourceOptions(delete_before_replace=True)
-            ),
+            opts=after,
         )
         self.version = release.version
         self.register_outputs({"version": self.version})

@@ -90,6 +90,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 overrides=args.values,
             ),
             timeout=args.ready_timeout,
+            skip_await=True,  # the step below waits, and says for what
             opts=pulumi.ResourceOptions.merge(
                 child, pulumi.ResourceOptions(depends_on=[namespace])
             ),

@@ -16,6 +16,9 @@ from kubernetes.client.exceptions import ApiException
 from components.probes.wait import NotReady, cluster, run, say, until_ready
 
 NAMESPACE = "kai-scheduler"
+# What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
+# any operator makes a scheduler from it, also one whose chart brings its own.
+_OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
 _QUEUE = ("scheduling.run.ai", "v2", "queues")
 
 
@@ -28,7 +31,7 @@ def wait(api: client.ApiClient) -> None:
     def missing() -> list[str]:
         return (
             _deployments(api, deployments)
-            or [name for name in conditions if not _is_ready(api, name)]
+            or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
             or _queue_refused(api)
         )
 
@@ -41,27 +44,46 @@ def wait(api: client.ApiClient) -> None:
 
 
 def clean_up(api: client.ApiClient) -> None:
-    """Delete `kai-config` and wait until its operator took the webhooks down (K10).
+    """Delete `kai-config` and the chart's shard, and wait until what they own is gone (K10).
 
     Otherwise uninstalling leaves Fail-policy webhooks without a server, and no pod can be made
-    in the whole cluster.
+    in the whole cluster; and the shard's scheduler, which would run beside the next version's.
     """
     if os.environ.get("KAI_CONFIG") != "remove":
         return
-    objects = client.CustomObjectsApi(api)
+    for plural, name in _OWNERS:
+        _delete(api, plural, name)
+    until_ready(
+        "the removal of what KAI's operator made",
+        lambda: [*_kai_webhooks(api), *_operands(api)],
+        60,
+        f"kubectl -n {NAMESPACE} get deployments and"
+        " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+    )
+
+
+def _delete(api: client.ApiClient, plural: str, name: str) -> None:
     try:
-        objects.delete_cluster_custom_object("kai.scheduler", "v1", "configs", "kai-config")
-        say("deleted Config kai-config")
+        client.CustomObjectsApi(api).delete_cluster_custom_object(
+            "kai.scheduler", "v1", plural, name
+        )
+        say(f"deleted {plural}.kai.scheduler/{name}")
     except ApiException as why:
         if why.status != 404:
-            raise NotReady(f"Config kai-config cannot be deleted: {why.reason}") from None
-        return
-    until_ready(
-        "the removal of KAI's webhooks",
-        lambda: _kai_webhooks(api),
-        60,
-        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
-    )
+            raise NotReady(
+                f"{plural}.kai.scheduler/{name} cannot be deleted: {why.reason}"
+            ) from None
+
+
+def _operands(api: client.ApiClient) -> list[str]:
+    """The deployments that go with their owner, not with the Helm release."""
+    found = client.AppsV1Api(api).list_namespaced_deployment(NAMESPACE).items
+    return [
+        f"deployment {item.metadata.name}"
+        for item in found
+        for owner in item.metadata.owner_references or []
+        if owner.api_version.startswith("kai.scheduler/") and owner.name in dict(_OWNERS).values()
+    ]
 
 
 def _listed(variable: str) -> list[str]:
@@ -104,14 +126,27 @@ def _pending_jobs(api: client.ApiClient) -> list[str]:
 
 
 def _is_ready(api: client.ApiClient, what: str) -> bool:
-    """Whether `plural.group/name` has the condition Ready."""
+    """Whether there is `plural.group/name` and its operator calls it Ready as it now is.
+
+    After an upgrade the condition may still be about what was wanted before.
+    """
     kind, name = what.split("/")
     plural, group = kind.split(".", 1)
-    item: dict[str, Any] = client.CustomObjectsApi(api).get_cluster_custom_object(
-        group, "v1", plural, name
+    try:
+        item: dict[str, Any] = client.CustomObjectsApi(api).get_cluster_custom_object(
+            group, "v1", plural, name
+        )
+    except ApiException as why:
+        if why.status == 404:
+            return False
+        raise
+    generation = item["metadata"].get("generation")
+    return any(
+        c.get("type") == "Ready"
+        and c.get("status") == "True"
+        and c.get("observedGeneration", generation) == generation
+        for c in item.get("status", {}).get("conditions", [])
     )
-    conditions = item.get("status", {}).get("conditions", [])
-    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
 
 
 def _queue_refused(api: client.ApiClient) -> list[str]:

@@ -135,7 +135,8 @@ _KAI = (
         ready_conditions=(),
     ),
     _v09("v0.9.8", ready_conditions=()),
-    _v09("v0.9.20", chart=KAI_CHART),
+    # Its chart brings the scheduler, and so no shard.
+    _v09("v0.9.20", chart=KAI_CHART, ready_conditions=_READY[:1]),
     KaiRelease(
         "v0.10.5",
         chart=NVIDIA_CHART,
