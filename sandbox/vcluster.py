@@ -107,7 +107,7 @@ class Vcluster(threading.Thread):
         self._publish(config, service)
         self._sync(config)
         volumes.provide(self._api)
-        kai_operator.report_ready(self._api)
+        kai_operator.play(self._api)
 
     def _serve(self, config: VclusterConfig, service: Object) -> None:
         """Have the control plane running and answering at the Service's endpoint."""

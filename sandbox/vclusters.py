@@ -99,7 +99,7 @@ class Supervisor:
         while True:
             try:
                 volumes.provide(self.api)
-                kai_operator.report_ready(self.api)
+                kai_operator.play(self.api)
             except ApiError as why:
                 _log(f"host: {why}")
             pause.wait(ROUND_SECONDS)

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+from components import releases
 from sandbox import kai_operator, volumes
 from sandbox.kube_api import Api, ApiError
 from sandbox.nodes import fake_node, host_nodes
@@ -23,7 +24,9 @@ class Objects(Api):
         return {"items": copy.deepcopy(below)}
 
     def find(self, path: str) -> Any:
-        return copy.deepcopy(self.objects.get(path))
+        if path in self.objects or not any(name.startswith(f"{path}/") for name in self.objects):
+            return copy.deepcopy(self.objects.get(path))
+        return self.get(path)
 
     def post(self, path: str, body: Any) -> Any:
         name = f"{path}/{body['metadata']['name']}"
@@ -31,6 +34,8 @@ class Objects(Api):
             raise ApiError(409, "already exists")
         self.calls.append(f"POST {name}")
         self.objects[name] = copy.deepcopy(body)
+        if path == kai_operator.CONFIGS:
+            self.objects[name]["metadata"]["uid"] = "given-by-the-server"
         return body
 
     def patch(self, path: str, body: Any) -> Any:
@@ -142,23 +147,110 @@ def test_released_volumes_go_and_foreign_ones_stay() -> None:
     assert set(api.objects) == {f"{volumes.VOLUMES}/nfs"}
 
 
-KAI = f"{kai_operator.GROUP}/{kai_operator.OBJECTS[0]}"
+def operator(version: str) -> dict[str, Any]:
+    """The Deployment of KAI's operator, as the stand-in chart declares it, and available."""
+    containers = [{"image": f"stand-in.invalid/kai-scheduler/operator:{version}"}]
+    return {
+        "metadata": {"name": "kai-operator", "labels": {"kai-fleet/stand-in": "true"}},
+        "spec": {"template": {"spec": {"containers": containers}}},
+        "status": {"conditions": [{"type": "Available", "status": "True"}]},
+    }
 
 
-def test_kai_is_ready_only_with_its_operator() -> None:
-    waiting = {"metadata": {"name": "kai-config", "generation": 2}}
-    api = Objects(**{KAI: waiting})
-    kai_operator.report_ready(api)
-    assert api.calls == []
-    available = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
-    api.objects[kai_operator.OPERATOR] = available
-    kai_operator.report_ready(api)
-    [condition] = api.objects[KAI]["status"]["conditions"]
-    assert (condition["type"], condition["status"]) == ("Ready", "True")
-    assert condition["observedGeneration"] == 2
+def of_kai(kind: str, name: str) -> dict[str, Any]:
+    metadata = {"name": name, "uid": f"uid-{name}", "generation": 2}
+    return {"apiVersion": "kai.scheduler/v1", "kind": kind, "metadata": metadata}
+
+
+def installed(version: str, **more: Any) -> Objects:
+    """An API as Helm leaves it."""
+    return Objects(
+        **{
+            kai_operator.OPERATOR: operator(version),
+            kai_operator.CONFIG: of_kai("Config", "kai-config"),
+            **more,
+        }
+    )
+
+
+def parts(api: Objects) -> set[str]:
+    path = f"{kai_operator.DEPLOYMENTS}/"
+    return {name.removeprefix(path) for name in api.objects if name.startswith(path)}
+
+
+def test_the_operator_makes_its_versions_parts_and_then_says_that_it_is_ready() -> None:
+    api = installed("v0.16.8", **{kai_operator.SHARD: of_kai("SchedulingShard", "default")})
+    kai_operator.play(api)
+    assert parts(api) == set(releases.KAI["v0.16.8"].deployments)
+    assert "status" not in api.objects[kai_operator.CONFIG], "not before they are available"
+    for name in parts(api):
+        api.objects[f"{kai_operator.DEPLOYMENTS}/{name}"]["status"] = operator("")["status"]
+    kai_operator.play(api)
+    for path in (kai_operator.CONFIG, kai_operator.SHARD):
+        [condition] = api.objects[path]["status"]["conditions"]
+        assert (condition["type"], condition["observedGeneration"]) == ("Ready", 2)
     api.calls.clear()
-    kai_operator.report_ready(api)
+    kai_operator.play(api)
     assert api.calls == []
+
+
+def test_an_operator_that_is_not_available_does_nothing() -> None:
+    api = installed("v0.16.8")
+    del api.objects[kai_operator.OPERATOR]["status"]
+    kai_operator.play(api)
+    assert api.calls == []
+
+
+def test_an_operator_of_v0_9_waits_for_cluster_policies() -> None:
+    api = installed("v0.9.3")
+    kai_operator.play(api)
+    assert parts(api) == {"kai-operator"}
+    api.objects[f"{kai_operator.CRDS}/clusterpolicies.nvidia.com"] = {}
+    kai_operator.play(api)
+    assert parts(api) == set(releases.KAI["v0.9.3"].deployments)
+
+
+def test_a_deleted_config_takes_its_parts_and_webhooks_along() -> None:
+    api = installed("v0.16.8")
+    kai_operator.play(api)
+    assert [name for name in api.objects if "webhookconfigurations/" in name]
+    del api.objects[kai_operator.CONFIG]
+    kai_operator.play(api)
+    assert parts(api) == {"kai-operator"}
+    assert not [name for name in api.objects if "webhookconfigurations/" in name]
+
+
+def test_a_shard_that_was_left_gets_a_scheduler_from_any_version() -> None:
+    api = installed("v0.9.3", **{kai_operator.SHARD: of_kai("SchedulingShard", "default")})
+    api.objects[f"{kai_operator.CRDS}/clusterpolicies.nvidia.com"] = {}
+    kai_operator.play(api)
+    assert parts(api) >= {"scheduler", "kai-scheduler-default"}
+
+
+def test_the_jobs_of_v0_7_leave_a_queue_crd_and_webhooks_that_nobody_needs_to_answer() -> None:
+    hook = {"clientConfig": {"service": {"namespace": "kai-scheduler"}}}
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/kai"
+    api = Objects(
+        **{
+            f"{kai_operator.DEPLOYMENTS}/queuecontroller": {
+                "metadata": {"name": "queuecontroller"}
+            },
+            path: {"metadata": {"name": "kai"}, "webhooks": [hook]},
+        }
+    )
+    kai_operator.play(api)
+    assert f"{kai_operator.CRDS}/queues.scheduling.run.ai" in api.objects
+    assert api.objects[path]["webhooks"][0]["matchConditions"][0]["expression"] == "false"
+
+
+def test_the_job_of_a_real_chart_applies_the_config_once() -> None:
+    api = installed("v0.16.8")
+    del api.objects[kai_operator.CONFIG], api.objects[kai_operator.OPERATOR]["metadata"]["labels"]
+    api.objects[kai_operator.OPERATOR]["metadata"]["annotations"] = {}
+    kai_operator.play(api)
+    assert api.objects.pop(kai_operator.CONFIG)["spec"] == {"namespace": "kai-scheduler"}
+    kai_operator.play(api)
+    assert kai_operator.CONFIG not in api.objects, "what was deleted on purpose stays deleted"
 
 
 def test_every_node_of_the_host_is_in_one_pool() -> None:
