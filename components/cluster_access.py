@@ -26,16 +26,17 @@ class ClusterAccess:
             name,
             cluster_identifier=self.name,
             context=self.context,
-            kubeconfig=self._secret(),
+            kubeconfig=self.secret(),
             opts=opts,
         )
 
     def environment(self) -> dict[str, pulumi.Input[str]]:
         """The variables from which a probe builds its client; never part of a command line."""
-        secret = self._secret()
+        secret = self.secret()
         if secret is not None:
             return {"PROBE_KUBECONFIG": secret}
         return {"PROBE_CONTEXT": self.context or ""}
 
-    def _secret(self) -> pulumi.Output[str] | None:
+    def secret(self) -> pulumi.Output[str] | None:
+        """The kubeconfig's content as a secret; None where a context is named."""
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)

@@ -71,7 +71,7 @@ class Platform(pulumi.ComponentResource):
             )
             queues = QueueTree(
                 f"{name}-queues",
-                QueueTreeArgs(settings.queues),
+                QueueTreeArgs(settings.queues, self.access),
                 opts=pulumi.ResourceOptions.merge(
                     on_host, pulumi.ResourceOptions(depends_on=[kai.ready])
                 ),

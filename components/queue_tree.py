@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
+from components.cluster_access import ClusterAccess
 from components.settings.queues import Queue, leaves, walk
+
+QUEUES: Final = "kai-fleet:index:Queues"
 
 
 @dataclass
 class QueueTreeArgs:
-    """`queues` is the tree as configured. `gpu_limit`, in whole GPUs, bounds the top-level queues
-    that give no limit of their own: a team's share, inside its vCluster (V18).
+    """`queues` is the tree as configured, `access` the cluster that it is for. `gpu_limit`, in
+    whole GPUs, bounds the top-level queues that give no limit of their own: a team's share, inside
+    its vCluster (V18). `parent` is a queue of another tree under which this one hangs.
     """
 
     queues: Mapping[str, Queue]
+    access: ClusterAccess
     gpu_limit: int | None = None
+    parent: str | None = None
 
 
 class QueueTree(pulumi.ComponentResource):
     """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children (Q1, Q9).
 
+    All of them are one resource, served by the provider in `provider/`: the engine writes its whole
+    state at each step, which a thousand resources turn into minutes (P7). The preview shows each
+    queue's change all the same, and a refresh what was changed by hand.
     Give `depends_on` a KaiScheduler's `ready`: until KAI's webhook answers, a Queue is refused.
     """
 
@@ -34,20 +43,37 @@ class QueueTree(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:QueueTree", name, None, opts)
         opts = opts or pulumi.ResourceOptions()
-        declared: dict[str, CustomResource] = {}
-        for placed in walk(args.queues):
-            first = placed.parent is None
-            declared[placed.name] = CustomResource(
-                f"{name}-{placed.name}",
-                api_version="scheduling.run.ai/v2",
-                kind="Queue",
-                metadata={"name": placed.name},
-                spec=placed.queue.spec(placed.parent, args.gpu_limit if first else None),
-                opts=pulumi.ResourceOptions(
-                    parent=self,
-                    depends_on=opts.depends_on if first else [declared[placed.parent or ""]],
-                    deleted_with=opts.deleted_with,
+        if args.queues:
+            _Queues(
+                name,
+                args,
+                pulumi.ResourceOptions(
+                    parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
                 ),
             )
         self.leaves = leaves(args.queues)
         self.register_outputs({"leaves": self.leaves})
+
+
+class _Queues(pulumi.CustomResource):
+    """The resource of the provider: `queues` are the specs by name, `tree` their label."""
+
+    def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
+        specs: dict[str, Any] = {
+            placed.name: placed.queue.spec(
+                placed.parent or args.parent, None if placed.parent else args.gpu_limit
+            )
+            for placed in walk(args.queues)
+        }
+        reached = {"context": args.access.context, "kubeconfig": args.access.secret()}
+        super().__init__(
+            QUEUES,
+            name,
+            {
+                "cluster": args.access.name,
+                "tree": name,
+                "queues": specs,
+                **{key: value for key, value in reached.items() if value is not None},
+            },
+            opts,
+        )

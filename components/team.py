@@ -128,7 +128,7 @@ class Team(pulumi.ComponentResource):
         )
         return QueueTree(
             f"{name}-queues",
-            QueueTreeArgs(args.team.queues, gpu_limit=args.team.gpus),
+            QueueTreeArgs(args.team.queues, self.vcluster.inside, gpu_limit=args.team.gpus),
             opts=pulumi.ResourceOptions.merge(
                 inside, pulumi.ResourceOptions(depends_on=[kai.ready])
             ),

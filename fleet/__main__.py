@@ -114,6 +114,7 @@ def up(stack: Stack = "sandbox") -> None:
     """Make the cluster as declared. On the sandbox's stacks, start the sandbox first."""
     from fleet import engine, summary
 
+    engine.warm_up()
     environment = for_stack(stack, say)
     opened = engine.stack(stack, environment.variables)
     outcome = engine.up(opened, _engine_line, color=out.is_terminal)
@@ -125,6 +126,7 @@ def preview(stack: Stack = "sandbox") -> None:
     """Say what `up` would change, resource by resource, with every rule's verdict."""
     from fleet import engine
 
+    engine.warm_up()
     environment = for_stack(stack, say)
     opened = engine.stack(stack, environment.variables)
     if engine.preview(opened, _engine_line, color=out.is_terminal).unchanged:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fleet import transitions_in_words as words
+from fleet.queue_items import with_queues
 
 TEAM: Final = "kai-fleet:index:Team"
 Item = Mapping[str, Any]
@@ -113,7 +114,7 @@ class _Resources:
 
     @classmethod
     def of(cls, resources: Sequence[Item]) -> _Resources:
-        return cls({item["urn"]: item for item in resources})
+        return cls({item["urn"]: item for item in with_queues(resources)})
 
     def parent_type(self, urn: str) -> str:
         parent = self.by_urn.get(self.by_urn[urn].get("parent", ""))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fleet.diff import Change, Difference, Field
 from fleet.diff_queues import queue_sentences
 from fleet.picture import Picture, Place, Team
+from fleet.queue_items import QUEUE
 from fleet.transitions_in_words import (
     AFTER_ITS_PROVIDER,
     COMMAND,
@@ -19,7 +20,6 @@ from fleet.wording import counted
 from policies.wording import listed
 
 HOST = "host"
-QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
 _IN_GUARD = "kai-fleet:index:QueueGuard$"
 _NODES = "values.sync.fromHost.nodes."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +13,20 @@ from typing import Any, Final
 
 from pulumi import automation
 
+from fleet.engine_events import Stack
 from fleet.environment import NotPossible
-from fleet.recording import PROJECT
 from fleet.stack_file import ROOT
 
+# What the program imports, the typed Kubernetes API above all.
+_PROGRAM: Final = (
+    "components.team",
+    "components.platform",
+    "pulumi_kubernetes.core.v1",
+    "pulumi_kubernetes.admissionregistration.v1",
+    "pulumi_kubernetes.apiextensions.v1",
+    "pulumi_kubernetes.helm.v3",
+    "pulumi_kubernetes.node.v1",
+)
 POLICY_PACK: Final = str(ROOT / "policies")
 Show = Callable[[str], None]
 
@@ -41,38 +53,51 @@ def program() -> None:
     runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
 
-def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
+def warm_up() -> None:
+    """Begin with the program's imports, a second of work, while the tools are still asked."""
+
+    def imports() -> None:
+        for module in _PROGRAM:
+            importlib.import_module(module)
+
+    threading.Thread(target=imports, name="the program's imports").start()
+
+
+def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> Stack:
     """The stack of that name, created on first use; `directory` holds its file.
 
     `environment` goes over this process's own, for the engine, its plugins and the program.
     """
     os.environ.update(environment)
-    options = automation.LocalWorkspaceOptions(work_dir=str(directory), env_vars=dict(environment))
     try:
-        return automation.create_or_select_stack(name, PROJECT, program, opts=options)
+        workspace = automation.LocalWorkspace(
+            work_dir=str(directory), env_vars=dict(environment), program=program
+        )
+        return Stack.opened(name, workspace)
     except automation.errors.CommandError as why:
         raise EngineFailed(f"stack {name} cannot be opened: {_last_words(why)}") from None
 
 
-def up(stack: automation.Stack, show: Show, *, color: bool, parallel: int | None = None) -> Outcome:
+def up(stack: Stack, show: Show, *, color: bool, parallel: int | None = None) -> Outcome:
     """Make the cluster as declared, with the policy pack in front."""
 
     def run() -> Outcome:
-        result = stack.up(
-            on_output=show,
-            policy_packs=[POLICY_PACK],
-            policy_pack_configs=_pack_config(stack),
-            color=_color(color),
-            parallel=parallel,
-            suppress_outputs=True,  # the table that follows says it better
-        )
-        outputs = {key: value.value for key, value in result.outputs.items()}
-        return Outcome(_counts(result.summary), outputs)
+        with stack.listening() as (told, hear):
+            stack.up(
+                on_output=show,
+                on_event=hear,
+                policy_packs=[POLICY_PACK],
+                policy_pack_configs=_pack_config(stack),
+                color=_color(color),
+                parallel=parallel,
+                suppress_outputs=True,  # the table that follows says it better
+            )
+        return Outcome(told.changes, told.outputs)
 
     return _guarded("the update", stack.name, run)
 
 
-def preview(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
+def preview(stack: Stack, show: Show, *, color: bool) -> Outcome:
     """Say what an update would do, with the policy pack in front."""
 
     def run() -> Outcome:
@@ -88,24 +113,21 @@ def preview(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
     return _guarded("the preview", stack.name, run)
 
 
-def destroy(stack: automation.Stack, show: Show, *, color: bool) -> Outcome:
+def destroy(stack: Stack, show: Show, *, color: bool) -> Outcome:
     """Remove everything that the stack made."""
 
     def run() -> Outcome:
-        result = stack.destroy(on_output=show, color=_color(color))
-        return Outcome(_counts(result.summary), {})
+        with stack.listening() as (told, hear):
+            stack.destroy(on_output=show, on_event=hear, color=_color(color))
+        return Outcome(told.changes, {})
 
     return _guarded("the removal", stack.name, run)
 
 
-def _pack_config(stack: automation.Stack) -> list[str] | None:
+def _pack_config(stack: Stack) -> list[str] | None:
     """A stack's own settings of the rules: `rules.<stack>.json` beside its file, if any."""
     file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
     return [str(file)] if file.is_file() else None
-
-
-def _counts(summary: automation.UpdateSummary) -> dict[str, int]:
-    return {str(what): count for what, count in (summary.resource_changes or {}).items()}
 
 
 def _color(color: bool) -> str:

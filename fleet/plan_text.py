@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
+from fleet import queue_items
 from fleet.plan import Plan
+from fleet.queue_items import with_queues
 from fleet.recording import Registered
 from fleet.wording import counted
 from policies.problem import Level
@@ -31,7 +33,7 @@ def show(plan: Plan, console: Console) -> None:
 def _tree(plan: Plan) -> Tree:
     children: dict[str, list[Registered]] = {}
     known = {resource.urn for resource in plan.resources}
-    for resource in plan.resources:
+    for resource in _shown(plan):
         parent = resource.parent if resource.parent in known else ""
         children.setdefault(parent, []).append(resource)
     root = Tree(f"[bold]{escape(plan.stack)}[/]", highlight=False)
@@ -42,6 +44,11 @@ def _tree(plan: Plan) -> Tree:
 
     grow(root, "")
     return root
+
+
+def _shown(plan: Plan) -> list[Registered]:
+    records = with_queues(resource.record() for resource in plan.resources)
+    return [Registered(**record) for record in records]
 
 
 def _label(resource: Registered) -> str:
@@ -57,7 +64,7 @@ def _detail(resource: Registered) -> str:
     match resource.type:
         case "kubernetes:helm.sh/v3:Release":
             return f"{inputs.get('chart')} {inputs.get('version', '')}".strip()
-        case "kubernetes:scheduling.run.ai/v2:Queue":
+        case queue_items.QUEUE:
             gpu = inputs["spec"]["resources"]["gpu"]
             return f"gpu quota {_amount(gpu['quota'])}, limit {_amount(gpu['limit'])}"
         case "kubernetes:core/v1:ResourceQuota":

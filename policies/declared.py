@@ -5,11 +5,12 @@ A cluster is a `kubernetes` provider; the inside of a vCluster is the provider w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from components import releases
-from policies import charts
+from components.queue_tree import QUEUES
+from policies import charts, declared_trees
 from policies.model import (
     GPU_RESOURCES,
     GUARD,
@@ -68,7 +69,7 @@ class _Found:
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
     """One cluster per provider, hosts before the vClusters inside them."""
     found: dict[str, _Found] = {}
-    for resource in resources:
+    for resource in _without_trees(list(resources)):
         if not resource.type.startswith("kubernetes:"):
             continue
         name = _provider_name(resource.provider)
@@ -100,6 +101,23 @@ def clusters(resources: Iterable[Declared]) -> list[Cluster]:
             )
     rest = [p for p in found.values() if not p.virtual_clusters and p.name not in inside]
     return result + [_cluster(part, ()) for part in rest]
+
+
+def _without_trees(resources: Sequence[Declared]) -> Iterator[Declared]:
+    """The resources, with each queue of a tree in the place of the tree."""
+    of_cluster = declared_trees.providers((it.type, it.urn, it.props) for it in resources)
+    for resource in resources:
+        if resource.type != QUEUES:
+            yield resource
+            continue
+        for queue in declared_trees.members(resource.props, of_cluster):
+            yield replace(
+                resource,
+                type=_QUEUE,
+                name=queue.name,
+                props=queue.props,
+                provider=queue.provider,
+            )
 
 
 def _provider_name(provider: str) -> str:

@@ -12,7 +12,9 @@ from typing import Any, Final
 from pulumi_policy import deserialize
 from pulumi_policy import proxy as unknowns
 
+from components.queue_tree import QUEUES
 from policies.declared import Declared
+from policies.declared_trees import PROVIDER
 from policies.unknown import UNKNOWN
 
 SENTINELS: Final = frozenset(
@@ -21,7 +23,8 @@ SENTINELS: Final = frozenset(
 
 
 def stack(resources: Iterable[Any], inputs: Mapping[str, Any] | None = None) -> list[Declared]:
-    """The Kubernetes resources of an AnalyzeStackRequest, with their `inputs` where those are kept.
+    """What the rules read of an AnalyzeStackRequest, with their `inputs` where those are kept:
+    Kubernetes resources, their providers and queue trees.
 
     Inputs are what was declared, and are there in every preview; outputs may not be. Sorted,
     because resources come in the order in which they happened to be made.
@@ -31,7 +34,7 @@ def stack(resources: Iterable[Any], inputs: Mapping[str, Any] | None = None) -> 
     return [
         one(resource, declared.get(resource.urn, resource.properties), namespaces)
         for resource in sorted(resources, key=lambda resource: str(resource.urn))
-        if resource.type.startswith("kubernetes:")
+        if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
     ]
 
 

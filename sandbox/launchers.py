@@ -50,7 +50,7 @@ exec {host} "$@"
 _PROVIDER = """\
 #!/bin/sh
 # kai-fleet's stand-in for a Pulumi provider plugin; not Pulumi's own.
-PYTHONPATH={checkout}${{PYTHONPATH:+:$PYTHONPATH}} exec {python} -m {module} "$@"
+exec {python} -I -S {launch} {checkout} {module} "$@"
 """
 
 
@@ -66,7 +66,13 @@ def language_host(folder: Path, name: str, host: Path) -> Path:
 
 def provider(folder: Path, name: str, module: str) -> Path:
     """A launcher `folder/name` for a provider that is a Python module of this checkout."""
-    text = _PROVIDER.format(checkout=shlex.quote(str(CHECKOUT)), python=_python(), module=module)
+    checkout, launch = CHECKOUT, CHECKOUT / "sandbox" / "providers" / "launch.py"
+    text = _PROVIDER.format(
+        python=_python(),
+        launch=shlex.quote(str(launch)),
+        checkout=shlex.quote(str(checkout)),
+        module=module,
+    )
     return _write(folder / name, text)
 
 

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from provider.plugin import PluginError
+
 from . import naming, wait_for
 from .kinds import Kind
 from .objects import CRD, Objects
-from .plugin import PluginError
 
 DEFAULT_SECONDS: Final = 600.0
 

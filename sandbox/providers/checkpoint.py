@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from . import wire
+from provider import wire
+from provider.wire import Secret
+
 from .diff import with_data
-from .wire import Secret
 
 INPUTS: Final = "__inputs"
 API_VERSION: Final = "__initialApiVersion"

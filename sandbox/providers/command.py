@@ -11,12 +11,15 @@ from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
 
-from . import diff, wire
+from provider import wire
+from provider.plugin import PluginError, answered, engine_address, serve
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN, Secret
+
+from . import diff
 from .kinds import of_urn
 from .naming import urn_name
-from .plugin import Plugin, PluginError, answered, engine_address, serve
-from .protocol import provider_pb2
-from .wire import UNKNOWN, Secret
+from .standin import StandIn
 
 VERSION: Final = "1.2.1"
 TOKEN: Final = "command:local:Command"
@@ -45,7 +48,7 @@ _INPUTS: Final = frozenset(
 )
 
 
-class CommandPlugin(Plugin):
+class CommandPlugin(StandIn):
     """Commands on this machine, run as their resource is created, updated and deleted."""
 
     def __init__(self, engine: str = "") -> None:

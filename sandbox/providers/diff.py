@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from .protocol import provider_pb2
-from .wire import UNKNOWN
-
-Path = tuple[str | int, ...]
+from provider.paths import Path, spelled
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN
 
 _KINDS = provider_pb2.PropertyDiff
 _REPLACING: Final = {
@@ -46,19 +45,6 @@ class Change:
     def text(self) -> str:
         """The path as Pulumi writes it."""
         return spelled(self.path)
-
-
-def spelled(path: Path) -> str:
-    """A path as Pulumi writes it: `metadata.annotations["a.b/c"]`, `spec.containers[0].image`."""
-    text = ""
-    for step in path:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif re.search(r'[."\[\]]', step):
-            text += '["{}"]'.format(step.replace('"', '\\"'))
-        else:
-            text += f".{step}" if text else step
-    return text
 
 
 def parsed(text: str) -> Path:

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -19,9 +20,10 @@ from typing import Any, Final
 
 import yaml
 
+from provider.plugin import PluginError
+
 from . import kubeconfig
 from .kubeconfig import Target
-from .plugin import PluginError
 
 # Beyond helm's own timeout, for hooks and for a slow answer, before it is stopped.
 _GRACE_SECONDS: Final = 120.0
@@ -80,7 +82,9 @@ class Helm:
     def metadata(self, chart: Chart) -> dict[str, Any]:
         """The chart's Chart.yaml; it fails when there is no such chart or version."""
         with self._lock:
-            if chart not in self._metadata or chart.local:
+            if chart.local:
+                return _metadata_of(Path(chart.chart))
+            if chart not in self._metadata:
                 with self._fetched(chart) as (arguments, environment):
                     shown = self._run(["show", "chart", *arguments], environment=environment)
                 self._metadata[chart] = yaml.safe_load(shown) or {}
@@ -219,6 +223,26 @@ class Helm:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     return process.communicate()
+
+
+def _metadata_of(path: Path) -> dict[str, Any]:
+    """Chart.yaml of a chart on this machine, as `helm show chart` gives it, without the process."""
+    try:
+        if path.is_dir():
+            text = (path / "Chart.yaml").read_bytes()
+        else:
+            with tarfile.open(path) as archive:
+                inside = next(
+                    it
+                    for it in archive
+                    if it.name.count("/") == 1 and it.name.endswith("/Chart.yaml")
+                )
+                member = archive.extractfile(inside)
+                text = member.read() if member else b""
+        found = yaml.safe_load(text)
+    except (OSError, tarfile.TarError, StopIteration, yaml.YAMLError) as why:
+        raise HelmError(f"{path} is not a chart: {why or 'it has no Chart.yaml'}") from None
+    return found if isinstance(found, dict) else {}
 
 
 def _absolute(target: Target) -> dict[str, Any]:

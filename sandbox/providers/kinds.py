@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from .plugin import PluginError
+from provider.plugin import PluginError
+
 from .rest import ApiError, Cluster
 
 # Built-in kinds without a namespace, for previews while no cluster answers.

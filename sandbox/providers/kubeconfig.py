@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from .plugin import PluginError
+from provider.plugin import PluginError
 
 try:
     from yaml import CSafeLoader as _Loader

@@ -9,22 +9,25 @@ from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
 
-from . import provider_config, releases, wire
+from provider import wire
+from provider.plugin import WARNING, PluginError, answered, engine_address, serve
+from provider.protocol import provider_pb2
+
+from . import provider_config, releases
 from .helm import Helm
 from .kinds import of_urn
 from .object_resource import ObjectResource
 from .objects import Objects
-from .plugin import WARNING, Plugin, PluginError, answered, engine_address, serve
-from .protocol import provider_pb2
 from .release_resource import ReleaseResource
 from .rest import ApiError, Cluster
+from .standin import StandIn
 
 VERSION: Final = "4.34.2"
 
 _ASK_AGAIN_SECONDS: Final = 5.0
 
 
-class KubernetesPlugin(Plugin):
+class KubernetesPlugin(StandIn):
     """One provider resource: one cluster, seen as one user."""
 
     def __init__(self, engine: str = "") -> None:

@@ -6,9 +6,9 @@ import hashlib
 import secrets
 from typing import Any
 
-from .plugin import PluginError
-from .protocol import provider_pb2
-from .wire import UNKNOWN
+from provider.plugin import PluginError
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN
 
 AUTONAMED = "pulumi.com/autonamed"
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import awaits, checkpoint, diff, naming, replacement, wire
+from provider import wire
+from provider.paths import Path
+from provider.plugin import WARNING, PartialError, PluginError
+from provider.wire import UNKNOWN
+
+from . import awaits, checkpoint, diff, naming, replacement
 from .kinds import (
     CLUSTER_SCOPED,
     Kind,
@@ -15,9 +20,7 @@ from .kinds import (
     of_urn,
 )
 from .objects import CRD
-from .plugin import WARNING, PartialError, PluginError
 from .rest import ApiError
-from .wire import UNKNOWN
 
 if TYPE_CHECKING:
     from .kubernetes import KubernetesPlugin
@@ -272,5 +275,5 @@ class ObjectResource:
         return text
 
 
-def _given_as_string(path: diff.Path, strings: Any) -> bool:
+def _given_as_string(path: Path, strings: Any) -> bool:
     return len(path) > 1 and path[0] == "data" and isinstance(strings, dict) and path[1] in strings

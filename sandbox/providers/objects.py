@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from provider.plugin import PluginError
+
 from . import naming
 from .kinds import Discovery, Kind, NoMatchError, Served
-from .plugin import PluginError
 from .rest import APPLY, JSON_PATCH, ApiError, Cluster
 
 # Creates are real creates under this manager, as the official provider's; the first

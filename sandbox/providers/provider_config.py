@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import kubeconfig, wire
+from provider import wire
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN
+
+from . import kubeconfig
 from .kubeconfig import Target
-from .protocol import provider_pb2
-from .wire import UNKNOWN
 
 _PREFIX: Final = "kubernetes:config:"
 _CLUSTER_KEYS: Final = ("kubeconfig", "context", "cluster")

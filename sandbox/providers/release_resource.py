@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import naming, releases, wire
+from provider import wire
+from provider.plugin import WARNING, PartialError, PluginError
+
+from . import naming, releases
 from .helm import Helm, HelmError
 from .kinds import Kind
-from .plugin import WARNING, PartialError, PluginError
 
 if TYPE_CHECKING:
     from .kubernetes import KubernetesPlugin

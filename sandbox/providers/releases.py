@@ -7,11 +7,14 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
-from . import diff, naming, wire
+from provider import wire
+from provider.paths import Path
+from provider.plugin import PluginError
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN, Secret
+
+from . import diff, naming
 from .helm import Chart, Deployed, Helm
-from .plugin import PluginError
-from .protocol import provider_pb2
-from .wire import UNKNOWN, Secret
 
 TOKEN: Final = "kubernetes:helm.sh/v3:Release"
 INPUTS: Final = "__inputs"
@@ -36,7 +39,7 @@ _UPGRADE_FLAGS: Final = {
     "resetValues": "--reset-values",
     "reuseValues": "--reuse-values",
 }
-_REPLACING: Final[list[diff.Path]] = [("name",), ("namespace",)]
+_REPLACING: Final[list[Path]] = [("name",), ("namespace",)]
 
 
 def check(

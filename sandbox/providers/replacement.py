@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .diff import Path
+from provider.paths import Path
+
 from .kinds import Kind
 
 _IDENTITY: Final[tuple[Path, ...]] = (("metadata", "name"), ("metadata", "namespace"), ("kind",))

@@ -13,8 +13,9 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from provider.plugin import PluginError
+
 from . import kubeconfig
-from .plugin import PluginError
 
 APPLY = "application/apply-patch+yaml"
 JSON_PATCH = "application/json-patch+json"

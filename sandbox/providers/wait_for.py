@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from provider.paths import Path
+from provider.plugin import PluginError
+
 from . import diff
-from .plugin import PluginError
 
 _JSONPATH = re.compile(r"^jsonpath=\{?(\.[^}=]*)\}?(?:=(.*))?$", re.DOTALL)
 
@@ -56,7 +58,7 @@ def _has_condition(live: dict[str, Any], name: str, status: str) -> bool:
     )
 
 
-def _has_value(live: Any, path: diff.Path, value: str | None) -> bool:
+def _has_value(live: Any, path: Path, value: str | None) -> bool:
     for step in path:
         if isinstance(step, int):
             live = live[step] if isinstance(live, list) and step < len(live) else None

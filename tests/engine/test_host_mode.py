@@ -60,7 +60,7 @@ def test_a_quota_change_touches_that_queue_only(first, product, host):
         department["engineering-team"]["gpu"]["limit"] = 3
 
     product.edit(edit)
-    assert set(product.up().changed) == {"Queue host-queues-engineering-team"}
+    assert set(product.up().changed) == {"Queues host-queues"}
     assert queues(host)["engineering-team"]["spec"]["resources"]["gpu"]["limit"] == 3
 
 

@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, urlsplit
 import grpc
 import yaml
 
-from sandbox.providers import wire
-from sandbox.providers.plugin import Plugin
-from sandbox.providers.protocol import engine_pb2_grpc, provider_pb2, provider_pb2_grpc
+from provider import wire
+from provider.plugin import Plugin
+from provider.protocol import engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 
 Json = dict[str, Any]
 

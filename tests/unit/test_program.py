@@ -40,7 +40,8 @@ def test_a_team_in_virtual_mode_gets_its_scheduler_inside_its_vcluster(virtual):
     assert release.inputs["namespace"] == "kai-scheduler"
     assert release.inputs["values"]["global"]["gpuSharing"] is True
     assert "atomic" not in release.inputs
-    assert virtual[("Queue", "ml-queues-train")].provider == inner.urn
+    tree = virtual[("Queues", "ml-queues")]
+    assert inner.inputs["clusterIdentifier"] == tree.inputs["cluster"] == "lab/ml"
 
 
 def test_the_crd_that_v0_9_waits_for_is_declared_inside(virtual):
@@ -54,15 +55,16 @@ def test_the_gpus_are_bounded_on_the_host(virtual):
     assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": "4"}
 
 
-def test_queues_are_cluster_scoped_and_know_their_parent(virtual):
-    top, train = virtual[("Queue", "ml-queues-top")], virtual[("Queue", "ml-queues-train")]
-    assert "namespace" not in top.inputs["metadata"]
-    assert train.inputs["spec"]["parentQueue"] == "top"
-    assert top.inputs["spec"]["resources"]["gpu"]["limit"] == 4
+def test_queues_know_their_parent_and_the_teams_share(virtual):
+    queues = virtual[("Queues", "ml-queues")].inputs["queues"]
+    assert "parentQueue" not in queues["top"]
+    assert queues["train"]["parentQueue"] == "top"
+    assert queues["top"]["resources"]["gpu"]["limit"] == 4
 
 
 def test_the_kubeconfig_is_a_secret_everywhere(virtual):
     assert virtual[("Command", "ml-kai-ready")].inputs["environment"]["PROBE_KUBECONFIG"] == SECRET
+    assert virtual[("Queues", "ml-queues")].inputs["kubeconfig"] == SECRET
     provider = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
     assert provider.inputs == {"clusterIdentifier": "lab/ml", "kubeconfig": SECRET}
 
@@ -79,8 +81,10 @@ def test_a_default_team_has_a_vcluster_and_no_kai(virtual):
 def test_host_mode_declares_kai_and_its_queues_once_on_the_host(host):
     provider = host[("Release", "host-kai-release")].provider
     assert provider.endswith("kubernetes::host")
-    assert host[("Queue", "host-queues-leaf")].provider == provider
-    assert not [name for kind, name in host if kind == "Queue" and name.startswith("nlp")]
+    tree = host[("Queues", "host-queues")].inputs
+    assert (tree["cluster"], tree["context"]) == ("lab", CLUSTER["context"])
+    assert "leaf" in tree["queues"]
+    assert [name for kind, name in host if kind == "Queues"] == ["host-queues"]
 
 
 def test_urns_are_the_engines():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN, Secret
 from sandbox.providers.command import CommandPlugin
-from sandbox.providers.protocol import provider_pb2
-from sandbox.providers.wire import UNKNOWN, Secret
 from tests.unit.provider_harness import Driver, driven
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from provider.plugin import PluginError
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN
 from sandbox.providers import diff, wait_for
 from sandbox.providers.kinds import Kind, of_token, of_urn
-from sandbox.providers.plugin import PluginError
-from sandbox.providers.protocol import provider_pb2
 from sandbox.providers.replacement import fixed_paths
-from sandbox.providers.wire import UNKNOWN
 
 KINDS = provider_pb2.PropertyDiff
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from sandbox.providers import objects, wire
+from provider import wire
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN, Secret
+from sandbox.providers import objects
 from sandbox.providers.kubernetes import KubernetesPlugin
-from sandbox.providers.protocol import provider_pb2
-from sandbox.providers.wire import UNKNOWN, Secret
 from tests.unit.provider_harness import Driver, FakeApi, Json, driven, fake_api, kubeconfig
 
 NAMESPACE = "kubernetes:core/v1:Namespace"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from provider.protocol import provider_pb2
+from provider.wire import UNKNOWN, Secret
 from sandbox.providers.kubernetes import KubernetesPlugin
-from sandbox.providers.protocol import provider_pb2
-from sandbox.providers.wire import UNKNOWN, Secret
 from tests.unit.provider_harness import (
     Driver,
     FakeApi,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.providers import wire
-from sandbox.providers.wire import UNKNOWN, Secret
+from provider import wire
+from provider.wire import UNKNOWN, Secret
 
 leaves = (
     st.none()

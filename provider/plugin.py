@@ -1,4 +1,4 @@
-"""A provider plugin's process: its server, its line to the engine, what both plugins share."""
+"""A provider plugin's process: its server, its line to the engine, what every plugin shares."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def answered(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any, grpc.Servic
             traceback.print_exc()
             plugin.fail(
                 context,
-                PluginError(f"the {plugin.name} stand-in failed at {call.__name__}: {error!r}"),
+                PluginError(f"{plugin.called} failed at {call.__name__}: {error!r}"),
             )
 
     return answer
 
 
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
-    """What both stand-ins answer alike. Subclasses serve the resources."""
+    """What every plugin answers alike. Subclasses serve the resources, and say what they do not."""
 
     def __init__(self, name: str, version: str, engine_address: str = "") -> None:
         self.name = name
@@ -153,11 +153,13 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     def Construct(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: D102, N802
         self.fail(context, PluginError(self._unserved(f"component {request.type}")))
 
+    @property
+    def called(self) -> str:
+        """The plugin's name in a sentence."""
+        return f"the plugin of {self.name}"
+
     def _unserved(self, what: str) -> str:
-        return (
-            f"the sandbox's stand-in for the {self.name} provider does not serve the {what}: "
-            f"put the official plugin pulumi-resource-{self.name} {self.version} on PATH"
-        )
+        return f"{self.called} does not serve the {what}"
 
 
 def _leave_with_parent() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 def _is_plugin_process() -> bool:
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return spec is not None and spec.name.startswith("sandbox.providers.")
+    return spec is not None and spec.name.startswith(("sandbox.providers.", "provider."))
 
 
 def _bare_package(name: str, directory: Path) -> None:

@@ -1,0 +1,53 @@
+"""A queue tree, which is one resource, read as the Queues that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from policies.plain import mapping, text
+from policies.unknown import UNKNOWN
+
+PROVIDER: Final = "pulumi:providers:kubernetes"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One queue of a tree, with the properties that a resource of its own would have.
+
+    `provider` is the URN of the Kubernetes provider of the same cluster; the cluster's name where
+    no provider has it.
+    """
+
+    name: str
+    props: Mapping[str, Any]
+    provider: str
+
+
+def providers(resources: Iterable[tuple[str, str, Mapping[str, object]]]) -> dict[str, str]:
+    """The URN of each cluster's Kubernetes provider, from (type, urn, properties)."""
+    found = {}
+    for kind, urn, props in resources:
+        name = text(props.get("clusterIdentifier")) if kind == PROVIDER else None
+        if isinstance(name, str):
+            found[name] = urn
+    return found
+
+
+def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Iterator[Member]:
+    """The queues of a resource of type QUEUES; none where they are not known yet."""
+    cluster = text(props.get("cluster"))
+    name = cluster if isinstance(cluster, str) else ""
+    provider = of_cluster.get(name, f"{PROVIDER}::{name.rpartition('/')[2]}")
+    queues = mapping(props.get("queues"))
+    if queues is UNKNOWN:
+        return
+    for queue, spec in queues.items():
+        manifest = {
+            "apiVersion": "scheduling.run.ai/v2",
+            "kind": "Queue",
+            "metadata": {"name": queue},
+            "spec": spec,
+        }
+        yield Member(str(queue), manifest, provider)

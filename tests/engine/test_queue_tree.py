@@ -1,0 +1,145 @@
+"""A tree of queues in a real API server: made, changed by hand, interrupted, removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from fleet.stack_file import ROOT
+from provider.plugin import PluginError
+from provider.queues import TREE, Queues, SomeQueuesError
+from tests.engine.product import api, queues
+from tests.engine.sandbox_commands import until
+
+pytestmark = pytest.mark.engine
+
+CRD = ROOT / "sandbox" / "charts" / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
+KIND = ("scheduling.run.ai", "v2", "queues")
+
+
+def spec(quota: float, parent: str | None = None) -> dict[str, Any]:
+    shares = {"quota": quota, "limit": -1, "overQuotaWeight": 1}
+    resources = {resource: dict(shares) for resource in ("cpu", "memory", "gpu")}
+    return {"resources": resources, **({"parentQueue": parent} if parent else {})}
+
+
+WANTED = {"top": spec(4), "left": spec(2, "top"), "right": spec(2, "top"), "leaf": spec(1, "left")}
+
+
+@pytest.fixture(scope="module")
+def cluster(sandbox):
+    host = api(sandbox.kubeconfig.read_text())
+    crds = client.ApiextensionsV1Api(host)
+    try:
+        crds.create_custom_resource_definition(yaml.safe_load(Path(CRD).read_text()))
+    except ApiException as why:
+        assert why.status == 409
+
+    def served() -> bool:
+        try:
+            return queues(host) is not None
+        except ApiException:
+            return False
+
+    until(served)
+    yield host
+    objects = client.CustomObjectsApi(host)
+    for name in queues(host):
+        objects.delete_cluster_custom_object(*KIND, name)
+
+
+@pytest.fixture
+def tree(cluster):
+    tree = Queues(cluster, "test-tree")
+    yield tree
+    tree.remove()
+
+
+def specs(cluster, tree: str = "test-tree") -> dict[str, Any]:
+    return {
+        name: item["spec"]
+        for name, item in queues(cluster).items()
+        if item["metadata"].get("labels", {}).get(TREE) == tree
+    }
+
+
+def versions(cluster) -> dict[str, str]:
+    return {name: it["metadata"]["resourceVersion"] for name, it in queues(cluster).items()}
+
+
+def test_it_is_made_as_wanted_and_a_second_time_nothing_is_touched(tree, cluster):
+    tree.make(WANTED)
+    assert specs(cluster) == WANTED
+    before = versions(cluster)
+    tree.make(WANTED, known=WANTED)
+    assert versions(cluster) == before
+
+
+def test_one_change_touches_one_queue(tree, cluster):
+    tree.make(WANTED)
+    before = versions(cluster)
+    tree.make({**WANTED, "right": spec(1, "top")}, known=WANTED)
+    assert {name for name, it in versions(cluster).items() if it != before[name]} == {"right"}
+
+
+def test_what_was_done_by_hand_is_put_right(tree, cluster):
+    tree.make(WANTED)
+    objects = client.CustomObjectsApi(cluster)
+    by_hand = {"spec": {"priority": 7, "resources": {"gpu": {"quota": 99}}}}
+    objects.patch_cluster_custom_object(*KIND, "left", by_hand)
+    objects.patch_cluster_custom_object(
+        *KIND, "right", {"metadata": {"labels": {TREE: None, "kept": "yes"}}}
+    )
+    objects.delete_cluster_custom_object(*KIND, "leaf")
+    seen = {name: item["spec"] for name, item in tree.live(known=WANTED).items()}
+    assert seen["left"]["priority"] == 7
+    assert "leaf" not in seen
+    tree.make(WANTED, known=WANTED)
+    assert specs(cluster) == WANTED
+    assert queues(cluster)["right"]["metadata"]["labels"]["kept"] == "yes"
+
+
+def test_what_a_killed_run_made_is_found_again(tree, cluster):
+    # It wrote nothing down; meanwhile the queue `left` and its leaf were taken out of the file.
+    Queues(cluster, "test-tree").make(WANTED)
+    before = versions(cluster)
+    wanted = {name: WANTED[name] for name in ("top", "right")}
+    tree.make(wanted)
+    assert specs(cluster) == wanted
+    assert {name: before[name] for name in wanted} == versions(cluster)
+
+
+def test_anothers_queue_is_neither_taken_nor_removed(tree, cluster):
+    other = Queues(cluster, "other-tree")
+    other.make({"left": spec(1)})
+    client.CustomObjectsApi(cluster).create_cluster_custom_object(
+        *KIND, {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "mine"}}
+    )
+    before = versions(cluster)
+    with pytest.raises(PluginError, match="queue left is in the cluster already and belongs to"):
+        tree.make(WANTED)
+    with pytest.raises(PluginError, match="label queue mine --overwrite kai-fleet/tree=test-tree"):
+        tree.make({"mine": spec(1)})
+    tree.remove()
+    assert versions(cluster) == before, "nothing was made either"
+    other.remove()
+
+
+def test_a_refused_queue_is_named_and_the_others_are_there(tree, cluster):
+    wrong = {**WANTED, "right": {**spec(1, "top"), "priority": "high"}}
+    with pytest.raises(SomeQueuesError, match=r"queue right: .*priority"):
+        tree.make(wrong)
+    assert set(specs(cluster)) == {"top", "left", "leaf"}
+
+
+def test_a_thousand_are_one_breath(tree, cluster):
+    wanted = {"all": spec(1000)} | {f"q{n}": spec(1, "all") for n in range(1000)}
+    tree.make(wanted)
+    assert specs(cluster) == wanted
+    tree.remove()
+    assert specs(cluster) == {}
