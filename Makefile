@@ -4,7 +4,7 @@ PYTHON ?= python3
 FLEET := .venv/bin/python -m fleet
 UV := .venv/bin/uv
 
-.PHONY: up preview down setup check format test unit schema
+.PHONY: up preview down setup check format test unit bench schema
 
 up: setup          ## everything set up, the sandbox started, the stack made (STACK=dev: your cluster)
 	@$(FLEET) up --stack $(STACK)
@@ -38,6 +38,9 @@ test: check        ## all tests, engine tests on the sandbox included; builds wh
 
 unit: setup        ## the tests that need no engine, in under a minute
 	.venv/bin/python -m pytest -m 'not engine'
+
+bench: setup       ## the program beside bare helm and kubectl, in one run, on a quiet machine
+	.venv/bin/python -m pytest -m engine tests/engine/test_transitions.py
 
 schema: setup      ## write the schema that the stack files point at
 	@$(FLEET) schema > fleet/stack.schema.json

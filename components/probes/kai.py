@@ -106,11 +106,13 @@ def _deployments(api: client.ApiClient, names: list[str]) -> list[str]:
 
 
 def _rolled_out(item: Any) -> bool:
+    """As `kubectl rollout status` judges: a pod of the old version still counts as available."""
     wanted = 1 if item.spec.replicas is None else item.spec.replicas
     status = item.status
     return (
         (status.observed_generation or 0) >= item.metadata.generation
         and (status.updated_replicas or 0) >= wanted
+        and (status.replicas or 0) <= (status.updated_replicas or 0)
         and (status.available_replicas or 0) >= wanted
     )
 

@@ -1,0 +1,181 @@
+"""The same team by hand: the steps of the program as a script with helm and kubectl.
+
+It is what the program's own time is held against, so it has the same charts, values and waits.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.kai_values import kai_values
+from components.releases import KAI, vcluster
+from components.settings.teams import Access
+from components.vcluster_values import vcluster_values
+from sandbox.lifecycle import Sandbox
+from tests.engine.sandbox_commands import kubectl, run, until
+
+NAMESPACE = "team-byhand"
+KAI_SPACE = ("-n", "kai-scheduler")
+FREE = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+GROUP = "kai.scheduler"
+
+
+@dataclass
+class ByHand:
+    """A team `byhand` on the nodes of the pool vision."""
+
+    sandbox: Sandbox
+    folder: Path
+    charts: Path
+
+    def new_team(self, version: str) -> float:
+        """From nothing to accepted queues, in seconds."""
+        begun = time.monotonic()
+        kubectl(self.sandbox, "create", "namespace", NAMESPACE)
+        values = vcluster_values(
+            vcluster("v0.36.1"),
+            name="byhand",
+            namespace=NAMESPACE,
+            mode="virtual",
+            node_pool={"kai-fleet/pool": "vision"},
+            access=Access(type="NodePort", host="127.0.0.1"),
+            kubernetes_version="v1.34.4",
+        )
+        chart = str(self.charts / "vcluster-0.36.1.tgz")
+        here = ("--namespace", NAMESPACE, "--values", "-")
+        run(self.sandbox, "helm", "install", "byhand", chart, *here, stdin=json.dumps(values))
+        quota = ("quota", "gpus", "--hard=requests.nvidia.com/gpu=2")
+        kubectl(self.sandbox, "-n", NAMESPACE, "create", *quota)
+        until(self._kubeconfig_written)
+        until(lambda: "ok" in self._quiet("get", "--raw", "/readyz"))
+        self._inside("create", "namespace", "kai-scheduler")
+        self._helm("install", version)
+        self._wait(version)
+        for name, parent in (("default", None), ("test", "default")):
+            resources = dict.fromkeys(("cpu", "memory", "gpu"), FREE)
+            spec = {"resources": resources, **({"parentQueue": parent} if parent else {})}
+            queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
+            body = json.dumps({**queue, "metadata": {"name": name}, "spec": spec})
+            self._inside("create", "-f", "-", stdin=body)
+        return time.monotonic() - begun
+
+    def upgrade(self, version: str) -> float:
+        """`helm upgrade --install` and the wait, in seconds."""
+        begun = time.monotonic()
+        self._helm("upgrade", version, "--install")
+        self._wait(version)
+        return time.monotonic() - begun
+
+    def replace(self, version: str) -> float:
+        """Clean-up, `helm uninstall`, `helm install` and the wait, in seconds."""
+        begun = time.monotonic()
+        self._inside("delete", f"configs.{GROUP}", "kai-config", "--ignore-not-found")
+        self._inside("delete", f"schedulingshards.{GROUP}", "default", "--ignore-not-found")
+        until(lambda: "kai-scheduler" not in self._webhooks())
+        run(self.sandbox, "helm", "uninstall", "kai-scheduler", "--wait", *KAI_SPACE, **self._at())
+        self._inside("apply", "-f", "-", stdin=json.dumps(CLUSTER_POLICIES))
+        self._helm("install", version)
+        self._wait(version)
+        return time.monotonic() - begun
+
+    def remove(self) -> None:
+        """The team, whole."""
+        run(self.sandbox, "helm", "uninstall", "byhand", "-n", NAMESPACE, "--wait")
+        kubectl(self.sandbox, "delete", "namespace", NAMESPACE)
+
+    def _helm(self, verb: str, version: str, *more: str) -> None:
+        chart = str(self.charts / f"kai-scheduler-{version}.tgz")
+        run(
+            self.sandbox,
+            *("helm", verb, "kai-scheduler", chart, *KAI_SPACE, "--wait", *more),
+            *("--values", "-"),
+            stdin=json.dumps(kai_values(KAI[version])),
+            **self._at(),
+        )
+
+    def _wait(self, version: str) -> None:
+        until(lambda: set(KAI[version].deployments) <= self._rolled_out())
+        for what in KAI[version].ready_conditions:
+            until(lambda what=what: self._ready(what))
+        body = '{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue",'
+        body += ' "metadata": {"name": "probe"}, "spec": {"resources": {}}}'
+        self._inside("create", "--dry-run=server", "-f", "-", stdin=body)
+
+    def _rolled_out(self) -> set[str]:
+        found = json.loads(self._quiet(*KAI_SPACE, "get", "deployments", "-o", "json") or "{}")
+        return {
+            item["metadata"]["name"]
+            for item in found.get("items", [])
+            if item["status"].get("observedGeneration") == item["metadata"]["generation"]
+            and item["status"].get("updatedReplicas") == item["status"].get("availableReplicas")
+            and item["status"].get("availableReplicas")
+        }
+
+    def _ready(self, what: str) -> bool:
+        item = json.loads(self._quiet("get", what, "-o", "json") or "{}")
+        return any(
+            it["type"] == "Ready" and it.get("observedGeneration") == item["metadata"]["generation"]
+            for it in item.get("status", {}).get("conditions", [])
+        )
+
+    def _webhooks(self) -> str:
+        kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
+        return self._quiet("get", kinds, "-o", "yaml")
+
+    def _kubeconfig_written(self) -> bool:
+        secrets = kubectl(self.sandbox, "-n", NAMESPACE, "get", "secrets", "-o", "json")["items"]
+        found = [it for it in secrets if it["metadata"]["name"] == "vc-byhand"]
+        if not found:
+            return False
+        service = kubectl(self.sandbox, "-n", NAMESPACE, "get", "svc", "byhand", "-o", "json")
+        port = service["spec"]["ports"][0]["nodePort"]
+        config = yaml.safe_load(base64.b64decode(found[0]["data"]["config"]))
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+        (self.folder / "kubeconfig").write_text(yaml.safe_dump(config))
+        return True
+
+    def _at(self) -> dict[str, str]:
+        return {"KUBECONFIG": str(self.folder / "kubeconfig")}
+
+    def _inside(self, *arguments: str, **more: Any) -> Any:
+        return kubectl(self.sandbox, *arguments, **more, **self._at())
+
+    def _quiet(self, *arguments: str) -> str:
+        """What kubectl prints; nothing where it fails."""
+        try:
+            return run(self.sandbox, "kubectl", *arguments, **self._at())
+        except AssertionError:
+            return ""
+
+
+# Operators of v0.9 wait for the kind.
+CLUSTER_POLICIES = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "clusterpolicies.nvidia.com"},
+    "spec": {
+        "group": "nvidia.com",
+        "names": {"kind": "ClusterPolicy", "plural": "clusterpolicies"},
+        "scope": "Cluster",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}

@@ -1,0 +1,201 @@
+"""What does not come up: a clear end of the wait, and the next run goes on from there.
+
+A program of its own with short time limits, first with what cannot work, then put right.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from kubernetes import client
+from pulumi import automation
+
+from components.cluster_access import ClusterAccess
+from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from components.releases import KAI
+from components.settings.teams import Access
+from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from fleet.recording import PROJECT
+from fleet.stack_file import ROOT
+from tests.engine.product import Product, api, cluster_roles, deployments, namespaces, project
+from tests.engine.sandbox_commands import run
+from tests.engine.test_transitions import team
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+VERSION = "v0.16.8"
+# More than any node of the sandbox has: its pod stays Pending.
+TOO_MUCH = {"resources": {"requests": {"cpu": "1000"}}}
+NO_SUCH_NODE = {"global": {"nodeSelector": {"kai-fleet/pool": "nowhere"}}}
+
+
+@dataclass
+class Late:
+    """One vCluster and one KAI on the host, and what an update says about them."""
+
+    stack: automation.Stack | None = None
+    chart: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    seconds: int = 12
+
+    def program(self) -> None:
+        host = ClusterAccess("readiness", context="kai-fleet-sandbox")
+        opts = pulumi.ResourceOptions(provider=host.provider("host", pulumi.ResourceOptions()))
+        reached = Access(type="NodePort", host="127.0.0.1")
+        VirtualCluster(
+            "late",
+            VirtualClusterArgs(
+                host, "v0.36.1", access=reached, chart=self.chart, ready_timeout=self.seconds
+            ),
+            opts,
+        )
+        KaiScheduler(
+            "late-kai",
+            KaiSchedulerArgs(VERSION, host, values=self.values, ready_timeout=self.seconds),
+            opts,
+        )
+
+    def up(self) -> str:
+        """Everything that was said, whether or not it went well; `error:` where it did not."""
+        assert self.stack is not None
+        said: list[str] = []
+        try:
+            self.stack.up(on_output=said.append, continue_on_error=True)
+        except automation.errors.CommandError as why:
+            said.append(f"error: {why}")
+        return "\n".join(said)
+
+
+@pytest.fixture(scope="module")
+def late(sandbox, tmp_path_factory):
+    late = Late()
+    directory = project(tmp_path_factory.mktemp("late") / "project")
+    options = automation.LocalWorkspaceOptions(work_dir=str(directory), env_vars=sandbox.env())
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in sandbox.env().items():
+            patch.setenv(key, value)
+        late.stack = automation.create_or_select_stack("late", PROJECT, late.program, opts=options)
+        yield late
+        late.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+@pytest.fixture(scope="module")
+def without_control_plane(sandbox, tmp_path_factory) -> str:
+    """vCluster's chart as if nothing of it came up: a Service, no StatefulSet."""
+    source = tmp_path_factory.mktemp("charts") / "vcluster"
+    shutil.copytree(ROOT / "sandbox" / "charts" / "vcluster", source)
+    (source / "templates" / "statefulset.yaml").unlink()
+    where = str(source.parent)
+    run(sandbox, "helm", "package", str(source), "--version", "0.36.1", "--destination", where)
+    return str(source.parent / "vcluster-0.36.1.tgz")
+
+
+@pytest.fixture(scope="module")
+def first(late, without_control_plane):
+    late.chart, late.values = without_control_plane, {"scheduler": TOO_MUCH}
+    return late.up()
+
+
+def test_a_vcluster_that_does_not_come_up_is_named_with_how_to_look(first):
+    assert "error:" in first
+    assert (
+        "vCluster late is not ready after 12 s. Missing: Secret vc-late. Look with:"
+        " kubectl -n team-late get pods and kubectl -n team-late logs late-0."
+        " Then run the update again: it goes on from here." in first
+    )
+
+
+def test_a_kai_whose_part_stays_pending_is_named_with_how_to_look(first):
+    assert (
+        f"KAI {VERSION} is not ready after 12 s. Missing: deployment kai-scheduler-default."
+        in first
+    )
+    assert "kubectl -n kai-scheduler get pods,jobs" in first
+
+
+def test_a_kai_without_a_node_is_named_too(first, late):
+    late.values, late.seconds = NO_SUCH_NODE, 8
+    said = late.up()
+    assert re.search(r"is not ready after 8 s\. Missing: [^.]*deployment kai-operator;", said)
+
+
+def test_the_next_run_goes_on_and_ends_well(first, late, host, tmp_path):
+    late.chart, late.values, late.seconds = None, {}, 120
+    said = late.up()
+    assert "error:" not in said
+    assert "vCluster late is ready after" in said
+    assert deployments(host, "kai-scheduler") == set(KAI[VERSION].deployments)
+    assert "late-namespace creat" not in said, "what was there already stays"
+
+
+def test_removal_leaves_only_what_kai_keeps(first, late, host):
+    assert late.stack is not None
+    late.stack.destroy()
+    assert not namespaces(host) & {"team-late", "kai-scheduler"}
+    assert not [name for name in cluster_roles(host) if "late" in name]
+    # By design: CRDs, so that queues survive a change of version, and the namespace of the pods
+    # that hold shared GPUs.
+    assert "kai-resource-reservation" in namespaces(host)
+    crds = client.ApiextensionsV1Api(host).list_custom_resource_definition().items
+    kept = {it.metadata.name for it in crds if "nvidia.com" not in it.metadata.name}
+    chart = ROOT / "sandbox" / "charts" / "kai-scheduler" / "crds"
+    assert kept == {_crd_name(path) for path in chart.iterdir()}
+    admission = client.AdmissionregistrationV1Api(host)
+    hooks = admission.list_validating_webhook_configuration().items
+    hooks += admission.list_mutating_webhook_configuration().items
+    assert [it.metadata.name for it in hooks] == []
+    for plural in ("configs", "schedulingshards"):
+        objects = client.CustomObjectsApi(host)
+        assert objects.list_cluster_custom_object("kai.scheduler", "v1", plural)["items"] == []
+
+
+def _crd_name(path: Path) -> str:
+    group, _, plural = path.stem.rpartition("_")
+    return f"{plural}.{group}"
+
+
+def test_a_vcluster_that_skips_a_minor_is_refused_at_preview(sandbox, tmp_path):
+    directory = project(tmp_path / "project")
+    copied = (directory / "Pulumi.sandbox.yaml").read_text()
+    (directory / "Pulumi.jump.yaml").write_text(copied)
+    product = Product.of("jump", sandbox, directory)
+
+    def one_team(config):
+        config["kai-fleet:cluster"]["name"] = "jump"
+        config["kai-fleet:gpu"]["provider"] = "none"
+        config["kai-fleet:vcluster"]["version"] = "v0.33.4"
+        config["kai-fleet:teams"] = {"jumper": team(VERSION, "dev")}
+        config["kai-fleet:teams"]["jumper"]["scheduler"] = {"mode": "default"}
+        del config["kai-fleet:teams"]["jumper"]["queues"]
+
+    def newest(config):
+        config["kai-fleet:vcluster"]["version"] = "v0.36.1"
+
+    def next_one(config):
+        config["kai-fleet:vcluster"]["version"] = "v0.34.7"
+
+    product.edit(one_team)
+    try:
+        product.up()
+        product.edit(newest)
+        with pytest.raises(automation.errors.CommandError) as refused:
+            product.stack.preview()
+        text = str(refused.value)
+        assert "vcluster-upgrade" in text
+        assert "v0.33.4 → v0.36.1 skips v0.34, v0.35" in text
+        assert "write v0.34.7 first" in text
+        product.edit(next_one)
+        assert product.up().operations["Release jumper-release"] == "update"
+    finally:
+        product.stack.destroy()

@@ -1,0 +1,296 @@
+"""One team among several: installed, switched, rolled back, removed. The tests build on each other.
+
+The way of each switch is seen in the engine's steps and in the cluster, and its time is held
+against a script with helm and kubectl that does the same in the same run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from components.releases import KAI
+from sandbox.directory import read_state
+from sandbox.etcd import Etcd, count
+from sandbox.ports import Ports
+from tests.engine.by_hand import ByHand
+from tests.engine.product import (
+    Product,
+    Run,
+    api,
+    cluster_roles,
+    deployments,
+    namespaces,
+    project,
+    queues,
+)
+from tests.engine.sandbox_commands import pids, until
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"
+# What the charts take from nothing to a working team on a real cluster, in seconds (measured).
+REAL_TEAM = 43.0
+# A directory of the projects' own charts, packaged: then these are installed, not stand-ins.
+REAL_CHARTS = os.environ.get("KAI_FLEET_REAL_CHARTS")
+FREE = {"quota": "unlimited"}
+
+
+def team(version: str, pool: str) -> dict[str, Any]:
+    test = {"cpu": FREE, "memory": FREE, "gpu": {"quota": 2}}
+    return {
+        "scheduler": {"mode": "virtual", "version": version},
+        "nodePool": {"kai-fleet/pool": pool},
+        "gpus": 2,
+        "queues": {"default": {**test, "children": {"test": test}}},
+    }
+
+
+@dataclass
+class Times:
+    """Seconds of each step, by the program and by hand."""
+
+    program: dict[str, float] = field(default_factory=dict)
+    hand: dict[str, float] = field(default_factory=dict)
+
+    def table(self) -> str:
+        rows = [
+            f"{what:<34}{self.program[what]:>9.1f}{hand:>9.1f}{self.program[what] / hand:>8.2f}"
+            for what, hand in self.hand.items()
+        ]
+        return "\n".join([f"\n{'seconds':<34}{'program':>9}{'by hand':>9}{'ratio':>8}", *rows])
+
+
+@pytest.fixture(scope="module")
+def times():
+    return Times()
+
+
+@pytest.fixture(scope="module")
+def charts(sandbox):
+    return Path(REAL_CHARTS or sandbox.directory / "charts")
+
+
+@pytest.fixture(scope="module")
+def product(sandbox, charts, tmp_path_factory):
+    directory = project(tmp_path_factory.mktemp("switch") / "project")
+    copied = (directory / "Pulumi.sandbox.yaml").read_text()
+    (directory / "Pulumi.switching.yaml").write_text(copied)
+    product = Product.of("switching", sandbox, directory)
+    os.environ["KAI_FLEET_CHARTS"] = str(charts)
+
+    def only_a_neighbour(config):
+        config["kai-fleet:cluster"]["name"] = "switching"
+        config["kai-fleet:gpu"]["provider"] = "none"
+        config["kai-fleet:teams"] = {"neighbour": team(NEW, "research")}
+
+    product.edit(only_a_neighbour)
+    yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+@pytest.fixture(scope="module")
+def first(product, times):
+    """The stack with the team in it, which came to a neighbour that was there before."""
+    product.up()
+    product.edit(lambda config: config["kai-fleet:teams"].update(mover=team(OLD, "ml")))
+    return timed(times, "new team", product)
+
+
+def timed(times: Times, what: str, product: Product) -> Run:
+    begun = time.monotonic()
+    run = product.up()
+    took = time.monotonic() - begun
+    times.program[what] = min(took, times.program.get(what, took))
+    return run
+
+
+def switched(times, product, version, what):
+    def edit(config):
+        config["kai-fleet:teams"]["mover"]["scheduler"]["version"] = version
+
+    product.edit(edit)
+    return timed(times, what, product)
+
+
+def inside(run, name="mover"):
+    return api(run.outputs["kubeconfigs"][name])
+
+
+def revisions(cluster) -> dict[str, str]:
+    """Helm's revisions of KAI with their states."""
+    found = client.CoreV1Api(cluster).list_namespaced_secret(
+        "kai-scheduler", label_selector="owner=helm,name=kai-scheduler"
+    )
+    return {it.metadata.labels["version"]: it.metadata.labels["status"] for it in found.items}
+
+
+def uids(cluster) -> dict[str, str]:
+    return {name: item["metadata"]["uid"] for name, item in queues(cluster).items()}
+
+
+def images(cluster) -> dict[str, str]:
+    found = client.AppsV1Api(cluster).list_namespaced_deployment("kai-scheduler").items
+    return {
+        it.metadata.name: it.spec.template.spec.containers[0].image.rpartition(":")[2]
+        for it in found
+    }
+
+
+def volumes(cluster) -> set[str]:
+    """The namespaces whose claims have a volume."""
+    found = client.CoreV1Api(cluster).list_persistent_volume().items
+    return {it.spec.claim_ref.namespace for it in found}
+
+
+def only_mover(run: Run) -> None:
+    others = {name for name in run.changed if " mover" not in name}
+    assert others <= {"Stack kai-fleet-switching"}, others
+
+
+def at(run: Run, operation: str, resource: str) -> int:
+    """The place of a finished step among all of them."""
+    assert (operation, resource) in run.steps, [s for s in run.steps if s[0] != "same"]
+    return run.steps.index((operation, resource))
+
+
+def test_a_new_team_leaves_its_neighbour_alone(first):
+    only_mover(first)
+    assert deployments(inside(first), "kai-scheduler") == set(KAI[OLD].deployments)
+    assert revisions(inside(first)) == {"1": "deployed"}
+
+
+def test_no_queue_comes_before_its_scheduler_works(first):
+    ready = at(first, "create", "Command mover-kai-ready")
+    assert at(first, "create", "Release mover-kai-release") < ready
+    assert ready < at(first, "create", "Queues mover-queues")
+    parts = client.AppsV1Api(inside(first)).list_namespaced_deployment("kai-scheduler").items
+    available = [
+        it.last_transition_time
+        for part in parts
+        for it in part.status.conditions
+        if it.type == "Available"
+    ]
+    made = client.CustomObjectsApi(inside(first)).get_cluster_custom_object(
+        "scheduling.run.ai", "v2", "queues", "default"
+    )
+    assert len(available) == len(parts)
+    stamp = max(available).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert made["metadata"]["creationTimestamp"] >= stamp
+
+
+def test_a_newer_version_is_an_upgrade_in_place(first, product, times):
+    before = uids(inside(first)), uids(inside(first, "neighbour")), images(inside(first))
+    run = switched(times, product, NEW, "switch in place")
+    only_mover(run)
+    assert run.operations["Release mover-kai-release"] == "update"
+    assert f"KAI is upgraded in place: {OLD} → {NEW}" in run.printed
+    assert revisions(inside(run)) == {"1": "superseded", "2": "deployed"}
+    assert set(before[2].values()) == {OLD}
+    assert set(images(inside(run)).values()) == {NEW}, "ready means: the new one's parts"
+    assert (uids(inside(run)), uids(inside(run, "neighbour"))) == before[:2]
+    assert not [name for name in run.changed if name.startswith("Queues ")]
+
+
+def test_the_preview_says_that_a_downgrade_replaces_and_why(first, product):
+    def edit(config):
+        config["kai-fleet:teams"]["mover"]["scheduler"]["version"] = OTHER
+
+    product.edit(edit)
+    said: list[str] = []
+    product.stack.preview(on_output=said.append)
+    text = "\n".join(said)
+    assert f"KAI is replaced: {NEW} → {OTHER} is a downgrade" in text
+    assert "Its queues and running pods stay" in text
+
+
+def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product, times):
+    before, neighbour = uids(inside(first)), revisions(inside(first, "neighbour"))
+    run = switched(times, product, OTHER, "switch by replacement")
+    only_mover(run)
+    cleaned = at(run, "delete-replaced", "Command mover-kai-clean-up")
+    gone = at(run, "delete-replaced", "Release mover-kai-release")
+    installed = at(run, "create-replacement", "Release mover-kai-release")
+    ready = at(run, "create-replacement", "Command mover-kai-ready")
+    assert cleaned < gone < installed < ready
+    assert revisions(inside(run)) == {"1": "deployed"}
+    assert images(inside(run)) == dict.fromkeys(KAI[OTHER].deployments, OTHER), (
+        "the newer one's scheduler would take pods too"
+    )
+    assert uids(inside(run)) == before
+    assert revisions(inside(run, "neighbour")) == neighbour
+
+
+def test_rolling_back_is_the_same_edit_back(first, product, times):
+    before = uids(inside(first))
+    run = switched(times, product, NEW, "switch in place")
+    only_mover(run)
+    assert images(inside(run)) == dict.fromkeys(KAI[NEW].deployments, NEW)
+    assert uids(inside(run)) == before
+
+
+def test_a_removed_team_leaves_nothing(first, product, sandbox, host, times):
+    before = uids(inside(first, "neighbour"))
+    product.edit(lambda config: config["kai-fleet:teams"].pop("mover"))
+    run = product.up()
+    only_mover(run)
+    done = {op for op, name in run.steps if " mover" in name}
+    assert done == {"delete", "discard"}, "what was only read is forgotten"
+    assert "team-mover" not in namespaces(host)
+    assert not [name for name in cluster_roles(host) if "mover" in name]
+    until(lambda: "team-mover" not in volumes(host))
+    # KAI's CRDs, its shard, queues and the reservation namespace lived in the vCluster's own API.
+    until(lambda: not [name for name in pids(sandbox) if "team-mover" in name])
+    state = read_state(sandbox.directory)
+    assert state is not None
+    etcd = Etcd(sandbox.directory, Ports(state.base_port))
+    until(lambda: count(etcd, "/vclusters/team-mover.mover") == 0)
+    assert uids(inside(first, "neighbour")) == before
+
+
+@pytest.mark.bench
+def test_the_program_adds_little_to_its_charts(
+    first, product, sandbox, charts, times, tmp_path, capsys
+):
+    """The better of two counts; a replacement is done once on either side."""
+    nothing = min(_seconds(product.up), _seconds(product.up))
+    product.edit(lambda config: config["kai-fleet:teams"].update(mover=team(OLD, "ml")))
+    timed(times, "new team", product)
+    hand = ByHand(sandbox, tmp_path, charts)
+    once = hand.new_team(OLD)
+    hand.remove()
+    times.hand["new team"] = min(once, hand.new_team(OLD))
+    upgraded = hand.upgrade(NEW)
+    times.hand["switch by replacement"] = hand.replace(OTHER)
+    times.hand["switch in place"] = min(upgraded, hand.upgrade(NEW))
+    hand.remove()
+    over = times.program["new team"] - times.hand["new team"]
+    with capsys.disabled():
+        print(times.table())
+        print(f"an update that changes nothing: {nothing:.1f} s")
+        print(f"a new team: {over:.1f} s over its charts, {over / REAL_TEAM:.0%} of {REAL_TEAM} s")
+    # On the sandbox no image is pulled and nothing starts, so the charts take a fraction of what
+    # they take elsewhere; what the program adds is the same, so it is held against theirs there.
+    assert over < 0.15 * REAL_TEAM
+    # The stand-in charts have no jobs, and take less than the engine needs to look at the stack.
+    spared = 0.0 if REAL_CHARTS else nothing
+    for switch in ("switch in place", "switch by replacement"):
+        assert times.program[switch] - spared < 2 * times.hand[switch], times.table()
+
+
+def _seconds(action: Callable[[], Any]) -> float:
+    begun = time.monotonic()
+    action()
+    return time.monotonic() - begun
