@@ -39,8 +39,8 @@ test: check        ## all tests, engine tests on the sandbox included; builds wh
 unit: setup        ## the tests that need no engine, in under a minute
 	.venv/bin/python -m pytest -m 'not engine'
 
-bench: setup       ## the program beside bare helm and kubectl, in one run, on a quiet machine
-	.venv/bin/python -m pytest -m engine tests/engine/test_transitions.py
+bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
+	.venv/bin/python -m bench --write
 
 schema: setup      ## write the schema that the stack files point at
 	@$(FLEET) schema > fleet/stack.schema.json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from sandbox.kube_api import Api, Credentials
 from sandbox.ports import Ports
 from sandbox.processes import LEAN, Part
 
+# How long a pod takes to start, in seconds; at once where unset. For comparisons in which the time
+# that real pods take counts: a script waits for one team after the other.
+POD_SECONDS: Final = "KAI_FLEET_POD_SECONDS"
 STAGES: Final = Path(__file__).with_name("kwok_stages.yaml")
 # What the program's resources and the charts need; the rest costs memory and watches.
 CONTROLLERS: Final = (
@@ -193,12 +197,25 @@ class ControlPlane:
             tools,
             client
             | {
-                "config": STAGES,
+                "config": self._stages(),
                 "manage-all-nodes": "true",
                 "node-ip": "127.0.0.1",
                 "node-lease-duration-seconds": "0",  # nothing looks at them
             },
         )
+
+    def _stages(self) -> Path:
+        """What KWOK plays; pods start after POD_SECONDS, where that is set."""
+        seconds = os.environ.get(POD_SECONDS)
+        if not seconds:
+            return STAGES
+        slow = self.directory / "kwok_stages.yaml"
+        stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
+        for stage in stages:
+            if stage["metadata"]["name"] == "pod-running":
+                stage["spec"]["delay"] = {"durationMilliseconds": int(float(seconds) * 1000)}
+        slow.write_text(yaml.safe_dump_all(stages), encoding="utf-8")
+        return slow
 
     def part_names(self) -> list[str]:
         """Every process of it."""

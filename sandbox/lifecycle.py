@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from sandbox import chart_packages, directory, etcd, launchers, nodes, plugin_folder, ports, volumes
 from sandbox import tools as toolbox
-from sandbox.control_plane import ControlPlane, host_plane
+from sandbox.control_plane import POD_SECONDS, ControlPlane, host_plane
 from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
 from sandbox.errors import SandboxError
 from sandbox.kube_api import ApiError
@@ -34,7 +35,7 @@ TOOLS: Final = (
     "pulumi-resource-command",
 )
 SIMULATED: Final = (
-    "nodes, GPUs and pods are simulated by KWOK: no container runs, pods are Running as soon as "
+    "nodes, GPUs and pods are simulated by KWOK: no container runs, pods are Running {when} "
     "they have a node, pods of Jobs succeed at once",
     "a vCluster is a real Kubernetes API of its own, without vCluster's syncer: its pods do not "
     "appear on the host, so the team's ResourceQuota there does not count them",
@@ -71,7 +72,7 @@ def up(say: Say) -> Sandbox:
                 name: {"version": tool.version, "path": str(tool.path), "origin": tool.origin}
                 for name, tool in found.items()
             },
-            (*toolbox.standins(found), *SIMULATED),
+            (*toolbox.standins(found), *_simulated()),
         )
         directory.write_state(where, state)
         in_home = plugin_folder.install(found, where / "pulumi-home")
@@ -105,6 +106,14 @@ def down(say: Say) -> None:
         Processes(where).stop_everything()
         directory.remove(where)
     say("the sandbox is gone: no process, no state")
+
+
+def _simulated() -> Iterator[str]:
+    """What is not real, with the time that pods take to start."""
+    seconds = os.environ.get(POD_SECONDS)
+    when = f"{seconds} s after" if seconds else "as soon as"
+    for text in SIMULATED:
+        yield text.replace("{when}", when)
 
 
 def _start(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> None:

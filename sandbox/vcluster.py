@@ -42,6 +42,7 @@ class Host:
     service: Callable[[str, str], Object | None]
     nodes: Callable[[], list[Object]]
     runtime_classes: Callable[[], list[Object]]
+    running: Callable[[str, str], bool]
     taken: Callable[[], Collection[str]]
 
 
@@ -173,6 +174,8 @@ class Vcluster(threading.Thread):
         assert self._plane is not None
         secret = access_secret(self._plane, config, service)
         current = self.host.secret(self.namespace, secret["metadata"]["name"])
+        if current is None and not self.host.running(self.namespace, self.vcluster):
+            return  # its pod has not started
         if current is None or current.get("data") != secret["data"]:
             self.host.api.ensure(f"/api/v1/namespaces/{self.namespace}/secrets", secret)
 

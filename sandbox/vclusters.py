@@ -49,6 +49,7 @@ class Supervisor:
             service=lambda space, name: self._services.objects().get((space, name)),
             nodes=lambda: list(self._nodes.objects().values()),
             runtime_classes=lambda: list(self._classes.objects().values()),
+            running=self._running,
             taken=self._taken,
         )
 
@@ -103,6 +104,11 @@ class Supervisor:
             except ApiError as why:
                 _log(f"host: {why}")
             pause.wait(ROUND_SECONDS)
+
+    def _running(self, namespace: str, name: str) -> bool:
+        """Whether the pod of a vCluster is ready."""
+        found = self._stateful_sets.objects().get((namespace, name), {})
+        return bool(found.get("status", {}).get("readyReplicas"))
 
     def _taken(self) -> set[str]:
         endpoints = [vcluster.endpoint for vcluster in list(self._vclusters.values())]

@@ -1,43 +1,14 @@
 """Asking a sandbox, as its tests do."""
 
-import json
-import os
-import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from bench.shell import kubectl, run, until
 from sandbox.lifecycle import Sandbox
 from sandbox.processes import MARK, Processes
 
-
-def run(sandbox: Sandbox, *command: str, stdin: str | None = None, **env: str) -> str:
-    done = subprocess.run(
-        command,
-        env={**os.environ, **sandbox.env(), **env},
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
-
-
-def kubectl(sandbox: Sandbox, *arguments: str, **kwargs: Any) -> Any:
-    text = run(sandbox, "kubectl", *arguments, **kwargs)
-    return json.loads(text) if arguments[-2:] == ("-o", "json") else text
-
-
-def until(true: Callable[[], Any], seconds: float = 60) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.3)
-    return found
+__all__ = ["kubectl", "marked", "pids", "run", "until"]
 
 
 def pids(sandbox: Sandbox) -> dict[str, int]:

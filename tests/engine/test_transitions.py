@@ -1,15 +1,12 @@
 """One team among several: installed, switched, rolled back, removed. The tests build on each other.
 
-The way of each switch is seen in the engine's steps and in the cluster, and its time is held
-against a script with helm and kubectl that does the same in the same run.
+The way of each switch is seen in the engine's steps and in the cluster. How long it takes beside
+a script with helm and kubectl: `make bench`.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ from components.releases import KAI
 from sandbox.directory import read_state
 from sandbox.etcd import Etcd, count
 from sandbox.ports import Ports
-from tests.engine.by_hand import ByHand
 from tests.engine.product import (
     Product,
     Run,
@@ -36,8 +32,6 @@ from tests.engine.sandbox_commands import pids, until
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"
-# What the charts take from nothing to a working team on a real cluster, in seconds (measured).
-REAL_TEAM = 43.0
 # A directory of the projects' own charts, packaged: then these are installed, not stand-ins.
 REAL_CHARTS = os.environ.get("KAI_FLEET_REAL_CHARTS")
 FREE = {"quota": "unlimited"}
@@ -51,26 +45,6 @@ def team(version: str, pool: str) -> dict[str, Any]:
         "gpus": 2,
         "queues": {"default": {**test, "children": {"test": test}}},
     }
-
-
-@dataclass
-class Times:
-    """Seconds of each step, by the program and by hand."""
-
-    program: dict[str, float] = field(default_factory=dict)
-    hand: dict[str, float] = field(default_factory=dict)
-
-    def table(self) -> str:
-        rows = [
-            f"{what:<34}{self.program[what]:>9.1f}{hand:>9.1f}{self.program[what] / hand:>8.2f}"
-            for what, hand in self.hand.items()
-        ]
-        return "\n".join([f"\n{'seconds':<34}{'program':>9}{'by hand':>9}{'ratio':>8}", *rows])
-
-
-@pytest.fixture(scope="module")
-def times():
-    return Times()
 
 
 @pytest.fixture(scope="module")
@@ -102,27 +76,19 @@ def host(sandbox):
 
 
 @pytest.fixture(scope="module")
-def first(product, times):
+def first(product):
     """The stack with the team in it, which came to a neighbour that was there before."""
     product.up()
     product.edit(lambda config: config["kai-fleet:teams"].update(mover=team(OLD, "ml")))
-    return timed(times, "new team", product)
+    return product.up()
 
 
-def timed(times: Times, what: str, product: Product) -> Run:
-    begun = time.monotonic()
-    run = product.up()
-    took = time.monotonic() - begun
-    times.program[what] = min(took, times.program.get(what, took))
-    return run
-
-
-def switched(times, product, version, what):
+def switched(product, version):
     def edit(config):
         config["kai-fleet:teams"]["mover"]["scheduler"]["version"] = version
 
     product.edit(edit)
-    return timed(times, what, product)
+    return product.up()
 
 
 def inside(run, name="mover"):
@@ -191,9 +157,9 @@ def test_no_queue_comes_before_its_scheduler_works(first):
     assert made["metadata"]["creationTimestamp"] >= stamp
 
 
-def test_a_newer_version_is_an_upgrade_in_place(first, product, times):
+def test_a_newer_version_is_an_upgrade_in_place(first, product):
     before = uids(inside(first)), uids(inside(first, "neighbour")), images(inside(first))
-    run = switched(times, product, NEW, "switch in place")
+    run = switched(product, NEW)
     only_mover(run)
     assert run.operations["Release mover-kai-release"] == "update"
     assert f"KAI is upgraded in place: {OLD} → {NEW}" in run.printed
@@ -216,9 +182,9 @@ def test_the_preview_says_that_a_downgrade_replaces_and_why(first, product):
     assert "Its queues and running pods stay" in text
 
 
-def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product, times):
+def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product):
     before, neighbour = uids(inside(first)), revisions(inside(first, "neighbour"))
-    run = switched(times, product, OTHER, "switch by replacement")
+    run = switched(product, OTHER)
     only_mover(run)
     cleaned = at(run, "delete-replaced", "Command mover-kai-clean-up")
     gone = at(run, "delete-replaced", "Release mover-kai-release")
@@ -233,15 +199,15 @@ def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product, tim
     assert revisions(inside(run, "neighbour")) == neighbour
 
 
-def test_rolling_back_is_the_same_edit_back(first, product, times):
+def test_rolling_back_is_the_same_edit_back(first, product):
     before = uids(inside(first))
-    run = switched(times, product, NEW, "switch in place")
+    run = switched(product, NEW)
     only_mover(run)
     assert images(inside(run)) == dict.fromkeys(KAI[NEW].deployments, NEW)
     assert uids(inside(run)) == before
 
 
-def test_a_removed_team_leaves_nothing(first, product, sandbox, host, times):
+def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
     before = uids(inside(first, "neighbour"))
     product.edit(lambda config: config["kai-fleet:teams"].pop("mover"))
     run = product.up()
@@ -258,39 +224,3 @@ def test_a_removed_team_leaves_nothing(first, product, sandbox, host, times):
     etcd = Etcd(sandbox.directory, Ports(state.base_port))
     until(lambda: count(etcd, "/vclusters/team-mover.mover") == 0)
     assert uids(inside(first, "neighbour")) == before
-
-
-@pytest.mark.bench
-def test_the_program_adds_little_to_its_charts(
-    first, product, sandbox, charts, times, tmp_path, capsys
-):
-    """The better of two counts; a replacement is done once on either side."""
-    nothing = min(_seconds(product.up), _seconds(product.up))
-    product.edit(lambda config: config["kai-fleet:teams"].update(mover=team(OLD, "ml")))
-    timed(times, "new team", product)
-    hand = ByHand(sandbox, tmp_path, charts)
-    once = hand.new_team(OLD)
-    hand.remove()
-    times.hand["new team"] = min(once, hand.new_team(OLD))
-    upgraded = hand.upgrade(NEW)
-    times.hand["switch by replacement"] = hand.replace(OTHER)
-    times.hand["switch in place"] = min(upgraded, hand.upgrade(NEW))
-    hand.remove()
-    over = times.program["new team"] - times.hand["new team"]
-    with capsys.disabled():
-        print(times.table())
-        print(f"an update that changes nothing: {nothing:.1f} s")
-        print(f"a new team: {over:.1f} s over its charts, {over / REAL_TEAM:.0%} of {REAL_TEAM} s")
-    # On the sandbox no image is pulled and nothing starts, so the charts take a fraction of what
-    # they take elsewhere; what the program adds is the same, so it is held against theirs there.
-    assert over < 0.15 * REAL_TEAM
-    # The stand-in charts have no jobs, and take less than the engine needs to look at the stack.
-    spared = 0.0 if REAL_CHARTS else nothing
-    for switch in ("switch in place", "switch by replacement"):
-        assert times.program[switch] - spared < 2 * times.hand[switch], times.table()
-
-
-def _seconds(action: Callable[[], Any]) -> float:
-    begun = time.monotonic()
-    action()
-    return time.monotonic() - begun

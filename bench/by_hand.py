@@ -9,19 +9,19 @@ import base64
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from bench.shell import kubectl, run, until
 from components.kai_values import kai_values
 from components.releases import KAI, vcluster
 from components.settings.teams import Access
 from components.vcluster_values import vcluster_values
 from sandbox.lifecycle import Sandbox
-from tests.engine.sandbox_commands import kubectl, run, until
 
-NAMESPACE = "team-byhand"
 KAI_SPACE = ("-n", "kai-scheduler")
 FREE = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 GROUP = "kai.scheduler"
@@ -29,30 +29,37 @@ GROUP = "kai.scheduler"
 
 @dataclass
 class ByHand:
-    """A team `byhand` on the nodes of the pool vision."""
+    """A team of that name on the nodes of that pool; `folder` takes its kubeconfig."""
 
     sandbox: Sandbox
     folder: Path
     charts: Path
+    name: str = "byhand"
+    pool: str = "vision"
+
+    @property
+    def namespace(self) -> str:
+        """Where its vCluster is."""
+        return f"team-{self.name}"
 
     def new_team(self, version: str) -> float:
         """From nothing to accepted queues, in seconds."""
         begun = time.monotonic()
-        kubectl(self.sandbox, "create", "namespace", NAMESPACE)
+        kubectl(self.sandbox, "create", "namespace", self.namespace)
         values = vcluster_values(
             vcluster("v0.36.1"),
-            name="byhand",
-            namespace=NAMESPACE,
+            name=self.name,
+            namespace=self.namespace,
             mode="virtual",
-            node_pool={"kai-fleet/pool": "vision"},
+            node_pool={"kai-fleet/pool": self.pool},
             access=Access(type="NodePort", host="127.0.0.1"),
             kubernetes_version="v1.34.4",
         )
         chart = str(self.charts / "vcluster-0.36.1.tgz")
-        here = ("--namespace", NAMESPACE, "--values", "-")
-        run(self.sandbox, "helm", "install", "byhand", chart, *here, stdin=json.dumps(values))
+        here = ("--namespace", self.namespace, "--values", "-")
+        run(self.sandbox, "helm", "install", self.name, chart, *here, stdin=json.dumps(values))
         quota = ("quota", "gpus", "--hard=requests.nvidia.com/gpu=2")
-        kubectl(self.sandbox, "-n", NAMESPACE, "create", *quota)
+        kubectl(self.sandbox, "-n", self.namespace, "create", *quota)
         until(self._kubeconfig_written)
         until(lambda: "ok" in self._quiet("get", "--raw", "/readyz"))
         self._inside("create", "namespace", "kai-scheduler")
@@ -87,8 +94,8 @@ class ByHand:
 
     def remove(self) -> None:
         """The team, whole."""
-        run(self.sandbox, "helm", "uninstall", "byhand", "-n", NAMESPACE, "--wait")
-        kubectl(self.sandbox, "delete", "namespace", NAMESPACE)
+        run(self.sandbox, "helm", "uninstall", self.name, "-n", self.namespace, "--wait")
+        kubectl(self.sandbox, "delete", "namespace", self.namespace)
 
     def _helm(self, verb: str, version: str, *more: str) -> None:
         chart = str(self.charts / f"kai-scheduler-{version}.tgz")
@@ -103,7 +110,7 @@ class ByHand:
     def _wait(self, version: str) -> None:
         until(lambda: set(KAI[version].deployments) <= self._rolled_out())
         for what in KAI[version].ready_conditions:
-            until(lambda what=what: self._ready(what))
+            until(partial(self._ready, what))
         body = '{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue",'
         body += ' "metadata": {"name": "probe"}, "spec": {"resources": {}}}'
         self._inside("create", "--dry-run=server", "-f", "-", stdin=body)
@@ -130,19 +137,20 @@ class ByHand:
         return self._quiet("get", kinds, "-o", "yaml")
 
     def _kubeconfig_written(self) -> bool:
-        secrets = kubectl(self.sandbox, "-n", NAMESPACE, "get", "secrets", "-o", "json")["items"]
-        found = [it for it in secrets if it["metadata"]["name"] == "vc-byhand"]
+        here = ("-n", self.namespace, "get")
+        secrets = kubectl(self.sandbox, *here, "secrets", "-o", "json")["items"]
+        found = [it for it in secrets if it["metadata"]["name"] == f"vc-{self.name}"]
         if not found:
             return False
-        service = kubectl(self.sandbox, "-n", NAMESPACE, "get", "svc", "byhand", "-o", "json")
+        service = kubectl(self.sandbox, *here, "svc", self.name, "-o", "json")
         port = service["spec"]["ports"][0]["nodePort"]
         config = yaml.safe_load(base64.b64decode(found[0]["data"]["config"]))
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
-        (self.folder / "kubeconfig").write_text(yaml.safe_dump(config))
+        (self.folder / f"{self.name}.kubeconfig").write_text(yaml.safe_dump(config))
         return True
 
     def _at(self) -> dict[str, str]:
-        return {"KUBECONFIG": str(self.folder / "kubeconfig")}
+        return {"KUBECONFIG": str(self.folder / f"{self.name}.kubeconfig")}
 
     def _inside(self, *arguments: str, **more: Any) -> Any:
         return kubectl(self.sandbox, *arguments, **more, **self._at())

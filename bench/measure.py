@@ -1,0 +1,75 @@
+"""How long a command takes, and how much memory it and what it starts hold at most."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_EVERY = 0.1  # seconds between two looks at the memory
+MIB = 1024 * 1024
+
+
+class CommandFailed(Exception):  # noqa: N818 - a figure that cannot be had
+    """A command of a benchmark ended with an error; the text is the end of what it said."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Seconds from start to end, and the most memory in MiB (resident, of all its processes)."""
+
+    seconds: float
+    mib: float
+    printed: str
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    directory: Path,
+    stdin: str = "",
+    fine: Sequence[int] = (0,),
+) -> Ran:
+    """Run a command to its end. Raises CommandFailed for an exit code that is not `fine`."""
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        env=dict(environment),
+        cwd=directory,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    most = [0.0]
+    watcher = threading.Thread(target=_watch, args=(process, most), daemon=True)
+    watcher.start()
+    printed, _ = process.communicate(stdin)
+    seconds = time.monotonic() - begun
+    watcher.join()
+    if process.returncode not in fine:
+        raise CommandFailed(
+            f"{' '.join(command)} ended with {process.returncode}: {printed[-800:]}"
+        )
+    return Ran(seconds, most[0], printed)
+
+
+def _watch(process: subprocess.Popen[str], most: list[float]) -> None:
+    while process.poll() is None:
+        total = 0.0
+        try:
+            root = psutil.Process(process.pid)
+            for part in (root, *root.children(recursive=True)):
+                try:
+                    total += part.memory_info().rss / MIB
+                except psutil.Error:
+                    continue
+        except psutil.Error:
+            return
+        most[0] = max(most[0], total)
+        time.sleep(_EVERY)

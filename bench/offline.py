@@ -1,0 +1,62 @@
+"""What needs no cluster: imports and settings, the offline plan, the diff of two plans."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from bench.figures import Figure, Table, exponent
+from bench.measure import run
+from bench.stacks import host_queues, teams
+from fleet.stack_file import ROOT
+
+_STARTED = "pass"
+_IMPORTED = (
+    "import components.platform, components.team, components.past, policies.gate;"
+    "from fleet import stack_file; import pathlib;"
+    "policies.gate.judge(stack_file.read(pathlib.Path('{file}')))"
+)
+
+
+def compare() -> Table:
+    """Wanted: 100 teams and 1,000 queues planned in 5 s; imports and settings in half a second."""
+    table = Table("Without a cluster", "limit")
+    points = []
+    with tempfile.TemporaryDirectory() as folder:
+        for count, queues in ((4, 10), (20, 10), (100, 10)):
+            file = Path(folder) / f"Pulumi.bench{count}.yaml"
+            file.write_text(yaml.safe_dump({"config": teams(count, "v0.16.8", queues)}))
+            took = _plan(file)
+            limit = 5.0 if count == 100 else None
+            what = f"offline plan: {count} teams, {count * queues} queues"
+            table.figures.append(Figure(what, took, limit, 1.0 if limit else None))
+            points.append((float(count), took))
+        file = Path(folder) / "Pulumi.queues.yaml"
+        file.write_text(yaml.safe_dump({"config": host_queues(5000)}))
+        table.figures.append(Figure("offline plan: 5,000 queues on a host", _plan(file)))
+        small = Path(folder) / "Pulumi.bench4.yaml"
+        imports = _python(_IMPORTED.format(file=small)) - _python(_STARTED)
+        sdk = _python("import pulumi, pulumi_kubernetes.core.v1, pydantic") - _python(_STARTED)
+        table.figures.append(
+            Figure("imports and settings, without the SDKs'", imports - sdk, 0.5, 1.0)
+        )
+        table.figures.append(Figure("imports of Pulumi's SDKs and pydantic", sdk))
+    table.notes.append(f"The plan grows with teams^{exponent(points[1:]):.2f} (1 is linear).")
+    return table
+
+
+def _plan(file: Path) -> float:
+    command = [sys.executable, "-m", "fleet", "plan", "--stack", "bench", "--config", str(file)]
+    ran = run([*command, "--format", "json"], os.environ, ROOT)
+    assert json.loads(ran.printed)["ok"], ran.printed[-2000:]
+    return ran.seconds
+
+
+def _python(code: str) -> float:
+    """The better of three."""
+    return min(run([sys.executable, "-c", code], os.environ, ROOT).seconds for _ in range(3))

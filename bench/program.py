@@ -1,0 +1,50 @@
+"""The program's side of a comparison: `fleet` on a stack file of the benchmark's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from bench.measure import Ran, run
+from fleet.stack_file import ROOT, path_of
+from sandbox.lifecycle import Sandbox
+
+STACK: Final = "bench"
+
+
+@dataclass
+class Program:
+    """Runs `python -m fleet` as a person does, from the shell."""
+
+    sandbox: Sandbox
+
+    def write(self, config: Mapping[str, Any]) -> None:
+        """Edit the stack file."""
+        path_of(STACK).write_text(yaml.safe_dump({"config": dict(config)}, sort_keys=False))
+
+    def fleet(self, *arguments: str, fine: tuple[int, ...] = (0,)) -> Ran:
+        """One command. Raises CommandFailed."""
+        command = [sys.executable, "-m", "fleet", *arguments, "--stack", STACK]
+        return run(command, {**os.environ, **self.sandbox.env()}, ROOT, fine=fine)
+
+    def hand(self, *command: str, stdin: str = "", fine: tuple[int, ...] = (0,)) -> Ran:
+        """One command of the script's, in the same environment. Raises CommandFailed."""
+        return run(command, {**os.environ, **self.sandbox.env()}, ROOT, stdin, fine)
+
+
+@contextmanager
+def on_the_sandbox(sandbox: Sandbox) -> Iterator[Program]:
+    """The program on a stack that goes with the end, and its file with it."""
+    program = Program(sandbox)
+    try:
+        yield program
+    finally:
+        if path_of(STACK).exists():
+            program.fleet("destroy")
+            path_of(STACK).unlink()

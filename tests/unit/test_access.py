@@ -1,0 +1,64 @@
+"""How a vCluster is reached, by type of access: Service, names in the certificate, server."""
+
+from __future__ import annotations
+
+import pytest
+from kubernetes import client
+
+from components.probes import vcluster as probe
+from components.releases import VCLUSTER
+from components.settings.teams import Access
+from components.vcluster_values import vcluster_values
+
+KINDS = {
+    "NodePort": Access(type="NodePort", host="node.example.org"),
+    "LoadBalancer": Access(type="LoadBalancer"),
+    "named": Access(type="LoadBalancer", host="ml.example.org"),
+    "ClusterIP": Access(type="ClusterIP"),
+}
+
+
+def service(**status: object) -> client.V1Service:
+    return client.V1Service(
+        metadata=client.V1ObjectMeta(name="ml", namespace="team-ml"),
+        spec=client.V1ServiceSpec(ports=[client.V1ServicePort(port=443, node_port=30443)]),
+        status=client.V1ServiceStatus(load_balancer=client.V1LoadBalancerStatus(**status)),
+    )
+
+
+GIVEN = service(ingress=[client.V1LoadBalancerIngress(ip="10.1.2.3")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "server"),
+    [
+        ("NodePort", service(), "node.example.org:30443"),
+        ("LoadBalancer", service(), None),
+        ("LoadBalancer", GIVEN, "10.1.2.3:443"),
+        ("named", service(), None),
+        ("named", GIVEN, "ml.example.org:443"),
+        ("ClusterIP", service(), "ml.team-ml.svc:443"),
+    ],
+)
+def test_the_server_is_where_pulumi_reaches_it(monkeypatch, kind, found, server):
+    monkeypatch.setenv("VCLUSTER_ACCESS", KINDS[kind].type)
+    monkeypatch.setenv("VCLUSTER_HOST", KINDS[kind].host or "")
+    assert probe._address(found) == server
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_certificate_has_the_names_of_every_way_in(kind, version):
+    access = KINDS[kind]
+    values = vcluster_values(
+        VCLUSTER[version],
+        name="ml",
+        namespace="team-ml",
+        mode="default",
+        node_pool={},
+        access=access,
+    )
+    names = values["controlPlane"]["proxy"]["extraSANs"]
+    assert "ml.team-ml.svc" in names
+    assert (access.host is None) or (access.host in names)
+    assert values["controlPlane"]["service"]["spec"]["type"] == access.type
