@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
 
@@ -10,8 +11,12 @@ from components.cluster_access import ClusterAccess
 from components.gpu_stack import GpuStack, GpuStackArgs
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from components.past import Past
+from components.platform_reading import OUTPUT
+from components.platform_reference import PlatformReference
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.settings import Settings
+from components.settings.platform_facts import PlatformFacts
+from components.settings.tenant import Tenant
 
 
 @dataclass
@@ -23,10 +28,14 @@ class PlatformArgs:
 
 
 class Platform(pulumi.ComponentResource):
-    """The host cluster. Pass `providers` on to the teams, and depend on `ready`."""
+    """The host cluster. Pass `providers` on to the teams, and depend on `ready`.
+
+    `outputs` are what the stack exports for its team stacks.
+    """
 
     access: ClusterAccess
     ready: list[pulumi.Resource]
+    outputs: dict[str, Any]
 
     def __init__(
         self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
@@ -77,4 +86,12 @@ class Platform(pulumi.ComponentResource):
                 ),
             )
             self.ready = [gpu, kai, queues]
+        self.outputs = {OUTPUT: PlatformFacts.of(settings).output()}
         self.register_outputs({"cluster": cluster.name})
+
+
+def platform_of(settings: Settings, past: Past) -> Platform | PlatformReference:
+    """The stack's own platform, or a team stack's view of the one that it is on."""
+    if isinstance(settings, Tenant):
+        return PlatformReference("host", settings)
+    return Platform("host", PlatformArgs(settings, past))
