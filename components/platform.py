@@ -17,6 +17,7 @@ from components.queue_tree import QueueTree, QueueTreeArgs
 from components.settings import Settings
 from components.settings.platform_facts import PlatformFacts
 from components.settings.tenant import Tenant
+from components.team_stack_access import TeamStackAccess, TeamStackAccessArgs
 
 
 @dataclass
@@ -86,6 +87,14 @@ class Platform(pulumi.ComponentResource):
                 ),
             )
             self.ready = [gpu, kai, queues]
+        if settings.team_stacks:
+            TeamStackAccess(
+                f"{name}-team-stacks",
+                TeamStackAccessArgs(
+                    settings.team_stacks, settings.gpu.resource, settings.kai is not None
+                ),
+                opts=on_host,
+            )
         self.outputs = {OUTPUT: PlatformFacts.of(settings).output()}
         self.register_outputs({"cluster": cluster.name})
 

@@ -18,6 +18,7 @@ from components.settings.guard import Guard
 from components.settings.queues import leaves
 from components.settings.teams import Access, Vcluster
 from components.settings.teams import Team as TeamSettings
+from components.settings.tenant import Tenant
 from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 
@@ -25,7 +26,8 @@ from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
 class TeamArgs:
     """A team's settings, its vCluster's with the stack's defaults filled in, and the host.
 
-    `gpu_sharing` says whether the KAI that schedules the team's pods shares GPUs.
+    `gpu_sharing` says whether the KAI that schedules the team's pods shares GPUs, `own_stack`
+    whether the team has a stack to itself.
     """
 
     team: TeamSettings
@@ -35,6 +37,7 @@ class TeamArgs:
     past: Past = field(default_factory=Past)
     guard: Guard = field(default_factory=Guard)
     gpu_sharing: bool = True
+    own_stack: bool = False
 
     @classmethod
     def of(
@@ -52,6 +55,7 @@ class TeamArgs:
             gpu_sharing=team.scheduler.gpu_sharing
             if team.scheduler.mode == "virtual"
             else settings.kai is not None and settings.kai.gpu_sharing,
+            own_stack=isinstance(settings, Tenant),
         )
 
 
@@ -82,6 +86,7 @@ class Team(pulumi.ComponentResource):
                 chart=args.vcluster.chart,
                 values=args.vcluster.values,
                 licensed=args.vcluster.licensed,
+                own_stack=args.own_stack,
             ),
             opts=first,
         )
@@ -90,7 +95,12 @@ class Team(pulumi.ComponentResource):
             f"{name}-gpus",
             metadata={"name": "gpus", "namespace": self.vcluster.namespace},
             spec={"hard": {f"requests.{args.gpu_resource}": str(team.gpus)}},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.vcluster.release]),
+            # It goes with the namespace, never before it: nobody is to lift the bound by itself.
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[self.vcluster.release],
+                deleted_with=self.vcluster.release,
+            ),
         )
         queues = [team.queue] if team.queue else []
         if team.scheduler.mode == "virtual" and team.scheduler.version:
