@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from components.settings.queues import Queue, leaves, walk
+from policies.model import PARENT_ELSEWHERE
 
 
 @dataclass
 class QueueTreeArgs:
     """`queues` is the tree as configured. `gpu_limit`, in whole GPUs, bounds the top-level queues
-    that give no limit of their own: a team's share, inside its vCluster (V18).
+    that give no limit of their own: a team's share, inside its vCluster (V18). `parent` is a queue
+    of another stack's tree below which this one hangs.
     """
 
     queues: Mapping[str, Queue]
     gpu_limit: int | None = None
+    parent: str | None = None
 
 
 class QueueTree(pulumi.ComponentResource):
@@ -35,13 +39,16 @@ class QueueTree(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:QueueTree", name, None, opts)
         opts = opts or pulumi.ResourceOptions()
         declared: dict[str, CustomResource] = {}
-        for placed in walk(args.queues):
-            first = placed.parent is None
+        for placed in walk(args.queues, parent=args.parent):
+            first = placed.parent == args.parent
+            metadata: dict[str, Any] = {"name": placed.name}
+            if first and args.parent is not None:
+                metadata["annotations"] = {PARENT_ELSEWHERE: "true"}
             declared[placed.name] = CustomResource(
                 f"{name}-{placed.name}",
                 api_version="scheduling.run.ai/v2",
                 kind="Queue",
-                metadata={"name": placed.name},
+                metadata=metadata,
                 spec=placed.queue.spec(placed.parent, args.gpu_limit if first else None),
                 opts=pulumi.ResourceOptions(
                     parent=self,

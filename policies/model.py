@@ -19,6 +19,7 @@ __all__ = [
     "GPU_RESOURCES",
     "GUARD",
     "KAI_NAMESPACE",
+    "PARENT_ELSEWHERE",
     "QUEUE_LABEL",
     "RESERVED",
     "RESOURCES",
@@ -53,6 +54,8 @@ KAI_NAMESPACE: Final = "kai-scheduler"
 RESERVED: Final = frozenset(
     {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
 )
+# The annotation of a Queue whose parent is declared by another stack, which grants it.
+PARENT_ELSEWHERE: Final = "kai-fleet/parent-of-another-stack"
 GUARD: Final = "kai-fleet-queues-"  # names of QueueGuard's objects, before the team's
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
