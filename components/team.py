@@ -27,7 +27,7 @@ class TeamArgs:
     """A team's settings, its vCluster's with the stack's defaults filled in, and the host.
 
     `gpu_sharing` says whether the KAI that schedules the team's pods shares GPUs, `own_stack`
-    whether the team has a stack to itself.
+    whether the team has a stack to itself; `parent_queue` is then what it is granted on the host.
     """
 
     team: TeamSettings
@@ -38,6 +38,7 @@ class TeamArgs:
     guard: Guard = field(default_factory=Guard)
     gpu_sharing: bool = True
     own_stack: bool = False
+    parent_queue: str | None = None
 
     @classmethod
     def of(
@@ -56,6 +57,7 @@ class TeamArgs:
             if team.scheduler.mode == "virtual"
             else settings.kai is not None and settings.kai.gpu_sharing,
             own_stack=isinstance(settings, Tenant),
+            parent_queue=settings.granted_queue if isinstance(settings, Tenant) else None,
         )
 
 
@@ -70,9 +72,13 @@ class Team(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:Team", name, None, opts)
         team = args.team
         first = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
-        if team.queue:
+        queues = [team.queue] if team.queue else []
+        if team.scheduler.mode == "host":
+            if team.queues:
+                tree = QueueTreeArgs(team.queues, parent=args.parent_queue)
+                queues = QueueTree(f"{name}-queues", tree, opts=first).leaves
             # The team's pods come as soon as its vCluster answers, so this comes before that.
-            guard = self._guard(name, args, [team.queue], first, f"team-{name}")
+            guard = self._guard(name, args, queues, first, f"team-{name}")
             first = pulumi.ResourceOptions.merge(first, pulumi.ResourceOptions(depends_on=guard))
         self.vcluster = VirtualCluster(
             name,
@@ -102,7 +108,6 @@ class Team(pulumi.ComponentResource):
                 deleted_with=self.vcluster.release,
             ),
         )
-        queues = [team.queue] if team.queue else []
         if team.scheduler.mode == "virtual" and team.scheduler.version:
             queues = self._virtual(name, args, team.scheduler.version)
         self.summary = {

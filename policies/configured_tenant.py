@@ -42,7 +42,7 @@ def clusters(tenant: Tenant, past: Past | None = None) -> list[Cluster]:
 
 def about_team(tenant: Tenant, problems: list[Problem]) -> list[Problem]:
     """The problems of the team's own file; the sums of the granted queue are the team's too."""
-    granted = _queue_path(granted_queue(tenant) or "")
+    granted = _queue_path(tenant.granted_queue or "")
     found = []
     for problem in problems:
         if problem.path.startswith(f"{granted}."):
@@ -50,12 +50,6 @@ def about_team(tenant: Tenant, problems: list[Problem]) -> list[Problem]:
         if any(f"{problem.path}.".startswith(f"{own}.") for own in _OWN):
             found.append(problem)
     return found
-
-
-def granted_queue(tenant: Tenant) -> str | None:
-    """The queue of the host's tree that the team is granted."""
-    grant = tenant.platform.team_stacks.get(tenant.team)
-    return grant.parent_queue if grant else None
 
 
 def _neighbours(tenant: Tenant) -> Iterator[VirtualCluster]:
@@ -86,7 +80,7 @@ def _own_queues(tenant: Tenant) -> Iterator[Queue]:
     team = tenant.teams[tenant.team]
     if team.scheduler.mode == "host":
         path = f"{tenant.team_path(tenant.team)}.queues"
-        yield from configured.queues(team.queues, path, parent=granted_queue(tenant))
+        yield from configured.queues(team.queues, path, parent=tenant.granted_queue)
 
 
 def _queue_path(name: str) -> str:

@@ -36,6 +36,12 @@ class Tenant(Settings):
         """The team's name."""
         return next(iter(self.teams))
 
+    @property
+    def granted_queue(self) -> str | None:
+        """The queue of the host's tree that is the team's; None where it is granted none."""
+        grant = self.platform.team_stacks.get(self.team)
+        return grant.parent_queue if grant else None
+
     def team_path(self, team: str) -> str:
         """The one team's key."""
         return _TEAM
