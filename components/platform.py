@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
+from pulumi.runtime.config import is_config_secret
 
 from components.cluster_access import ClusterAccess
 from components.gpu_stack import GpuStack, GpuStackArgs
@@ -95,7 +96,10 @@ class Platform(pulumi.ComponentResource):
                 ),
                 opts=on_host,
             )
-        self.outputs = {OUTPUT: PlatformFacts.of(settings).output()}
+        facts = PlatformFacts.of(settings).output()
+        # Chart values may have come as a secret; nothing else of it does.
+        secret = is_config_secret("kai-fleet:vcluster")
+        self.outputs = {OUTPUT: pulumi.Output.secret(facts) if secret else facts}
         self.register_outputs({"cluster": cluster.name})
 
 

@@ -105,3 +105,31 @@ def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text,
         (tmp_path / f"Pulumi.{stack}.yaml").write_text(text)
     with pytest.raises(NoPlatform, match=says):
         facts_beside(tmp_path / "Pulumi.vision.yaml")(stack)
+
+
+def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
+    """What the engine answers, as read_platform tells it; the engine tests see it happen."""
+    from components import platform_reading
+    from components.platform_reading import read_platform
+
+    answers = {
+        "unknown stack 'x'": "there is no such stack; update it first: make up STACK=prod",
+        "connection refused": r"cannot be read \(connection refused\)",
+    }
+    monkeypatch.setattr(platform_reading, "full_name", lambda stack: f"organization/lab/{stack}")
+    monkeypatch.setattr(platform_reading.pulumi, "get_stack", lambda: "prod-vision")
+    for error, says in answers.items():
+
+        def fail(*_, error=error):
+            raise RuntimeError(error)
+
+        monkeypatch.setattr(platform_reading, "invoke", fail)
+        with pytest.raises(NoPlatform, match=says):
+            read_platform("prod")
+    for outputs, says in (({}, "has never been updated"), ({"a": 1}, "exports no platform")):
+        answer = type("Answer", (), {"value": {"outputs": outputs}})
+        monkeypatch.setattr(platform_reading, "invoke", lambda *_, answer=answer: answer)
+        with pytest.raises(NoPlatform, match=says):
+            read_platform("prod")
+    with pytest.raises(NoPlatform, match="is this stack itself"):
+        read_platform("prod-vision")
