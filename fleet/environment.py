@@ -6,15 +6,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from components.settings.tenant import Tenant, platform_of
 from fleet import stack_file
 from fleet.platform_file import facts_beside
 from policies import gate
-
-if TYPE_CHECKING:
-    from sandbox.lifecycle import Sandbox
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
@@ -78,14 +75,19 @@ def _sandbox(stack: str, say: Say, platform: str | None) -> Environment:
     from sandbox import lifecycle
     from sandbox.tools import ToolError
 
+    host = platform.rpartition("/")[2] if platform is not None else None
+    if host is not None and lifecycle.find() is None:
+        raise NotPossible(_not_there(host, ""))  # a team stack alone starts nothing
     try:
         running = lifecycle.up(say)
     except (ToolError, lifecycle.SandboxError) as why:
         raise NotPossible(str(why)) from None
     occupant = running.directory / OCCUPANT
     there = occupant.read_text().strip() if occupant.exists() else ""
-    if platform is not None:
-        return _beside_platform(running, platform.rpartition("/")[2], there)
+    if host is not None and there != host:
+        raise NotPossible(_not_there(host, there))
+    if host is not None:  # it leaves the place to its platform when it goes
+        return Environment(running.env(), running.standins)
     if there not in ("", stack):
         raise NotPossible(
             f"the sandbox runs stack {there}; a host cluster is in one mode, so make room for"
@@ -95,15 +97,12 @@ def _sandbox(stack: str, say: Say, platform: str | None) -> Environment:
     return Environment(running.env(), running.standins, occupant)
 
 
-def _beside_platform(running: Sandbox, platform: str, there: str) -> Environment:
-    """A team stack goes where its platform is, and leaves the place to it when it goes."""
-    if there != platform:
-        runs = f"runs stack {there}" if there else "is empty"
-        raise NotPossible(
-            f"the sandbox {runs}, and this team stack belongs to platform {platform}; first:"
-            f" {'make down, then ' if there else ''}make up STACK={platform}"
-        )
-    return Environment(running.env(), running.standins)
+def _not_there(platform: str, there: str) -> str:
+    runs = f"runs stack {there}" if there else "is empty"
+    return (
+        f"the sandbox {runs}, and this team stack belongs to platform {platform}; first:"
+        f" {'make down, then ' if there else ''}make up STACK={platform}"
+    )
 
 
 def _own_cluster(say: Say) -> Environment:
