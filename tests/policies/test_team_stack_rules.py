@@ -10,6 +10,7 @@ from components.past import Past
 from components.settings import load
 from components.settings.platform_facts import PlatformFacts
 from policies import gate
+from policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}
@@ -107,6 +108,16 @@ def test_a_team_in_another_mode_than_the_platform_is_refused():
     }
     found = team_told(changed(NLP, name="vision", nodePool={"pool": "vision"}))
     assert "runs no KAI on the host" in found[("team-granted", "kai-fleet:team.scheduler.mode")]
+
+
+def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
+    warned = {
+        p.path: p.message
+        for p in gate.judge(HOST).problems
+        if p.rule == "team-one-mode" and p.level is Level.ADVISORY
+    }
+    assert list(warned) == ["kai-fleet:teamStacks.nlp-x"]
+    assert "beside KAI v0.16.8 on the host: if it runs in mode virtual" in str(warned)
 
 
 def test_only_the_granted_queue_is_a_teams_parent():
