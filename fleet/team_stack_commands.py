@@ -34,8 +34,11 @@ def move(
     platform = to if is_team_stack(_read(stack)) else stack
     environment = for_stack(platform, _say)
     team_move.move(team, stack, to, environment.variables, _say)
-    for name in dict.fromkeys((platform, stack, to)):
-        _say(f"next: make up STACK={name}")
+    _say(f"next: make up STACK={platform}")
+    if platform == to:
+        _say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
+    else:
+        _say(f"then: make up STACK={to}")
 
 
 @app.command()

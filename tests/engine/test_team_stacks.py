@@ -15,6 +15,7 @@ from pulumi import automation
 from components.releases import kai
 from fleet import team_credentials, team_move
 from fleet.environment import SANDBOX_CONTEXT
+from fleet.plan import plan
 from fleet.stack_file import ROOT
 from tests.engine.product import (
     Product,
@@ -162,6 +163,13 @@ def test_the_platform_is_seen_in_the_team_stack_and_keeps_its_kubeconfigs(both, 
     (reference,) = [r for r in resources if r["type"] == "pulumi:pulumi:StackReference"]
     assert reference["inputs"]["name"] == "organization/kai-fleet/sandbox"
     assert "client-key-data" not in str(vision.stack.outputs()["teams"].value)
+
+
+def test_the_offline_plan_of_a_team_stack_is_what_the_engine_has(both, nlp):
+    planned = {item.urn for item in plan("sandbox-nlp", nlp.file).resources}
+    deployment = nlp.stack.export_stack().deployment
+    made = {r["urn"] for r in deployment["resources"] if "::default" not in r["urn"]}
+    assert planned == {urn for urn in made if "pulumi:pulumi:Stack::" not in urn}
 
 
 def test_a_switch_needs_no_more_than_the_account(both, vision):
