@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import UNKNOWN, Cluster, called
-from policies.problem import Level, Problem, Severity, mandatory, undecided
+from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
 NAME = "team-unique"
 LEVEL = Level.MANDATORY
@@ -37,7 +37,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield mandatory(
                 NAME,
                 f"team {team.name}",
-                team.path,
+                at(team.path, "name"),
                 f"is a team of the platform stack {cluster.platform} already; write another name,"
                 f" or take it out of kai-fleet:teams there",
             )

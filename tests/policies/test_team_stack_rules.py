@@ -98,7 +98,7 @@ def test_a_pool_of_another_team_is_refused_whoever_has_it():
 
 def test_the_name_of_a_team_of_the_platform_is_refused():
     found = team_told(changed(VISION, name="ml", nodePool={"pool": "ml"}))
-    message = found[("team-unique", "kai-fleet:team")]
+    message = found[("team-unique", "kai-fleet:team.name")]
     assert "is a team of the platform stack lab already" in message
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from components.settings import load
 from components.settings.platform_facts import PlatformFacts
 from components.team_stack_rights import bounds, on_host
+from fleet.diff import difference
 from fleet.picture import as_declared
+from fleet.plan import plan
 from fleet.recording import record
 from policies import declared, rules
 from policies.problem import Level
@@ -69,6 +72,26 @@ def test_the_dependency_on_the_platform_is_declared(own):
 def test_a_team_stack_declares_nothing_of_the_platforms(own):
     kinds = {item.type for item in own if "Platform" in item.urn}
     assert kinds == {"kai-fleet:index:Platform", "pulumi:providers:kubernetes"}
+
+
+def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path):
+    platform, team = tmp_path / "Pulumi.lab.yaml", tmp_path / "Pulumi.lab-vision.yaml"
+
+    def planned(**changes):
+        of_platform = {**LAB, "teamStacks": GRANTS, **changes}
+        of_team = {"platform": {"stack": "lab"}, "team": {"name": "vision", **VISION}}
+        for file, raw in ((platform, of_platform), (team, of_team)):
+            config = {f"kai-fleet:{key}": value for key, value in raw.items()}
+            file.write_text(yaml.safe_dump({"config": config}))
+        return plan("lab-vision", team).record()
+
+    changed = difference(
+        planned()["resources"], planned(guard={"mode": "audit"})["resources"]
+    ).changed
+    assert [change.name for change in changed] == ["vision-guard-binding"]
+    without = planned(teamStacks={})
+    refusals = [p["rule"] for p in without["problems"] if p["level"] == "mandatory"]
+    assert (without["ok"], refusals) == (False, ["team-granted"])
 
 
 def test_its_own_credentials_reach_the_platforms_cluster():
