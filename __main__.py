@@ -1,19 +1,23 @@
-"""A GPU cluster for many teams: settings, then the platform, then each team, then the outputs."""
+"""A GPU cluster for many teams: settings, then the platform, then each team, then the outputs.
+
+A team stack is the same program: its platform is another stack's, and it has one team.
+"""
 
 import pulumi
 
 from components.past import read_past
-from components.platform import Platform, PlatformArgs
+from components.platform import platform_of
+from components.platform_reading import read_platform
 from components.team import Team, TeamArgs
 from policies.gate import checked_settings
 
 # Every key typed and every rule asked before anything is declared: mistakes are reported
 # together, and stop the preview.
 past = read_past()
-settings = checked_settings(past)
+settings = checked_settings(past, read_platform)
 
 # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-platform = Platform("host", PlatformArgs(settings, past))
+platform = platform_of(settings, past)
 
 # Each team: a vCluster on its share of the nodes, its scheduler, its queues.
 teams = {
@@ -25,6 +29,8 @@ teams = {
     for name in settings.teams
 }
 
+for name, output in platform.outputs.items():
+    pulumi.export(name, output)
 pulumi.export("cluster", settings.cluster.name)
 pulumi.export("teams", {name: team.summary for name, team in teams.items()})
 pulumi.export("kubeconfigs", {name: team.vcluster.kubeconfig for name, team in teams.items()})

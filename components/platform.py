@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
+from pulumi.runtime.config import is_config_secret
 
 from components.cluster_access import ClusterAccess
 from components.gpu_stack import GpuStack, GpuStackArgs
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from components.past import Past
+from components.platform_reading import OUTPUT
+from components.platform_reference import PlatformReference
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.settings import Settings
+from components.settings.platform_facts import PlatformFacts
+from components.settings.tenant import Tenant
+from components.team_stack_access import TeamStackAccess, TeamStackAccessArgs
 
 
 @dataclass
@@ -23,10 +30,14 @@ class PlatformArgs:
 
 
 class Platform(pulumi.ComponentResource):
-    """The host cluster. Pass `providers` on to the teams, and depend on `ready`."""
+    """The host cluster. Pass `providers` on to the teams, and depend on `ready`.
+
+    `outputs` are what the stack exports for its team stacks.
+    """
 
     access: ClusterAccess
     ready: list[pulumi.Resource]
+    outputs: dict[str, Any]
 
     def __init__(
         self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
@@ -77,4 +88,23 @@ class Platform(pulumi.ComponentResource):
                 ),
             )
             self.ready = [gpu, kai, queues]
+        if settings.team_stacks:
+            TeamStackAccess(
+                f"{name}-team-stacks",
+                TeamStackAccessArgs(
+                    settings.team_stacks, settings.gpu.resource, settings.kai is not None
+                ),
+                opts=on_host,
+            )
+        facts = PlatformFacts.of(settings).output()
+        # Chart values may have come as a secret; nothing else of it does.
+        secret = is_config_secret("kai-fleet:vcluster")
+        self.outputs = {OUTPUT: pulumi.Output.secret(facts) if secret else facts}
         self.register_outputs({"cluster": cluster.name})
+
+
+def platform_of(settings: Settings, past: Past) -> Platform | PlatformReference:
+    """The stack's own platform, or a team stack's view of the one that it is on."""
+    if isinstance(settings, Tenant):
+        return PlatformReference("host", settings)
+    return Platform("host", PlatformArgs(settings, past))

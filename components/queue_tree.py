@@ -18,7 +18,7 @@ QUEUES: Final = "kai-fleet:index:Queues"
 class QueueTreeArgs:
     """`queues` is the tree as configured, `access` the cluster that it is for. `gpu_limit`, in
     whole GPUs, bounds the top-level queues that give no limit of their own: a team's share, inside
-    its vCluster (V18). `parent` is a queue of another tree under which this one hangs.
+    its vCluster (V18). `parent` is a queue of another stack's tree below which this one hangs.
     """
 
     queues: Mapping[str, Queue]
@@ -61,11 +61,15 @@ class _Queues(pulumi.CustomResource):
     def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
         specs: dict[str, Any] = {
             placed.name: placed.queue.spec(
-                placed.parent or args.parent, None if placed.parent else args.gpu_limit
+                placed.parent, args.gpu_limit if placed.parent == args.parent else None
             )
-            for placed in walk(args.queues)
+            for placed in walk(args.queues, parent=args.parent)
         }
-        reached = {"context": args.access.context, "kubeconfig": args.access.secret()}
+        given = {
+            "parent": args.parent,
+            "context": args.access.context,
+            "kubeconfig": args.access.secret(),
+        }
         super().__init__(
             QUEUES,
             name,
@@ -73,7 +77,7 @@ class _Queues(pulumi.CustomResource):
                 "cluster": args.access.name,
                 "tree": name,
                 "queues": specs,
-                **{key: value for key, value in reached.items() if value is not None},
+                **{key: value for key, value in given.items() if value is not None},
             },
             opts,
         )

@@ -18,6 +18,7 @@ from components.settings.guard import Guard
 from components.settings.queues import leaves
 from components.settings.teams import Access, Vcluster
 from components.settings.teams import Team as TeamSettings
+from components.settings.tenant import Tenant
 from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 
@@ -25,7 +26,8 @@ from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
 class TeamArgs:
     """A team's settings, its vCluster's with the stack's defaults filled in, and the host.
 
-    `gpu_sharing` says whether the KAI that schedules the team's pods shares GPUs.
+    `gpu_sharing` says whether the KAI that schedules the team's pods shares GPUs, `own_stack`
+    whether the team has a stack to itself; `parent_queue` is then what it is granted on the host.
     """
 
     team: TeamSettings
@@ -35,6 +37,8 @@ class TeamArgs:
     past: Past = field(default_factory=Past)
     guard: Guard = field(default_factory=Guard)
     gpu_sharing: bool = True
+    own_stack: bool = False
+    parent_queue: str | None = None
 
     @classmethod
     def of(
@@ -52,6 +56,8 @@ class TeamArgs:
             gpu_sharing=team.scheduler.gpu_sharing
             if team.scheduler.mode == "virtual"
             else settings.kai is not None and settings.kai.gpu_sharing,
+            own_stack=isinstance(settings, Tenant),
+            parent_queue=settings.granted_queue if isinstance(settings, Tenant) else None,
         )
 
 
@@ -66,9 +72,13 @@ class Team(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:Team", name, None, opts)
         team = args.team
         first = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
-        if team.queue:
+        queues = [team.queue] if team.queue else []
+        if team.scheduler.mode == "host":
+            if team.queues:
+                tree = QueueTreeArgs(team.queues, args.host, parent=args.parent_queue)
+                queues = QueueTree(f"{name}-queues", tree, opts=first).leaves
             # The team's pods come as soon as its vCluster answers, so this comes before that.
-            guard = self._guard(name, args, [team.queue], first, f"team-{name}")
+            guard = self._guard(name, args, queues, first, f"team-{name}")
             first = pulumi.ResourceOptions.merge(first, pulumi.ResourceOptions(depends_on=guard))
         self.vcluster = VirtualCluster(
             name,
@@ -82,6 +92,7 @@ class Team(pulumi.ComponentResource):
                 chart=args.vcluster.chart,
                 values=args.vcluster.values,
                 licensed=args.vcluster.licensed,
+                own_stack=args.own_stack,
             ),
             opts=first,
         )
@@ -90,9 +101,13 @@ class Team(pulumi.ComponentResource):
             f"{name}-gpus",
             metadata={"name": "gpus", "namespace": self.vcluster.namespace},
             spec={"hard": {f"requests.{args.gpu_resource}": str(team.gpus)}},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.vcluster.release]),
+            # It goes with the namespace, never before it: nobody is to lift the bound by itself.
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[self.vcluster.release],
+                deleted_with=self.vcluster.release,
+            ),
         )
-        queues = [team.queue] if team.queue else []
         if team.scheduler.mode == "virtual" and team.scheduler.version:
             queues = self._virtual(name, args, team.scheduler.version)
         self.summary = {

@@ -15,6 +15,7 @@ from components.cluster_access import ClusterAccess
 from components.kubeconfig import decoded, pointed_at
 from components.releases import VCLUSTER_REPOSITORY, vcluster
 from components.settings.teams import Access, Mode
+from components.team_stack_access import namespace_binding
 from components.vcluster_values import vcluster_values
 
 PROBE: Final = ".venv/bin/python -m components.probes.vcluster"
@@ -23,7 +24,8 @@ PROBE: Final = ".venv/bin/python -m components.probes.vcluster"
 @dataclass
 class VirtualClusterArgs:
     """`host` is the cluster it runs on. The name must be unique there (V9): vCluster takes pods
-    of another vCluster of the same name for its own. `ready_timeout` is in seconds.
+    of another vCluster of the same name for its own. `ready_timeout` is in seconds. `own_stack`:
+    a team stack declares it, perhaps with an account that has rights in its namespace only.
     """
 
     host: ClusterAccess
@@ -36,6 +38,7 @@ class VirtualClusterArgs:
     values: Mapping[str, Any] = field(default_factory=dict)
     licensed: bool = False
     ready_timeout: int = 600
+    own_stack: bool = False
 
 
 class VirtualCluster(pulumi.ComponentResource):
@@ -68,6 +71,9 @@ class VirtualCluster(pulumi.ComponentResource):
                 child, pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
             ),
         )
+        before = [namespace]
+        if args.own_stack:
+            before.append(namespace_binding(f"{name}-rights", name, namespace, child))
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(
@@ -91,9 +97,7 @@ class VirtualCluster(pulumi.ComponentResource):
             ),
             timeout=args.ready_timeout,
             skip_await=True,  # the step below waits, and says for what
-            opts=pulumi.ResourceOptions.merge(
-                child, pulumi.ResourceOptions(depends_on=[namespace])
-            ),
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=before)),
         )
         # Helm returns long before the API answers and the Secret is there (V11).
         ready = command.local.Command(
@@ -113,14 +117,15 @@ class VirtualCluster(pulumi.ComponentResource):
             logging=command.local.Logging.STDERR,  # stdout is the server's address
             opts=child,
         )
-        self.server = ready.stdout
+        # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
+        self.server = pulumi.Output.unsecret(ready.stdout)
         secret = kubernetes.core.v1.Secret.get(
             f"{name}-kubeconfig",
-            id=ready.stdout.apply(lambda _: f"{self.namespace}/vc-{name}"),
+            id=self.server.apply(lambda _: f"{self.namespace}/vc-{name}"),
             opts=child,
         )
         self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(secret.data, ready.stdout).apply(
+            pulumi.Output.all(secret.data, self.server).apply(
                 lambda known: pointed_at(decoded(known[0]), known[1])
             )
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from fleet import team_stack_commands
 from fleet.environment import NotPossible, for_stack
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 sandbox_app = typer.Typer(help="The local sandbox.", no_args_is_help=True)
 app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(team_stack_commands.app, name="team")
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 notes = Console(stderr=True)
@@ -138,7 +140,7 @@ def destroy(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
     """Remove everything that a stack made from its cluster."""
     from fleet import engine
 
-    environment = for_stack(stack, say)
+    environment = for_stack(stack, say, judged=False)
     engine.destroy(engine.stack(stack, environment.variables), _engine_line, color=out.is_terminal)
     environment.vacate()
 

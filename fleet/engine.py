@@ -75,7 +75,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         )
         return Stack.opened(name, workspace)
     except automation.errors.CommandError as why:
-        raise EngineFailed(f"stack {name} cannot be opened: {_last_words(why)}") from None
+        raise EngineFailed(f"stack {name} cannot be opened: {last_words(why)}") from None
 
 
 def up(stack: Stack, show: Show, *, color: bool, parallel: int | None = None) -> Outcome:
@@ -146,7 +146,7 @@ def _guarded(what: str, stack: str, run: Callable[[], Outcome]) -> Outcome:
         raise EngineFailed(f"{what} failed; the lines above say where and why") from None
 
 
-def _last_words(why: automation.errors.CommandError) -> str:
+def last_words(why: automation.errors.CommandError) -> str:
     """The engine's error line out of a CommandError's dump of everything."""
     lines = [line.strip() for line in str(why).splitlines()]
     errors = [line for line in lines if line.startswith("error:")]

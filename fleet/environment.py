@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from components.settings.tenant import Tenant, platform_of
 from fleet import stack_file
+from fleet.platform_file import facts_beside
 from policies import gate
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
@@ -40,42 +42,67 @@ class Environment:
             self.occupant.unlink(missing_ok=True)
 
 
-def for_stack(stack: str, say: Say) -> Environment:
+def for_stack(stack: str, say: Say, *, judged: bool = True) -> Environment:
     """The environment in which a stack runs, made ready.
 
     A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
     and uses your own Pulumi login and kubeconfig. Nothing is started for a stack file that the
-    rules refuse. Raises NotPossible.
+    rules refuse, unless it is not `judged`: what runs must be removable whatever they say.
+    Raises NotPossible.
     """
     try:
         raw = stack_file.read(stack_file.path_of(stack))
     except stack_file.Unreadable as why:
         raise NotPossible(str(why)) from None
-    verdict = gate.judge(raw)
-    if verdict.settings is None or verdict.refused:
+    platform = platform_of(raw)
+    if platform is not None and not _file_of(platform).exists():
+        return _own_cluster(say)  # kept elsewhere: the program asks the engine for its facts
+    verdict = gate.judge(raw, facts_of=facts_beside(stack_file.path_of(stack)))
+    settings = verdict.settings
+    if settings is None or (judged and verdict.refused):
         raise NotPossible(gate.report(verdict.refused))
-    if verdict.settings.cluster.context == SANDBOX_CONTEXT:
-        return _sandbox(stack, say)
+    cluster = settings.platform.cluster if isinstance(settings, Tenant) else settings.cluster
+    if cluster.context == SANDBOX_CONTEXT:
+        return _sandbox(stack, say, platform)
     return _own_cluster(say)
 
 
-def _sandbox(stack: str, say: Say) -> Environment:
+def _file_of(platform: str) -> Path:
+    return stack_file.path_of(platform.rpartition("/")[2])
+
+
+def _sandbox(stack: str, say: Say, platform: str | None) -> Environment:
     from sandbox import lifecycle
     from sandbox.tools import ToolError
 
+    host = platform.rpartition("/")[2] if platform is not None else None
+    if host is not None and lifecycle.find() is None:
+        raise NotPossible(_not_there(host, ""))  # a team stack alone starts nothing
     try:
         running = lifecycle.up(say)
     except (ToolError, lifecycle.SandboxError) as why:
         raise NotPossible(str(why)) from None
     occupant = running.directory / OCCUPANT
-    other = occupant.read_text().strip() if occupant.exists() else stack
-    if other != stack:
+    there = occupant.read_text().strip() if occupant.exists() else ""
+    if host is not None and there != host:
+        raise NotPossible(_not_there(host, there))
+    if host is not None:  # it leaves the place to its platform when it goes
+        return Environment(running.env(), running.standins)
+    if there not in ("", stack):
         raise NotPossible(
-            f"the sandbox runs stack {other}; a host cluster is in one mode, so make room for"
+            f"the sandbox runs stack {there}; a host cluster is in one mode, so make room for"
             f" {stack} first: make down"
         )
     occupant.write_text(stack)
     return Environment(running.env(), running.standins, occupant)
+
+
+def _not_there(platform: str, there: str) -> str:
+    runs = f"runs stack {there}" if there else "is empty"
+    return (
+        f"the sandbox {runs}, and this team stack belongs to platform {platform}; first:"
+        f" {'make down, then ' if there else ''}make up STACK={platform}"
+    )
 
 
 def _own_cluster(say: Say) -> Environment:

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import yaml
 
+from components.settings.tenant import platform_of
 from fleet import recording, stack_file
 from fleet.picture import as_declared
+from fleet.platform_file import facts_beside
 from fleet.recording import Registered
 from policies import declared, gate, rules
 from policies.problem import Level, Problem, mandatory
@@ -72,10 +74,12 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     except stack_file.Unreadable as why:
         problem = mandatory("config-readable", f"stack {stack}", path.name, str(why))
         return Plan(stack, problems=(problem,), unreadable=True)
-    verdict = gate.judge(raw)
+    facts_of = facts_beside(path)
+    verdict = gate.judge(raw, facts_of=facts_of)
     if verdict.refused:
         return Plan(stack, problems=verdict.problems)
-    resources = recording.record(stack, raw)
+    platform = platform_of(raw)
+    resources = recording.record(stack, raw, facts_of(platform).output() if platform else None)
     seen = {(problem.rule, problem.subject) for problem in verdict.problems}
     more = [
         problem

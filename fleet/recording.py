@@ -16,6 +16,7 @@ from pulumi.runtime import config, mocks, rpc
 from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
 
+from components.platform_reading import OUTPUT, READ_OUTPUTS
 from components.settings.mistakes import NAMESPACE
 from fleet.stack_file import ROOT, SECRET
 
@@ -48,10 +49,13 @@ class Registered:
 
 
 class _Echo(mocks.Mocks):
-    """A first preview: what is not an input is not known."""
+    """A first preview: what is not an input is not known, but the platform of a team stack is."""
+
+    def __init__(self, platform: Mapping[str, Any] | None = None) -> None:
+        self._outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        return {}, []
+        return (self._outputs if args.token == READ_OUTPUTS else {}), []
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         return None, {}
@@ -60,8 +64,8 @@ class _Echo(mocks.Mocks):
 class _Recorder(mocks.MockMonitor):
     """The engine's side of the program: answers a preview, and notes every registration."""
 
-    def __init__(self, stack: str) -> None:
-        super().__init__(_Echo())
+    def __init__(self, stack: str, echo: _Echo) -> None:
+        super().__init__(echo)
         self.stack = stack
         self.registered: dict[str, Registered] = {}
 
@@ -92,12 +96,18 @@ class _Recorder(mocks.MockMonitor):
         )
 
 
-def record(stack: str, settings: Mapping[str, Any]) -> list[Registered]:
-    """Everything that the program registers for a stack of these settings, sorted by URN."""
-    recorder = _Recorder(stack)
+def record(
+    stack: str, settings: Mapping[str, Any], platform: Mapping[str, Any] | None = None
+) -> list[Registered]:
+    """Everything that the program registers for a stack of these settings, sorted by URN.
+
+    `platform` is what the platform stack of a team stack exports under that name.
+    """
+    echo = _Echo(platform)
+    recorder = _Recorder(stack, echo)
     silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
     mocks.set_mocks(
-        _Echo(),
+        echo,
         project=PROJECT,
         stack=stack,
         preview=True,

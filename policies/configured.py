@@ -14,6 +14,7 @@ from components.settings.platform import HostKai
 from components.settings.queues import Queue as QueueSettings
 from components.settings.queues import walk
 from components.settings.teams import Scheduler
+from policies.grants import Grant
 from policies.model import Cluster, KaiRelease, Queue, Resource, Share, VirtualCluster
 
 HOST = "host"
@@ -28,23 +29,28 @@ def clusters(settings: Settings, past: Past | None = None) -> list[Cluster]:
         HOST,
         path=key_path(("cluster",)),
         kai=_host_kai(settings),
-        queues=tuple(_queues(settings.queues, key_path(("queues",)))),
-        virtual_clusters=tuple(_virtual_clusters(settings, past or Past())),
+        queues=tuple(queues(settings.queues, key_path(("queues",)))),
+        virtual_clusters=tuple(virtual_clusters(settings, past or Past())),
+        grants=tuple(_grants(settings, past or Past())),
     )
-    inside = [
+    return [host, *inside(settings, host)]
+
+
+def inside(settings: Settings, host: Cluster) -> list[Cluster]:
+    """The clusters of the teams that run a scheduler of their own."""
+    return [
         Cluster(
             team.name,
             path=team.path,
             kai=team.kai,
             queues=tuple(
-                _queues(settings.teams[str(team.name)].queues, f"{team.path}.queues", team.gpus)
+                queues(settings.teams[str(team.name)].queues, f"{team.path}.queues", team.gpus)
             ),
             gpus=team.gpus,
         )
         for team in host.virtual_clusters
         if team.kai and isinstance(team.name, str)
     ]
-    return [host, *inside]
 
 
 def _host_kai(settings: Settings) -> tuple[KaiRelease, ...]:
@@ -64,9 +70,10 @@ def _kai(written: HostKai | Scheduler, version: str, path: str) -> KaiRelease:
     )
 
 
-def _virtual_clusters(settings: Settings, past: Past) -> Iterator[VirtualCluster]:
+def virtual_clusters(settings: Settings, past: Past) -> Iterator[VirtualCluster]:
+    """The teams of a stack."""
     for name, team in settings.teams.items():
-        path = key_path(("teams", name))
+        path = settings.team_path(name)
         scheduler = team.scheduler
         own = scheduler.version if scheduler.mode == "virtual" else None
         vcluster = settings.vcluster_of(name)
@@ -88,12 +95,28 @@ def _virtual_clusters(settings: Settings, past: Past) -> Iterator[VirtualCluster
         )
 
 
-def _queues(
-    tree: Mapping[str, QueueSettings], path: str, gpu_limit: object = None
+def _grants(settings: Settings, past: Past) -> Iterator[Grant]:
+    for name, grant in settings.team_stacks.items():
+        yield Grant(
+            name,
+            node_pool=grant.node_pool,
+            gpus=float(grant.gpus),
+            parent_queue=grant.parent_queue,
+            path=key_path(("teamStacks", name)),
+            runs_here=name not in settings.teams and past.version(f"{name}-release") is not None,
+        )
+
+
+def queues(
+    tree: Mapping[str, QueueSettings],
+    path: str,
+    gpu_limit: object = None,
+    parent: str | None = None,
 ) -> Iterator[Queue]:
+    """A configured tree as the rules read it, below `parent` where that is another stack's."""
     limit = int(gpu_limit) if isinstance(gpu_limit, float) else None
-    for placed in walk(tree, path):
-        spec = placed.queue.spec(placed.parent, limit if placed.parent is None else None)
+    for placed in walk(tree, path, parent):
+        spec = placed.queue.spec(placed.parent, limit if placed.parent == parent else None)
         shares: dict[Resource, Share] = {
             resource: Share(share["quota"], share["limit"], share["overQuotaWeight"])
             for resource, share in spec["resources"].items()

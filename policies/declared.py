@@ -14,6 +14,7 @@ from policies import charts, declared_trees
 from policies.model import (
     GPU_RESOURCES,
     GUARD,
+    PARENT_ELSEWHERE,
     RESOURCES,
     Cluster,
     DevicePlugin,
@@ -31,6 +32,7 @@ from policies.unknown import UNKNOWN, Amount, Text, Unknown
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
+_UNLIMITED: Mapping[Resource, Share] = {r: Share(quota=-1.0, limit=-1.0) for r in RESOURCES}
 _CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "RuntimeClass"})
 
 
@@ -128,7 +130,8 @@ def _provider_name(provider: str) -> str:
 
 def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
     declared = {queue.name for queue in part.queues}
-    default = [queue for queue in part.default_queues if queue.name not in declared]
+    others = {queue.name: queue for queue in part.default_queues}
+    default = [queue for name, queue in others.items() if name not in declared]
     return Cluster(
         name=part.name,
         kai=tuple(part.kai),
@@ -163,7 +166,11 @@ def _read(found: _Found, resource: Declared) -> None:
         _read_release(found, resource)
         return
     if resource.type == _QUEUE:
-        found.queues.append(_queue(resource, name))
+        queue = _queue(resource, name)
+        found.queues.append(queue)
+        if get(metadata, "annotations", PARENT_ELSEWHERE) == "true" and queue.parent is not None:
+            # Another stack has it, and has been asked about what hangs below it.
+            found.default_queues.append(Queue(queue.parent, None, _UNLIMITED, path=resource.urn))
         return
     pods = workloads(kind, props, name, resource.urn)
     if pods:
@@ -225,8 +232,7 @@ def _default_queues(chart: charts.Chart, props: Mapping[str, object], urn: str) 
     parent = text(get(settings, "parentName")) or "default-parent-queue"
     child = text(get(settings, "childName")) or "default-queue"
     # Their quota of 0 is the chart's, not the reader's to mend: unlimited keeps rules silent.
-    shares = {resource: Share(quota=-1.0, limit=-1.0) for resource in RESOURCES}
-    return [Queue(parent, None, shares, path=urn), Queue(child, parent, shares, path=urn)]
+    return [Queue(parent, None, _UNLIMITED, path=urn), Queue(child, parent, _UNLIMITED, path=urn)]
 
 
 def _queue(resource: Declared, name: Text) -> Queue:

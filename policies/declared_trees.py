@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from policies.plain import mapping, text
+from policies.model import PARENT_ELSEWHERE
+from policies.plain import get, mapping, text
 from policies.unknown import UNKNOWN
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
@@ -43,11 +44,15 @@ def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Itera
     queues = mapping(props.get("queues"))
     if queues is UNKNOWN:
         return
+    elsewhere = text(props.get("parent"))
     for queue, spec in queues.items():
+        metadata: dict[str, Any] = {"name": queue}
+        if elsewhere is not None and get(spec, "parentQueue") == elsewhere:
+            metadata["annotations"] = {PARENT_ELSEWHERE: "true"}
         manifest = {
             "apiVersion": "scheduling.run.ai/v2",
             "kind": "Queue",
-            "metadata": {"name": queue},
+            "metadata": metadata,
             "spec": spec,
         }
         yield Member(str(queue), manifest, provider)

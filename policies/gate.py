@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pulumi
 
 from components.past import Past
 from components.settings import Settings, load, read_config
-from policies import configured, rules
+from components.settings.platform_facts import NoPlatform
+from components.settings.tenant import FactsOf, Tenant, is_team_stack, load_tenant
+from policies import configured, configured_tenant, rules
 from policies.problem import Level, Problem, mandatory
 
 CONFIG_RULE: Final = "config"
@@ -31,19 +33,23 @@ class Verdict:
         return [p for p in self.problems if p.level is Level.MANDATORY]
 
 
-def judge(raw: Mapping[str, Any], past: Past | None = None) -> Verdict:
+def _nobody(stack: str) -> NoReturn:
+    raise NoPlatform(f"is {stack}, which is not looked up here")
+
+
+def judge(raw: Mapping[str, Any], past: Past | None = None, facts_of: FactsOf = _nobody) -> Verdict:
     """Types and rules in one report, so that one edit can put everything right.
 
     Where a key is wrong the rules are still asked about the rest, but not about what the wrong
-    key touches.
+    key touches. `facts_of` tells a team stack of its platform; nobody else asks it.
     """
-    loaded = load(raw)
+    loaded = load_tenant(raw, facts_of) if is_team_stack(raw) else load(raw)
     problems = [
         mandatory(CONFIG_RULE, f"key {_last(mistake.path)}", mistake.path, mistake.message)
         for mistake in loaded.mistakes
     ]
     if loaded.settings is not None:
-        for problem in rules.check(configured.clusters(loaded.settings, past)):
+        for problem in _said(loaded.settings, past):
             touched = any(
                 f"{problem.path}.".startswith(f"{path}.") or path.startswith(f"{problem.path}.")
                 for path in loaded.dropped
@@ -53,13 +59,20 @@ def judge(raw: Mapping[str, Any], past: Past | None = None) -> Verdict:
     return Verdict(loaded.settings, tuple(problems))
 
 
-def checked_settings(past: Past) -> Settings:
+def _said(settings: Settings, past: Past | None) -> list[Problem]:
+    if isinstance(settings, Tenant):
+        found = rules.check(configured_tenant.clusters(settings, past))
+        return configured_tenant.about_team(settings, found)
+    return rules.check(configured.clusters(settings, past))
+
+
+def checked_settings(past: Past, facts_of: FactsOf) -> Settings:
     """The running program's settings; advisories are shown as warnings.
 
     Raises pulumi.RunError with the whole report where a rule refuses them, or the way to them
     from what the stack runs now.
     """
-    verdict = judge(read_config(), past)
+    verdict = judge(read_config(), past, facts_of)
     for problem in verdict.problems:
         if problem.level is Level.ADVISORY:
             pulumi.log.warn(str(problem))

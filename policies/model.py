@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
+from policies.grants import Grant
 from policies.queue_tree import RESOURCES, UNLIMITED, Queue, QueueTree, Resource, Share
 from policies.unknown import UNKNOWN, Amount, Text, Unknown
 
@@ -18,6 +19,7 @@ __all__ = [
     "GPU_RESOURCES",
     "GUARD",
     "KAI_NAMESPACE",
+    "PARENT_ELSEWHERE",
     "QUEUE_LABEL",
     "RESERVED",
     "RESOURCES",
@@ -28,6 +30,7 @@ __all__ = [
     "Cluster",
     "Container",
     "DevicePlugin",
+    "Grant",
     "KaiRelease",
     "Mode",
     "Namespaced",
@@ -51,6 +54,8 @@ KAI_NAMESPACE: Final = "kai-scheduler"
 RESERVED: Final = frozenset(
     {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
 )
+# The annotation of a Queue whose parent is declared by another stack, which grants it.
+PARENT_ELSEWHERE: Final = "kai-fleet/parent-of-another-stack"
 GUARD: Final = "kai-fleet-queues-"  # names of QueueGuard's objects, before the team's
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
@@ -137,6 +142,7 @@ class VirtualCluster:
     `gpus` is the bound that a ResourceQuota sets, None where there is none. `queue` is the leaf
     queue of a team in host mode. `kai` is what runs inside. `values` are those that were written
     for it, `licensed` says that a vCluster licence is there, `version_before` is what runs now.
+    `own_stack` is the team of a team stack, `granted` one that a stack of its own may have.
     """
 
     name: Text
@@ -152,6 +158,8 @@ class VirtualCluster:
     values: Mapping[str, object] | Unknown = field(default_factory=dict, hash=False)
     licensed: bool = False
     version_before: str | None = None
+    own_stack: bool = False
+    granted: bool = False
 
     @property
     def may_use_gpus(self) -> bool:
@@ -186,7 +194,8 @@ class Cluster:
     the host where the host's KAI places the pods of this vCluster, and `team_queue` the only queue
     that its pods may name then. `reserved` are the namespaces of the platform, and `queues_of` the
     only queues that pods of a namespace may name, for the namespaces that it lists. `guarded` is
-    whether a QueueGuard denies pods in every namespace.
+    whether a QueueGuard denies pods in every namespace. `grants` is what team stacks may have here;
+    `platform` is the stack that says so, where this is a team stack.
     """
 
     name: str
@@ -203,11 +212,37 @@ class Cluster:
     reserved: frozenset[str] = RESERVED
     queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     guarded: bool = False
+    grants: tuple[Grant, ...] = ()
+    platform: str = ""
 
     @property
     def scheduling(self) -> Cluster:
         """The cluster whose queues and KAI count for the pods here."""
         return self.scheduled_by or self
+
+    @cached_property
+    def claims(self) -> tuple[VirtualCluster, ...]:
+        """Every team that has or may have a part of the host; that of a team stack comes last.
+
+        A grant leaves the mode open: it counts as the one that needs nodes of its own.
+        """
+        mode: Mode = "host" if self.kai else "virtual"
+        granted = [
+            VirtualCluster(
+                grant.name,
+                namespace=f"team-{grant.name}",
+                node_pool=grant.node_pool,
+                gpus=grant.gpus,
+                mode=mode,
+                path=grant.path,
+                granted=True,
+            )
+            for grant in self.grants
+            if not any(t.own_stack and t.name == grant.name for t in self.virtual_clusters)
+        ]
+        teams = self.virtual_clusters
+        own = [team for team in teams if team.own_stack]
+        return (*(team for team in teams if not team.own_stack), *granted, *own)
 
     @cached_property
     def tree(self) -> QueueTree:

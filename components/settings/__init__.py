@@ -10,19 +10,22 @@ import copy
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from components.settings.guard import Guard
 from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
 from components.settings.model import Strict
 from components.settings.platform import Cluster, Gpu, HostKai, Name
 from components.settings.queues import QueueTree
+from components.settings.team_stack import Grant
 from components.settings.teams import Access, Team, Vcluster, mode_mistakes
 from components.values import merged
 
-__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config"]
+__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class Settings(Strict):
@@ -37,6 +40,13 @@ class Settings(Strict):
     )
     guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
     teams: dict[Name, Team] = Field(default_factory=dict)
+    team_stacks: dict[Name, Grant] = Field(
+        default_factory=dict, description="Teams with a stack of their own, and what each may have."
+    )
+
+    def team_path(self, team: str) -> str:
+        """The key path of a team in the stack file."""
+        return key_path(("teams", team))
 
     def vcluster_of(self, team: str) -> Vcluster:
         """A team's vCluster with the stack's defaults filled in, chart values merged."""
@@ -64,25 +74,30 @@ class Loaded:
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
+    settings, found, dropped = validated(Settings, raw)
+    if settings is not None:
+        found += [
+            mistake for mistake in _between_keys(settings) if not _within(mistake.path, dropped)
+        ]
+    return Loaded(settings, tuple(found), tuple(dropped))
+
+
+def validated(model: type[M], raw: Any) -> tuple[M | None, list[Mistake], list[str]]:
+    """A model without its wrong parts, every mistake, and the key paths that were left out."""
     found: list[Mistake] = []
     dropped: list[str] = []
-    rest: Any = raw
+    rest = raw
     for _ in range(4):  # leaving a wrong part out can show others, seldom more than once
         try:
-            settings = Settings.model_validate(rest)
+            return model.model_validate(rest), found, dropped
         except ValidationError as error:
-            found += [m for m in mistakes(error, Settings, rest) if not _within(m.path, dropped)]
+            found += [m for m in mistakes(error, model, rest) if not _within(m.path, dropped)]
             places = [detail["loc"] for detail in error.errors(include_url=False)]
             if any(detail["type"] == "recursion_loop" for detail in error.errors()):
                 break
             rest = _without(rest, places)
             dropped += [key_path(place) for place in places]
-            continue
-        found += [
-            mistake for mistake in _between_keys(settings) if not _within(mistake.path, dropped)
-        ]
-        return Loaded(settings, tuple(found), tuple(dropped))
-    return Loaded(None, tuple(found), tuple(dropped))
+    return None, found, dropped
 
 
 def _between_keys(settings: Settings) -> Iterator[Mistake]:
@@ -102,13 +117,18 @@ def _between_keys(settings: Settings) -> Iterator[Mistake]:
         )
     for name, team in settings.teams.items():
         for key, sentence in mode_mistakes(team):
-            yield Mistake(key_path(("teams", name, key)), sentence)
-        access = settings.access_of(name)
-        if access.type == "NodePort" and access.host is None:
-            yield Mistake(
-                key_path(("teams", name, "vcluster.access.host")),
-                "is missing: a NodePort is reached at a node; write its name or address",
-            )
+            yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
+        yield from access_mistakes(settings, name)
+
+
+def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
+    """What is missing to reach a team's vCluster, the stack's defaults filled in."""
+    access = settings.access_of(team)
+    if access.type == "NodePort" and access.host is None:
+        yield Mistake(
+            f"{settings.team_path(team)}.vcluster.access.host",
+            "is missing: a NodePort is reached at a node; write its name or address",
+        )
 
 
 def _within(path: str, dropped: list[str]) -> bool:

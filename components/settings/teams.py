@@ -84,9 +84,13 @@ class Team(Strict):
     vcluster: Vcluster = Field(default_factory=Vcluster)
 
 
-def mode_mistakes(team: Team) -> Iterator[tuple[str, str]]:
-    """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence)."""
+def mode_mistakes(team: Team, *, own_stack: bool = False) -> Iterator[tuple[str, str]]:
+    """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence).
+
+    In a stack of its own a team in host mode has the granted queue, or queues below it.
+    """
     mode = team.scheduler.mode
+    below_grant = own_stack and mode == "host" and bool(team.queues)
     if mode == "virtual" and team.scheduler.version is None:
         yield "scheduler.version", "is missing: mode virtual runs its own KAI; write v0.16.8"
     if mode != "virtual":
@@ -95,10 +99,15 @@ def mode_mistakes(team: Team) -> Iterator[tuple[str, str]]:
             if key in team.scheduler.model_fields_set:
                 alias = Scheduler.model_fields[key].alias or key
                 yield f"scheduler.{alias}", f"has no use in mode {mode}, which has {whose}; drop it"
-        if team.queues:
+        if team.queues and not below_grant:
             use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
             yield "queues", f"are for mode virtual; in mode {mode} write {use}"
-    if mode == "host" and team.queue is None:
+    if below_grant and team.queue is not None:
+        yield (
+            "queue",
+            "is one of two ways: drop it, or drop queues and use the granted queue itself",
+        )
+    if mode == "host" and team.queue is None and not below_grant:
         yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
     if mode != "host" and team.queue is not None:
         use = "queues: {…}" if mode == "virtual" else "nothing"

@@ -22,8 +22,11 @@ REMEDY = (
 
 
 def check(cluster: Cluster) -> Iterator[Problem]:
-    """Each pair of teams of which one has its own KAI; each team is reported once."""
-    teams = [t for t in cluster.virtual_clusters if t.mode == "virtual" or t.may_use_gpus]
+    """Each pair of teams of which one has its own KAI; each team is reported once.
+
+    A team that has, or may have, a stack of its own counts as one that does.
+    """
+    teams = [t for t in cluster.claims if t.mode == "virtual" or t.may_use_gpus]
     waiting = [t for t in teams if _unclear(t)]
     known = [t for t in teams if not _unclear(t)]
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policies.model import UNKNOWN, Cluster, called
-from policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from policies.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
 from policies.wording import listed
 
 NAME = "team-one-mode"
@@ -19,7 +19,10 @@ REMEDY = "Move all teams to one mode; default goes with both."
 
 
 def check(cluster: Cluster) -> Iterator[Problem]:
-    """Teams in virtual mode against the host's own KAI and the teams that use it."""
+    """Teams in virtual mode against the host's own KAI and the teams that use it.
+
+    What a team stack runs is not known here: a grant without a queue of the host gets a warning.
+    """
     host_teams = [called(t.name) for t in cluster.virtual_clusters if t.mode == "host"]
     on_host = [
         f"KAI {called(release.version) if release.version else '(no version)'} on the host"
@@ -41,3 +44,13 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             )
         elif team.mode is UNKNOWN and (on_host or virtual):
             yield undecided(NAME, subject, path, "its scheduler mode is known")
+    for grant in () if cluster.platform else cluster.grants:
+        if on_host and grant.parent_queue is None:
+            yield advisory(
+                NAME,
+                f"team {grant.name}",
+                grant.path,
+                f"may have a stack of its own, which is not seen here, beside {on_host[0]}: if it"
+                " runs in mode virtual, that KAI deletes its running pods; write parentQueue: for"
+                " mode host, or make sure that it is in mode default",
+            )

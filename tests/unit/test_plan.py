@@ -10,7 +10,7 @@ import pytest
 
 from fleet.stack_file import ROOT
 
-STACKS = ["sandbox", "sandbox-host", "dev", "prod"]
+STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
 GOOD = """\
 config:
   kai-fleet:cluster: {name: lab, kubeconfig: {secure: v1:abc:TOP-SECRET}}

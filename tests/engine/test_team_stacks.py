@@ -1,0 +1,275 @@
+"""A platform and two teams with stacks of their own; the tests build on one another."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import yaml
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from pulumi import automation
+
+from components.releases import kai
+from fleet import team_credentials, team_move
+from fleet.environment import SANDBOX_CONTEXT
+from fleet.plan import plan
+from fleet.stack_file import ROOT
+from tests.engine.product import (
+    Product,
+    api,
+    cluster_roles,
+    deployments,
+    namespaces,
+    project,
+    queues,
+)
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+NLP = """\
+config:
+  kai-fleet:platform: {stack: sandbox}
+  kai-fleet:team:
+    name: nlp
+    scheduler: {mode: virtual, version: v0.9.3}
+    nodePool: {kai-fleet/pool: nlp}
+    gpus: 8
+    queues: {all: {gpu: {quota: 8}, children: {nlp: {gpu: {quota: 8}}}}}
+"""
+GRANT = {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 8}
+
+
+@pytest.fixture(scope="module")
+def directory(sandbox, tmp_path_factory):
+    found = project(tmp_path_factory.mktemp("team-stacks") / "project")
+    # Its salt is the sandbox's, so that the passphrase is too.
+    salt = yaml.safe_load((found / "Pulumi.sandbox.yaml").read_text())["encryptionsalt"]
+    (found / "Pulumi.sandbox-nlp.yaml").write_text(f"{NLP}encryptionsalt: {salt}\n")
+    return found
+
+
+@pytest.fixture(scope="module")
+def platform(sandbox, directory):
+    def edit(settings):
+        dev = settings["kai-fleet:teams"]["dev"]
+        settings["kai-fleet:teams"] = {"dev": dev}
+        settings["kai-fleet:teamStacks"]["nlp"] = GRANT
+
+    product = Product.of("sandbox", sandbox, directory)
+    product.edit(edit)
+    yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def granted(platform):
+    return platform.up()
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+@pytest.fixture(scope="module")
+def account(sandbox, granted):
+    return team_credentials.kubeconfig(
+        "vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig)
+    )
+
+
+@pytest.fixture(scope="module")
+def vision(sandbox, directory, account):
+    product = Product.of("sandbox-vision", sandbox, directory)
+    secret = automation.ConfigValue(account, secret=True)
+    product.stack.set_config("kai-fleet:cluster.kubeconfig", secret, path=True)
+    yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def nlp(sandbox, directory, granted):
+    product = Product.of("sandbox-nlp", sandbox, directory)
+    yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def both(vision, nlp, sandbox, directory):
+    """Both team stacks, made at the same time by plain `pulumi up`."""
+    environment = {**os.environ, **sandbox.env()}
+    environment["PATH"] = os.pathsep.join([environment["PATH"], str(ROOT / ".venv" / "bin")])
+
+    def up(stack):
+        return subprocess.run(
+            ["pulumi", "up", "--yes", "--non-interactive", "--stack", stack],
+            cwd=directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(up, ("sandbox-vision", "sandbox-nlp")))
+
+
+def refusal(product):
+    with pytest.raises(automation.errors.CommandError) as refused:
+        product.stack.preview()
+    return str(refused.value)
+
+
+def uids(host, inner, team):
+    """What must not be made anew: the namespace, the vCluster, the queues."""
+    found = {name: q["metadata"]["uid"] for name, q in queues(inner).items()}
+    found["namespace"] = client.CoreV1Api(host).read_namespace(f"team-{team}").metadata.uid
+    stateful = client.AppsV1Api(host).read_namespaced_stateful_set(team, f"team-{team}")
+    return found | {"vcluster": stateful.metadata.uid}
+
+
+def inside(product, team):
+    return api(product.stack.outputs()["kubeconfigs"].value[team])
+
+
+def test_a_team_stack_before_its_platform_says_what_to_run(sandbox, directory):
+    """The first test: no platform is there yet."""
+    early = Product.of("sandbox-vision", sandbox, directory)
+    said = refusal(early)
+    assert "kai-fleet:platform.stack" in said
+    assert "make up STACK=sandbox" in said
+    assert "Traceback" not in said
+
+
+def test_two_team_stacks_are_made_at_once_one_with_its_own_account_only(both, vision, nlp, host):
+    for ran in both:
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert {"team-vision", "team-nlp"} <= namespaces(host)
+    assert set(queues(inside(vision, "vision"))) == {"default", "detect"}
+    assert set(queues(inside(nlp, "nlp"))) == {"all", "nlp"}
+
+
+def test_neither_the_platform_nor_the_teams_are_changed_by_each_other(both, platform, vision, nlp):
+    assert platform.up().changed == {}
+    assert vision.up().changed == {}
+    assert nlp.up().changed == {}
+
+
+def test_the_platform_is_seen_in_the_team_stack_and_keeps_its_kubeconfigs(both, vision):
+    resources = vision.stack.export_stack().deployment["resources"]
+    (reference,) = [r for r in resources if r["type"] == "pulumi:pulumi:StackReference"]
+    assert reference["inputs"]["name"] == "organization/kai-fleet/sandbox"
+    assert "client-key-data" not in str(vision.stack.outputs()["teams"].value)
+
+
+def test_the_offline_plan_of_a_team_stack_is_what_the_engine_has(both, nlp):
+    planned = {item.urn for item in plan("sandbox-nlp", nlp.file).resources}
+    deployment = nlp.stack.export_stack().deployment
+    made = {r["urn"] for r in deployment["resources"] if "::default" not in r["urn"]}
+    assert planned == {urn for urn in made if "pulumi:pulumi:Stack::" not in urn}
+
+
+def test_a_switch_needs_no_more_than_the_account(both, vision):
+    def edit(settings):
+        settings["kai-fleet:team"]["scheduler"]["version"] = "v0.7.11"
+
+    vision.edit(edit)
+    run = vision.up()
+    assert {name for name in run.changed if "vision-kai" not in name} <= {
+        "Stack kai-fleet-sandbox-vision"
+    }
+    assert deployments(inside(vision, "vision"), "kai-scheduler") >= set(kai("v0.7.11").deployments)
+
+
+def test_the_account_is_denied_what_is_not_the_teams(both, account):
+    core, rbac = client.CoreV1Api(api(account)), client.RbacAuthorizationV1Api(api(account))
+    name = {"metadata": {"name": "kai-fleet-team-stack"}}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
+    me = [{"kind": "ServiceAccount", "name": "vision", "namespace": "kai-fleet-team-stacks"}]
+    binding = {**name, "roleRef": {**role, "name": "kai-fleet-team-stack"}, "subjects": me}
+    admin = {
+        "metadata": {"name": "vc-vision-v-team-vision-2"},
+        "roleRef": {**role, "name": "cluster-admin"},
+        "subjects": me,
+    }
+    more = {"spec": {"hard": {"requests.nvidia.com/gpu": "5"}}}
+    denied = {
+        "another's secrets": lambda: core.list_namespaced_secret("team-nlp"),
+        "the platform team's secrets": lambda: core.list_namespaced_secret("team-dev"),
+        "everybody's secrets": core.list_secret_for_all_namespaces,
+        "another's namespace": lambda: core.delete_namespace("team-nlp"),
+        "a second namespace": lambda: core.create_namespace({"metadata": {"name": "team-x"}}),
+        "rights in another's": lambda: rbac.create_namespaced_role_binding("team-nlp", binding),
+        "rights over all": lambda: rbac.create_cluster_role_binding(admin),
+        "more GPUs": lambda: core.patch_namespaced_resource_quota("gpus", "team-vision", more),
+        "no bound": lambda: core.delete_namespaced_resource_quota("gpus", "team-vision"),
+        "a node": lambda: core.patch_node("vision-0", {"metadata": {"labels": {"a": "b"}}}),
+    }
+    for what, attempt in denied.items():
+        with pytest.raises(ApiException) as refused:
+            attempt()
+        assert refused.value.status == 403, f"{what}: {refused.value}"
+    assert core.list_namespaced_secret("team-vision").items
+
+
+def test_more_than_the_grant_is_refused_at_preview(both, vision):
+    vision.edit(lambda settings: settings["kai-fleet:team"].update(gpus=5))
+    said = refusal(vision)
+    assert "kai-fleet:team.gpus" in said
+    assert "stack sandbox grants 4; write 4 or less" in said
+    vision.edit(lambda settings: settings["kai-fleet:team"].update(gpus=4))
+
+
+def test_a_withdrawn_grant_stops_the_team_stacks_next_preview(both, platform, nlp, host):
+    platform.edit(lambda settings: settings["kai-fleet:teamStacks"].pop("nlp"))
+    platform.up()
+    said = refusal(nlp)
+    assert "kai-fleet:team.name" in said
+    assert "is not granted by stack sandbox" in said
+    assert "team-nlp" in namespaces(host), "what runs is not taken away"
+    platform.edit(lambda settings: settings["kai-fleet:teamStacks"].update(nlp=GRANT))
+    platform.up()
+
+
+def test_a_team_moves_to_the_platform_stack_and_back_untouched(
+    both, platform, nlp, host, sandbox, directory
+):
+    team = yaml.safe_load(NLP)["config"]["kai-fleet:team"]
+    team.pop("name")
+    before = uids(host, inside(nlp, "nlp"), "nlp")
+
+    def to_platform(settings):
+        settings["kai-fleet:teamStacks"].pop("nlp")
+        settings["kai-fleet:teams"]["nlp"] = team
+
+    platform.edit(to_platform)
+    said = []
+    team_move.move("nlp", "sandbox-nlp", "sandbox", sandbox.env(), said.append, directory)
+    assert said == ["team nlp is now in stack sandbox; nothing of it was touched"]
+    run = platform.up()
+    of_team = {k: op for k, op in run.changed.items() if "team-stacks" not in k}
+    assert of_team == {"RoleBinding nlp-rights": "delete"}
+    assert uids(host, inside(platform, "nlp"), "nlp") == before
+
+    def to_own(settings):
+        settings["kai-fleet:teams"].pop("nlp")
+        settings["kai-fleet:teamStacks"]["nlp"] = GRANT
+
+    platform.edit(to_own)
+    assert "still runs in this stack" in refusal(platform)
+    team_move.move("nlp", "sandbox", "sandbox-nlp", sandbox.env(), said.append, directory)
+    kept = {k for k in platform.up().changed if "nlp" in k and "team-stacks" not in k}
+    assert kept <= {"kubernetes nlp"}, "a copy of the provider is left behind, and goes"
+    assert nlp.up().changed == {"RoleBinding nlp-rights": "create"}
+    assert uids(host, inside(nlp, "nlp"), "nlp") == before
+    assert platform.up().changed == {}
+
+
+def test_a_team_stack_is_removed_whole_by_its_account(both, vision, host):
+    vision.stack.destroy()
+    assert "team-vision" not in namespaces(host)
+    assert cluster_roles(host, "vision") == set()
+    assert "team-nlp" in namespaces(host)

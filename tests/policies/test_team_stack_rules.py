@@ -1,0 +1,192 @@
+"""What a team stack may have, asked from its own side and from the platform's."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from components.past import Past
+from components.settings import load
+from components.settings.platform_facts import PlatformFacts
+from policies import gate
+from policies.problem import Level
+
+UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
+VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}
+PLATFORM = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "teams": {"ml": {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}, "gpus": 4}},
+    "teamStacks": {
+        "vision": {"nodePool": {"pool": "vision"}, "gpus": 4},
+        "nlp": {"nodePool": {"pool": "nlp"}, "gpus": 8},
+    },
+}
+HOST = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "kai": {"version": "v0.16.8"},
+    "queues": {
+        "top": {
+            **UNLIMITED,
+            "children": {
+                "mine": {**UNLIMITED, "gpu": {"quota": 4}},
+                "theirs": UNLIMITED,
+                "free": UNLIMITED,
+            },
+        }
+    },
+    "teams": {"ml": {"scheduler": {"mode": "host"}, "queue": "theirs", "gpus": 1}},
+    "teamStacks": {"nlp": {"gpus": 4, "parentQueue": "mine"}, "nlp-x": {"gpus": 0}},
+}
+VISION = {
+    "name": "vision",
+    "scheduler": VIRTUAL,
+    "nodePool": {"pool": "vision"},
+    "gpus": 4,
+    "queues": {"all": {"gpu": {"quota": 4}}},
+}
+NLP = {
+    "name": "nlp",
+    "scheduler": {"mode": "host"},
+    "gpus": 4,
+    "queues": {"nlp-train": UNLIMITED | {"gpu": {"quota": 4}}},
+}
+
+
+def told(raw, past=None):
+    problems = gate.judge(raw, past).refused
+    return {(p.rule, p.path): p.message for p in problems}
+
+
+def team_told(team, platform=PLATFORM):
+    settings = load(platform).settings
+    raw = {"platform": {"stack": "lab"}, "team": team}
+    problems = gate.judge(raw, None, lambda _: PlatformFacts.of(settings)).refused
+    return {(p.rule, p.path): p.message for p in problems}
+
+
+def changed(base, **keys):
+    return {**copy.deepcopy(base), **keys}
+
+
+def test_what_is_granted_is_allowed_on_both_sides():
+    assert told(PLATFORM) == {}
+    assert told(HOST) == {}
+    assert team_told(VISION) == {}
+    assert team_told(NLP, HOST) == {}
+    assert team_told(changed(NLP, queues={}, queue="mine"), HOST) == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "says"),
+    [
+        ({"name": "audio"}, "name", "audio: {nodePool: {pool: vision}, gpus: 4}"),
+        ({"nodePool": {"pool": "other"}}, "nodePool", "write {pool: vision}"),
+        ({"gpus": 5}, "gpus", "are 5, but stack lab grants 4; write 4 or less"),
+    ],
+)
+def test_more_than_the_grant_is_refused(keys, place, says):
+    assert says in team_told(changed(VISION, **keys))[("team-granted", f"kai-fleet:team.{place}")]
+
+
+def test_a_pool_of_another_team_is_refused_whoever_has_it():
+    for pool in ("ml", "nlp"):
+        found = team_told(changed(VISION, nodePool={"pool": pool}))
+        message = found[("team-node-pools", "kai-fleet:team.nodePool")]
+        assert f"that of team {pool} ({{pool: {pool}}})" in message
+
+
+def test_the_name_of_a_team_of_the_platform_is_refused():
+    found = team_told(changed(VISION, name="ml", nodePool={"pool": "ml"}))
+    message = found[("team-unique", "kai-fleet:team.name")]
+    assert "is a team of the platform stack lab already" in message
+
+
+def test_a_team_in_another_mode_than_the_platform_is_refused():
+    assert "kai-fleet:team.scheduler.mode" in {
+        path for rule, path in team_told(changed(VISION), HOST) if rule == "team-one-mode"
+    }
+    found = team_told(changed(NLP, name="vision", nodePool={"pool": "vision"}))
+    assert "runs no KAI on the host" in found[("team-granted", "kai-fleet:team.scheduler.mode")]
+
+
+def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
+    warned = {
+        p.path: p.message
+        for p in gate.judge(HOST).problems
+        if p.rule == "team-one-mode" and p.level is Level.ADVISORY
+    }
+    assert list(warned) == ["kai-fleet:teamStacks.nlp-x"]
+    assert "beside KAI v0.16.8 on the host: if it runs in mode virtual" in str(warned)
+
+
+def test_only_the_granted_queue_is_a_teams_parent():
+    found = team_told(changed(NLP, queues={}, queue="theirs"), HOST)
+    message = found[("team-granted", "kai-fleet:team.queue")]
+    assert "grants mine; write queue: mine, or queues: {…} below it" in message
+    found = team_told(changed(NLP, name="nlp-x", queues={"nlp-x": UNLIMITED}), HOST)
+    assert "grants the team no queue" in found[("team-granted", "kai-fleet:team.scheduler.mode")]
+
+
+def test_queues_on_the_host_carry_the_teams_name():
+    path = "kai-fleet:team.queues"
+    found = team_told(changed(NLP, queues={"train": {}, "nlp-x-a": {}, "nlp": {}}), HOST)
+    assert {place for rule, place in found if rule == "team-parent-queue"} == {
+        f"{path}.train",
+        f"{path}.nlp-x-a",  # it could be that of team nlp-x
+    }
+    assert "write nlp-train" in found[("team-parent-queue", f"{path}.train")]
+
+
+def test_a_teams_queues_fit_into_the_granted_one():
+    queues = {
+        "nlp-a": UNLIMITED | {"gpu": {"quota": 3}},
+        "nlp-b": UNLIMITED | {"gpu": {"quota": 2}},
+    }
+    found = team_told(changed(NLP, queues=queues), HOST)
+    assert "add up to 5, above its quota of 4" in found[("queue-quota", "kai-fleet:team.queues")]
+
+
+def test_grants_that_clash_with_each_other_are_refused_on_the_platform():
+    stacks = PLATFORM["teamStacks"]
+    both = told(changed(PLATFORM, teamStacks={**stacks, "ml": stacks["vision"]}))
+    assert "drop one of the two" in both[("team-unique", "kai-fleet:teamStacks.ml")]
+    for pool in ("ml", "vision"):
+        grants = {**stacks, "late": {"nodePool": {"pool": pool}, "gpus": 1}}
+        found = told(changed(PLATFORM, teamStacks=grants))
+        assert ("team-node-pools", "kai-fleet:teamStacks.late.nodePool") in found
+
+
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        ("nosuch", "which is no queue of kai-fleet:queues; write free"),
+        ("theirs", "which team ml has; write free"),
+        ("mine", "which the team stack of nlp has; write free"),
+        ("top", "which has queues of the platform below it; write free"),
+    ],
+)
+def test_a_granted_queue_is_a_free_leaf(queue, says):
+    grants = {**HOST["teamStacks"], "late": {"gpus": 1, "parentQueue": queue}}
+    found = told(changed(HOST, teamStacks=grants))
+    assert says in found[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
+
+
+def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
+    grants = {"late": {"nodePool": {"pool": "late"}, "parentQueue": "a"}}
+    found = told(changed(PLATFORM, teamStacks=grants))
+    assert (
+        "drop parentQueue" in found[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
+    )
+
+
+def test_a_team_that_runs_here_is_moved_before_it_is_granted():
+    found = told(PLATFORM, Past({"vision-release": "0.36.1"}))
+    message = found[("team-granted", "kai-fleet:teamStacks.vision")]
+    assert "fleet team move vision" in message
+    assert "put it back into kai-fleet:teams" in message
+
+
+def test_the_platforms_own_problems_are_not_told_in_a_team_stack():
+    teams = {**PLATFORM["teams"], "b": {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}}}
+    assert team_told(VISION, changed(PLATFORM, teams=teams)) == {}

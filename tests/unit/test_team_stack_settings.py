@@ -1,0 +1,135 @@
+"""A team stack's file: its keys, what it takes from the platform, and what it may not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.settings import load
+from components.settings.platform_facts import NoPlatform, PlatformFacts
+from components.settings.tenant import load_tenant
+from fleet.platform_file import facts_beside
+
+PLATFORM = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "gpu": {"resource": "amd.com/gpu"},
+    "vcluster": {"version": "v0.34.7", "access": {"type": "NodePort", "host": "10.0.0.1"}},
+    "guard": {"mode": "audit"},
+    "teamStacks": {"vision": {"nodePool": {"pool": "vision"}, "gpus": 4}},
+}
+TEAM = {"name": "vision", "scheduler": {"mode": "default"}, "nodePool": {"pool": "vision"}}
+RAW = {"platform": {"stack": "prod"}, "team": TEAM}
+
+
+def facts(platform=PLATFORM):
+    return PlatformFacts.of(load(platform).settings)
+
+
+def loaded(on=PLATFORM, **raw):
+    return load_tenant({**RAW, **raw}, lambda _: facts(on))
+
+
+def mistakes(**raw):
+    return {m.path: m.message for m in loaded(**raw).mistakes}
+
+
+def test_a_team_stack_has_the_platforms_settings_and_its_own_team():
+    tenant = loaded(team={**TEAM, "vcluster": {"kubernetesVersion": "v1.34.4"}}).settings
+    assert (tenant.cluster.name, tenant.cluster.context) == ("lab", "lab")
+    assert tenant.gpu.resource == "amd.com/gpu"
+    assert tenant.gpu.provider == "none"
+    assert tenant.guard.mode == "audit"
+    vcluster = tenant.vcluster_of("vision")
+    assert (vcluster.version, vcluster.kubernetes_version) == ("v0.34.7", "v1.34.4")
+    assert vcluster.access.host == "10.0.0.1"
+
+
+def test_its_own_credentials_go_before_the_platforms():
+    assert loaded(cluster={"context": "vision"}).settings.cluster.context == "vision"
+    own = loaded(cluster={"kubeconfig": "TOP-SECRET"})
+    assert own.mistakes == ()
+    assert own.settings.cluster.context is None
+    assert "TOP-SECRET" not in repr(own)
+
+
+@pytest.mark.parametrize(
+    "key", ["gpu", "kai", "queues", "teams", "vcluster", "teamStacks", "guard"]
+)
+def test_the_platforms_keys_are_refused_with_their_place(key):
+    found = mistakes(**{key: {}})
+    assert list(found) == [f"kai-fleet:{key}"]
+    assert "belongs to the platform: write it in Pulumi.prod.yaml" in found[f"kai-fleet:{key}"]
+
+
+def test_what_is_missing_or_wrong_is_named_with_its_key():
+    assert "write the platform's stack: prod" in mistakes(platform={})["kai-fleet:platform.stack"]
+    found = load_tenant({"platform": {"stack": "prod"}}, lambda _: facts()).mistakes
+    assert [m.path for m in found] == ["kai-fleet:team"]
+    found = mistakes(team={**TEAM, "gpu": 4, "scheduler": {"mode": "virtual"}})
+    assert found["kai-fleet:team.gpu"] == "is an unknown key; write gpus"
+    assert "kai-fleet:team.scheduler.version" in found
+    assert (
+        "keep context or kubeconfig"
+        in mistakes(cluster={"name": "x", "context": "x"})["kai-fleet:cluster.name"]
+    )
+    both = mistakes(cluster={"context": "x", "kubeconfig": "y"})
+    assert "and not both" in both["kai-fleet:cluster.context"]
+
+
+def test_a_platform_with_a_secret_kubeconfig_hands_nothing_out():
+    secret = {**PLATFORM, "cluster": {"name": "lab", "kubeconfig": "TOP-SECRET"}}
+    assert "TOP-SECRET" not in str(facts(secret).output())
+    found = {m.path: m.message for m in loaded(secret).mistakes}
+    assert "with the team's own credentials" in found["kai-fleet:cluster"]
+
+
+def test_facts_survive_the_outputs_numbers_and_newer_keys():
+    output = facts().output()
+    output["teamStacks"]["vision"]["gpus"] = 4.0  # outputs know floats only
+    output["later"] = {"key": 1}
+    assert PlatformFacts.read(output) == facts()
+    with pytest.raises(NoPlatform, match="update the platform stack with this version first"):
+        PlatformFacts.read({"cluster": 3})
+
+
+@pytest.mark.parametrize(
+    ("stack", "text", "says"),
+    [
+        ("nosuch", None, "is not there"),
+        ("team", "config:\n  kai-fleet:team: {}\n", "is a team stack itself"),
+        ("bad", "config:\n  kai-fleet:gpu: {}\n", "fleet plan --stack bad"),
+        ("org/other/prod", None, "of another project"),
+    ],
+)
+def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text, says):
+    if text:
+        (tmp_path / f"Pulumi.{stack}.yaml").write_text(text)
+    with pytest.raises(NoPlatform, match=says):
+        facts_beside(tmp_path / "Pulumi.vision.yaml")(stack)
+
+
+def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
+    """What the engine answers, as read_platform tells it; the engine tests see it happen."""
+    from components import platform_reading
+    from components.platform_reading import read_platform
+
+    answers = {
+        "unknown stack 'x'": "there is no such stack; update it first: make up STACK=prod",
+        "connection refused": r"cannot be read \(connection refused\)",
+    }
+    monkeypatch.setattr(platform_reading, "full_name", lambda stack: f"organization/lab/{stack}")
+    monkeypatch.setattr(platform_reading.pulumi, "get_stack", lambda: "prod-vision")
+    for error, says in answers.items():
+
+        def fail(*_, error=error):
+            raise RuntimeError(error)
+
+        monkeypatch.setattr(platform_reading, "invoke", fail)
+        with pytest.raises(NoPlatform, match=says):
+            read_platform("prod")
+    for outputs, says in (({}, "has never been updated"), ({"a": 1}, "exports no platform")):
+        answer = type("Answer", (), {"value": {"outputs": outputs}})
+        monkeypatch.setattr(platform_reading, "invoke", lambda *_, answer=answer: answer)
+        with pytest.raises(NoPlatform, match=says):
+            read_platform("prod")
+    with pytest.raises(NoPlatform, match="is this stack itself"):
+        read_platform("prod-vision")
