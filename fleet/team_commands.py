@@ -2,55 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fleet import team_trial_commands
 from fleet.environment import NotPossible
-from fleet.interruption import Interrupted
 from fleet.screen import Screen, Wish
+from fleet.team_options import Name, NoUp, Stack, Version, Yes, ends_well, make
 
 if TYPE_CHECKING:
     from fleet.team_places import Place, Platform
 
 app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
+app.add_typer(team_trial_commands.app)
 
-Name = Annotated[str, typer.Argument(help="The team's name.")]
-Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
-Stack = Annotated[
-    str, typer.Option("--stack", "-s", help="The platform's stack: Pulumi.STACK.yaml.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run the update without a question.")]
-NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
 Pools = Annotated[
     list[str] | None, typer.Option("--pool", help="KEY=VALUE: a label of its nodes; repeatable.")
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", help="The most whole GPUs it may hold.")]
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def ends_well(command: Callable[P, R]) -> Callable[P, R]:
-    """Exit codes for a command that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except KeyboardInterrupt as why:
-            code = why.exit_code if isinstance(why, Interrupted) else 130
-            if not isinstance(why, Interrupted):
-                Screen.standard().say("interrupted; nothing was changed")
-            raise typer.Exit(code) from None
-        except EOFError:
-            raise NotPossible("no answer; nothing was changed") from None
-
-    return run
 
 
 @app.command()
@@ -92,7 +65,7 @@ def add(
 
     answers = team_questions.complete(given, platform, name, screen, nodes)
     change = team_add.added(platform, name, answers, own=own_stack)
-    _run(change, Wish(yes, no_up), screen, name)
+    make(change, Wish(yes, no_up), screen, name)
 
 
 @app.command()
@@ -205,21 +178,6 @@ def teams(
         sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     else:
         team_list_text.show(stack, found, screen.out)
-
-
-def _run(change: Any, wish: Wish, screen: Screen, name: str) -> None:
-    """Carry out what makes a team, and say what to do first with it."""
-    from fleet import first_steps, team_update
-
-    outputs = team_update.carry_out(change, wish, screen)
-    if outputs is not None:
-        gpu = change.platform.raw.get("gpu")
-        resource = gpu.get("resource") if isinstance(gpu, dict) else None
-        about = outputs.get("teams", {}).get(name, {})
-        steps = first_steps.next_steps(
-            change.platform.stack, name, about, resource or "nvidia.com/gpu"
-        )
-        screen.line(steps)
 
 
 def _pods(platform: Platform, place: Place, screen: Screen) -> list[Any] | None:
