@@ -17,7 +17,9 @@ def show(stack: str, found: Listing, console: Console) -> None:
     """Print the table and its notes; what is not known is "-"."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in _COLUMNS:
-        table.add_column(column, overflow="fold", no_wrap=column not in ("support ends", "queues"))
+        folds = column in ("support ends", "queues")
+        least = 10 if column == "support ends" else None  # a date stays in one piece
+        table.add_column(column, overflow="fold", no_wrap=not folds, min_width=least)
     table.add_column(_GPUS, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(
