@@ -10,14 +10,14 @@ from rich.table import Table
 from fleet.team_list import Listing, Row
 
 _COLUMNS = ("team", "stack", "mode", "version", "running", "support ends", "queues")
-_GPUS = "GPUs used,\nguaranteed,\nmost"
+_GPUS = "GPUs used,\npromised,\nmost"
 
 
 def show(stack: str, found: Listing, console: Console) -> None:
     """Print the table and its notes; what is not known is "-"."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for column in _COLUMNS:
-        folds = column in ("support ends", "queues")
+        folds = column in ("stack", "support ends", "queues")
         least = 10 if column == "support ends" else None  # a date stays in one piece
         table.add_column(column, overflow="fold", no_wrap=not folds, min_width=least)
     table.add_column(_GPUS, justify="right", no_wrap=True)
