@@ -1,10 +1,7 @@
 """`fleet team …` on stack files: what is written, what is run, and what is refused."""
 
 import os
-import pty
 import signal
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -12,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.engine import EngineFailed
-from fleet.stack_file import ROOT
 from tests.unit.team_project import GRANT, LAB, OWN, Project
 
 ADD = ("--mode", "virtual", "--version", "v0.16.8", "--pool", "pool=new", "--gpus", "2")
@@ -224,47 +220,3 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "was changed by something else meanwhile" in ran.refusal
     assert project.text().endswith("# a colleague\n")
-
-
-@pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("n\n", 0)], ids=["ctrl-c", "no"])
-def test_at_a_terminal_it_asks_and_ctrl_c_leaves_the_file_alone(tmp_path, typed, code):
-    for entry in ROOT.iterdir():
-        if entry.name in ("components", "policies", "sandbox", ".venv", "__main__.py"):
-            (tmp_path / entry.name).symlink_to(entry)
-    (tmp_path / "fleet").mkdir()  # real files: a command finds its project by where its code is
-    for module in (ROOT / "fleet").glob("*.py"):
-        (tmp_path / "fleet" / module.name).write_bytes(module.read_bytes())
-    (tmp_path / "Pulumi.lab.yaml").write_text(LAB)
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "fleet", "team", "switch", "ml", "v0.16.8", "-s", "lab"]
-    running = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=_own_terminal,
-    )
-    os.close(theirs)
-    printed = b""
-    while b"Run the update now?" not in printed:
-        printed += os.read(ours, 4096)
-    os.write(ours, typed.encode())
-    try:
-        while more := os.read(ours, 4096):
-            printed += more
-    except OSError:
-        pass  # the terminal of a process that ended
-    assert running.wait(30) == code, printed.decode()
-    os.close(ours)
-    text = (tmp_path / "Pulumi.lab.yaml").read_text()
-    assert text == (LAB if code else LAB.replace("v0.14.7", "v0.16.8"))
-    assert b"Traceback" not in printed
-
-
-def _own_terminal():
-    import fcntl
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
