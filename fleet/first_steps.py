@@ -38,6 +38,6 @@ def first_pod(queue: str | None, resource: str) -> dict[str, Any]:
         "command": ["sleep", "600"],
     }
     if resource:
-        container["resources"] = {"limits": {resource: 1}}
+        container["resources"] = {"limits": {resource: "1"}}
     spec["containers"] = [container]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
