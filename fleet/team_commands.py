@@ -86,17 +86,18 @@ def switch(
 @ends_well
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
-    from fleet import engine, team_history, team_places, team_switch, team_update
-    from fleet.environment import for_stack
+    from fleet import team_history, team_places, team_reach, team_switch, team_update
 
     screen = Screen.standard()
+    platform = team_places.platform(stack)
 
     def earlier(place: Place) -> str | None:
-        environment = for_stack(stack, screen.say)
-        opened = engine.stack(place.stack, environment.variables)
-        return team_history.earlier_version(place, opened)
+        reached = team_reach.reach(platform, screen.say)
+        if reached.variables is None:
+            raise NotPossible(reached.note)
+        return team_history.earlier_version(place, reached.variables)
 
-    change = team_switch.rolled_back(team_places.platform(stack), name, earlier)
+    change = team_switch.rolled_back(platform, name, earlier)
     if team_update.carry_out(change, Wish(yes, no_up), screen) is not None:
         screen.line(f"Done: team {name} is back on the KAI version that it ran before.")
 

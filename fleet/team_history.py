@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any, Final
 
-from pulumi import automation
-
-from fleet.environment import NotPossible
+from fleet import team_state
 from fleet.team_places import Place
 
+_PAGE: Final = 20  # updates, newest first
 
-def earlier_version(place: Place, stack: automation.Stack) -> str | None:
+
+def earlier_version(place: Place, variables: Mapping[str, str]) -> str | None:
     """The version of the last finished update in which the team ran another one than is written.
 
     None where there is no such update. Raises NotPossible where the history cannot be read.
     """
-    try:
-        updates = stack.history(show_secrets=False)
-    except automation.errors.CommandError as why:
-        last = str(why).strip().splitlines()[-1].strip()
-        raise NotPossible(f"the history of stack {stack.name} cannot be read: {last}") from None
-    return version_before(place, [u.config for u in updates if finished(u)])
+    return version_before(place, updates(place.stack, variables))
 
 
-def finished(update: automation.UpdateSummary) -> bool:
-    """Whether an update of the stack went well; previews, removals and failures do not count."""
-    return update.kind == "update" and update.result == "succeeded"
+def updates(stack: str, variables: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """A stack's updates, newest first, read as far as they are wanted."""
+    for page in count(1):
+        asked = ("history", "--json", "--page-size", str(_PAGE), "--page", str(page))
+        found = team_state.ask(stack, variables, *asked)
+        yield from found
+        if len(found) < _PAGE:
+            return
 
 
-def version_before(place: Place, configs: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first of these configurations, newest first, that has another version for the team."""
-    key = place.keys[1]
-    for config in configs:
-        here: Any = parsed(config.get(key))
+def version_before(place: Place, found: Iterable[Mapping[str, Any]]) -> str | None:
+    """The first of these updates, newest first, that went well with another version."""
+    for update in found:
+        # Previews, removals and failures say nothing about what ran.
+        if update.get("kind") != "update" or update.get("result") != "succeeded":
+            continue
+        here: Any = _parsed(update.get("config", {}).get(place.keys[1]))
         for name in (*place.keys[2:], "scheduler"):
             here = here.get(name) if isinstance(here, Mapping) else None
         if not isinstance(here, Mapping) or here.get("mode") != "virtual":
@@ -45,9 +48,9 @@ def version_before(place: Place, configs: Sequence[Mapping[str, Any]]) -> str | 
     return None
 
 
-def parsed(entry: Any) -> Any:
+def _parsed(entry: Any) -> Any:
     """One value of an update's configuration; the engine keeps structured ones as JSON text."""
-    value = entry.get("value") if isinstance(entry, Mapping) else getattr(entry, "value", None)
+    value = entry.get("value") if isinstance(entry, Mapping) else None
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:

@@ -64,9 +64,13 @@ def complete(
     if mode not in MODES:
         raise NotPossible(f"--mode {mode} is none; write one of {', '.join(MODES)}")
     answers = replace(given, mode=mode)
+    if mode != "virtual" and given.version:
+        raise NotPossible(f"--version is for mode virtual; mode {mode} has no KAI of its own")
+    if mode == "default" and given.queues:
+        raise NotPossible("--queue is for modes virtual and host; mode default has no queues")
     if mode == "virtual" and not answers.version:
         answers = replace(answers, version=ask.version())
-    if mode == "virtual" and not answers.pool:
+    if not answers.pool and (mode == "virtual" or (mode == "default" and screen.asks)):
         answers = replace(answers, pool=ask.pool())
     if answers.gpus is None:
         answers = replace(answers, gpus=ask.gpus(answers.pool))

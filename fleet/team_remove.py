@@ -36,7 +36,7 @@ def removed(platform: Platform, name: str, running: Sequence[Mapping[str, Any]] 
         platform,
         tuple(edits),
         tuple(what_goes(place, running)),
-        (platform.stack,),
+        (platform.stack,) if edits[0].path == platform.file else (),
         (place.stack,) if place.own else (),
     )
 

@@ -32,12 +32,18 @@ class State:
 
 def read(stack: str, variables: Mapping[str, str]) -> State:
     """The state of a stack. Raises NotPossible where the engine has none, or cannot open it."""
+    exported = ask(stack, variables, "export", "--show-secrets")
+    return of_resources((exported.get("deployment") or {}).get("resources") or [])
+
+
+def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
+    """What `pulumi stack …` answers, as JSON. Raises NotPossible."""
     environment = {**os.environ, **variables}
     engine = shutil.which("pulumi", path=environment.get("PATH"))
     if engine is None:
         raise NotPossible(f"the state of stack {stack} cannot be read: pulumi is not on PATH")
     done = subprocess.run(
-        [engine, "stack", "export", "--show-secrets", "--stack", stack, "--non-interactive"],
+        [engine, "stack", *arguments, "--stack", stack, "--non-interactive"],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -51,8 +57,7 @@ def read(stack: str, variables: Mapping[str, str]) -> State:
         lines = done.stderr.strip().splitlines() or ["the engine said nothing"]
         said = lines[-1].removeprefix("error:").strip()
         raise NotPossible(f"the state of stack {stack} cannot be read: {said}")
-    deployment = json.loads(done.stdout).get("deployment") or {}
-    return of_resources(deployment.get("resources") or [])
+    return json.loads(done.stdout)
 
 
 def of_resources(resources: list[Mapping[str, Any]]) -> State:

@@ -84,11 +84,14 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
     begun = datetime.now(UTC)
     outputs: dict[str, Any] = {}
     opened: automation.Stack | None = None
+    emptied = False
     with ended_in_order() as signals:
         try:
             for stack in change.destroys:
                 opened = engine.stack(stack, environment.variables)
+                signals.check()
                 engine.destroy(opened, _engine_line, color=screen.out.is_terminal)
+                emptied = True
                 opened.workspace.remove_stack(stack)
             write(change.edits)
             for stack in change.updates:
@@ -104,7 +107,7 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             if signals.number:
                 _put_back(change, screen)
                 raise Interrupted(signals.number) from None
-            if not _anything_done(opened, begun):
+            if not emptied and not _anything_done(opened, begun):
                 restore(change.edits)
                 raise NotPossible(
                     f"{why}. Nothing was changed, and the files are as they were"

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from fleet import team_reach, team_state
 from fleet.engine import EngineFailed
 from tests.unit.team_project import GRANT, LAB, OWN, Project
 
@@ -16,7 +17,18 @@ ADD = ("--mode", "virtual", "--version", "v0.16.8", "--pool", "pool=new", "--gpu
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    return Project.of(tmp_path, monkeypatch)
+    made = Project.of(tmp_path, monkeypatch)
+    made.updates = []
+
+    def ask(stack, variables, *asked):
+        page = int(asked[asked.index("--page") + 1])
+        size = int(asked[asked.index("--page-size") + 1])
+        return made.updates[(page - 1) * size : page * size]
+
+    nobody = team_reach.Reach(None, {})
+    monkeypatch.setattr(team_reach, "reach", lambda platform, say: nobody)
+    monkeypatch.setattr(team_state, "ask", ask)
+    return made
 
 
 @pytest.fixture
@@ -90,18 +102,19 @@ def test_removal_of_an_own_stack_empties_it_first(with_own):
 def update(version, *, result="succeeded", kind="update"):
     text = f'{{"ml": {{"scheduler": {{"mode": "virtual", "version": "{version}"}}}}}}'
     config = {"kai-fleet:teams": {"value": text, "secret": False}}
-    return SimpleNamespace(kind=kind, result=result, config=config)
+    return {"kind": kind, "result": result, "config": config}
 
 
 def test_a_rollback_goes_to_the_last_version_that_ran(project):
-    project.engine.history = [
+    project.updates = [
         update("v0.17.0", result="failed"),
         update("v0.17.0", kind="preview"),
-        update("v0.14.7"),
+        *[update("v0.14.7")] * 30,  # other teams' changes
         update("v0.13.4"),
         update("v0.7.11"),
     ]
-    assert project.run("team", "rollback", "ml", "-s", "lab", "--yes").code == 0
+    ran = project.run("team", "rollback", "ml", "-s", "lab", "--yes")
+    assert ran.code == 0, ran.refusal
     assert project.text() == LAB.replace("v0.14.7", "v0.13.4")
 
 
@@ -127,6 +140,8 @@ BAD = [
     (("add", "new", "--mode", "fast"), "--mode fast is none; write one of virtual, host, default"),
     (("add", "new", *ADD[:4], "--pool", "x", "--gpus", "1"), "--pool x is not understood"),
     (("add", "new", *ADD, "--queue", "a=many"), "--queue a=many 'many' is no Kubernetes quantity"),
+    (("add", "new", *ADD[2:], "--mode", "host"), "--version is for mode virtual"),
+    (("add", "new", "--mode", "default", "--queue", "a=1"), "mode default has no queues"),
     (("add", "new", *ADD, "--queue", "a=3"), "the rules refuse this"),
     (("add", "Bad_Name", *ADD), "the rules refuse this"),
     (("add", "new", *ADD[:4], "--pool", "pool=ml", "--gpus", "1"), "the rules refuse this"),
