@@ -27,14 +27,22 @@ def with_value(text: str, keys: Keys, value: Any) -> str:
 
     Mappings above it that are absent or empty are made. Raises NotEditable.
     """
+    return with_values(text, {tuple(keys): value})
+
+
+def with_values(text: str, values: Mapping[tuple[str, ...], Any]) -> str:
+    """The same for several places, none of them below another. Raises NotEditable."""
+    keys: Keys = next(iter(values), ())
     wanted = _data(text, keys)
-    here = wanted
-    for key in keys[:-1]:
-        if not isinstance(here.get(key), dict):
-            here[key] = {}
-        here = here[key]
-    here[keys[-1]] = value
-    return _checked(_set(text, keys, value), wanted, keys)
+    for keys, value in values.items():
+        here = wanted
+        for key in keys[:-1]:
+            if not isinstance(here.get(key), dict):
+                here[key] = {}
+            here = here[key]
+        here[keys[-1]] = value
+        text = _set(text, keys, value)
+    return _checked(text, wanted, keys)
 
 
 def without(text: str, keys: Keys) -> str:
@@ -50,7 +58,7 @@ def without(text: str, keys: Keys) -> str:
 def _data(text: str, keys: Keys) -> Any:
     """What the file says, without shared parts: an edit of one must not change another."""
     try:
-        found = yaml_text.plain(YAML(typ="safe", pure=True).load(text)) or {}
+        found = yaml_text.plain(YAML(typ="safe").load(text)) or {}
     except (YAMLError, ValueError, RecursionError) as why:
         raise _refusal(keys) from why
     if not isinstance(found, dict):
@@ -61,7 +69,7 @@ def _data(text: str, keys: Keys) -> Any:
 def _checked(text: str, wanted: Any, keys: Keys) -> str:
     """`text`, if it says exactly what was wanted; anchors and odd layouts are found here."""
     try:
-        found = yaml_text.plain(YAML(typ="safe", pure=True).load(text)) or {}
+        found = yaml_text.plain(YAML(typ="safe").load(text)) or {}
     except (YAMLError, ValueError, RecursionError) as why:
         raise _refusal(keys) from why
     if found != wanted or _order(found) != _order(wanted):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from components.settings.mistakes import NAMESPACE
 from fleet.environment import NotPossible
-from fleet.stack_edit import NotEditable, with_value, without
+from fleet.stack_edit import NotEditable, with_values, without
 from fleet.stack_file import SECRET
 from fleet.stack_write import Edit
 from fleet.team_places import TEAMS, Place, Platform
@@ -45,8 +45,7 @@ def tried(
     team = _copied(place, version, pool, gpus, with_numbers(tree, parts.taken))
     numbers: dict[Field, Any] = {("gpus",): whole - gpus}
     numbers |= {("queues", *field): number for field, number in parts.stays.items()}
-    text = _with_numbers(platform, place, platform.text, numbers)
-    after = _edited(platform, text, (*place.keys[:2], beside), team)
+    after = _edited(platform, place, numbers, {(*place.keys[:2], beside): team})
     labels = _labels(pool)
     sentences = (
         f"{beside}: {gpus} of {name}'s {whole} GPUs, nodes {labels}, KAI {version} beside {old}",
@@ -61,9 +60,8 @@ def adopted(platform: Platform, name: str) -> Change:
     """The change that gives NAME the version of NAME-next, and all GPUs back."""
     place, beside = _pair(platform, name)
     old, new = running_kai(place), running_kai(beside)
-    text = _back_together(platform, place, beside)
-    if old != new:
-        text = _edited(platform, text, (*place.keys, "scheduler", "version"), new)
+    version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
+    text = _back_together(platform, place, beside, version)
     way = kai_switch(old, new)
     sentences = (
         f"{name}: KAI {old} → {new}, {way}; its queues and running pods stay",
@@ -77,7 +75,7 @@ def adopted(platform: Platform, name: str) -> Change:
 def dropped(platform: Platform, name: str) -> Change:
     """The change that takes NAME-next away and gives its GPUs back to NAME."""
     place, beside = _pair(platform, name.removesuffix(NEXT))
-    text = _back_together(platform, place, beside)
+    text = _back_together(platform, place, beside, {})
     return Change(
         platform,
         (Edit(platform.file, platform.text, text),),
@@ -142,27 +140,27 @@ def _copied(
     return team
 
 
-def _back_together(platform: Platform, place: Place, beside: Place) -> str:
+def _back_together(
+    platform: Platform, place: Place, beside: Place, more: Mapping[Field, Any]
+) -> str:
     mine, theirs = place.raw.get("gpus", 0), beside.raw.get("gpus", 0)
     numbers: dict[Field, Any] = {("gpus",): mine + theirs}
     tree = joined(place.raw.get("queues"), beside.raw.get("queues"))
     numbers |= {("queues", *field): number for field, number in tree.items()}
-    text = _with_numbers(platform, place, platform.text, numbers)
+    text = _edited(platform, place, numbers, more)
     try:
         return without(text, ("config", f"{NAMESPACE}:{TEAMS}", beside.name))
     except NotEditable as why:
         raise NotPossible(f"{platform.file.name}: {why}") from None
 
 
-def _with_numbers(platform: Platform, place: Place, text: str, numbers: Mapping[Field, Any]) -> str:
-    for field, number in numbers.items():
-        text = _edited(platform, text, (*place.keys, *field), number)
-    return text
-
-
-def _edited(platform: Platform, text: str, keys: Sequence[str], value: Any) -> str:
+def _edited(
+    platform: Platform, place: Place, numbers: Mapping[Field, Any], more: Mapping[Field, Any]
+) -> str:
+    """The platform's file with numbers of a team, and more values by their whole keys."""
+    values = {(*place.keys, *field): number for field, number in numbers.items()}
     try:
-        return with_value(text, keys, value)
+        return with_values(platform.text, values | dict(more))
     except NotEditable as why:
         raise NotPossible(f"{platform.file.name}: {why}") from None
 
