@@ -92,7 +92,7 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
                 signals.check()
                 engine.destroy(opened, _engine_line, color=screen.out.is_terminal)
                 emptied = True
-                opened.workspace.remove_stack(stack)
+                opened.workspace.remove_stack(stack, preserve_config=True)  # the file is ours
             write(change.edits)
             for stack in change.updates:
                 opened = engine.stack(stack, environment.variables)

@@ -84,7 +84,8 @@ class FakeStack:
     def history(self, **_):
         return self.engine.history
 
-    def remove_stack(self, name):
+    def remove_stack(self, name, *, preserve_config):
+        assert preserve_config, "the engine would remove the file behind the command's back"
         self.engine.asked.append(f"forget {name}")
 
 
