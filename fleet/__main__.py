@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from fleet import team_stack_commands
+from fleet import team_commands, team_stack_commands
 from fleet.environment import NotPossible, for_stack
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ app = typer.Typer(
 )
 sandbox_app = typer.Typer(help="The local sandbox.", no_args_is_help=True)
 app.add_typer(sandbox_app, name="sandbox")
-app.add_typer(team_stack_commands.app, name="team")
+team_commands.app.add_typer(team_stack_commands.app)
+app.add_typer(team_commands.app, name="team")
+app.command()(team_commands.teams)
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 notes = Console(stderr=True)

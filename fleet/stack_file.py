@@ -35,19 +35,26 @@ def read(path: Path) -> dict[str, Any]:
     Raises Unreadable; two keys of one name are an error here as they are for the engine.
     """
     try:
-        document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         known = ", ".join(stacks())
         raise Unreadable(f"{path.name} is not there; stacks with a file: {known}") from None
     except (OSError, UnicodeDecodeError) as why:
         raise Unreadable(f"{path.name} cannot be read: {why}") from None
+    return parse(text, path.name)
+
+
+def parse(text: str, name: str) -> dict[str, Any]:
+    """The same of a file's text; `name` is the file's, for messages. Raises Unreadable."""
+    try:
+        document = YAML(typ="safe").load(text)
     except MarkedYAMLError as why:
-        raise Unreadable(f"{path.name}{_place(why)}: {why.problem or why.context}") from None
+        raise Unreadable(f"{name}{_place(why)}: {why.problem or why.context}") from None
     except (YAMLError, ValueError, RecursionError) as why:
-        raise Unreadable(f"{path.name} is not YAML: {why}") from None
+        raise Unreadable(f"{name} is not YAML: {why}") from None
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
-        raise Unreadable(f"{path.name} is not a stack file; write config: and keys below it")
+        raise Unreadable(f"{name} is not a stack file; write config: and keys below it")
     prefix = f"{NAMESPACE}:"
     return {
         key.removeprefix(prefix): _without_secrets(value)

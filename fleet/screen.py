@@ -1,0 +1,41 @@
+"""Where a command talks, whether a person can answer, and what was wished for beforehand."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from fleet.environment import Say
+
+
+@dataclass(frozen=True)
+class Screen:
+    """`out` is for a command's result, `say` for progress. `asks`: a person is at a terminal."""
+
+    out: Console
+    say: Say
+    asks: bool
+
+    @classmethod
+    def standard(cls) -> Screen:
+        """This process's own."""
+        notes = Console(stderr=True)
+
+        def say(text: str) -> None:
+            notes.print(text, highlight=False, markup=False, soft_wrap=True)
+
+        return cls(Console(), say, sys.stdin.isatty() and sys.stdout.isatty())
+
+    def line(self, text: str) -> None:
+        """One line of the result, as it is."""
+        self.out.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """`yes`: run without a question. `no_up`: write the files only."""
+
+    yes: bool = False
+    no_up: bool = False

@@ -1,0 +1,71 @@
+"""What the rules say about a platform and all its teams, before anything of an edit is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from components.settings.mistakes import NAMESPACE
+from fleet import stack_file
+from fleet.environment import NotPossible
+from fleet.stack_write import Edit, read_text
+from fleet.team_places import GRANTS, TEAM, TEAMS, Platform
+from policies import gate
+from policies.problem import Problem
+
+
+def judge(platform: Platform, edits: Sequence[Edit]) -> gate.Verdict:
+    """The rules' verdict on the platform with its team stacks, as the edits would leave them.
+
+    Teams with stacks of their own count as the platform's: their pools and GPUs come out of the
+    same nodes. Raises NotPossible where an edited file could not be read any more.
+    """
+    after = {edit.path: edit.after for edit in edits}
+    raw = dict(_parsed(platform.file, after.get(platform.file, platform.text)))
+    grants = raw.pop(GRANTS, None)
+    own = {place.file for place in platform.teams.values() if place.own}
+    files = own | {path for path in after if path != platform.file}
+    teams = dict(raw.get(TEAMS) or {})
+    names = []
+    for file in sorted(files):
+        text = after[file] if file in after else read_text(file)
+        if text is None:
+            continue
+        name, team = _own_team(_parsed(file, text), grants)
+        teams[name] = team
+        names.append(name)
+    verdict = gate.judge(raw | {TEAMS: teams})
+    problems = tuple(_in_own_file(problem, names) for problem in verdict.problems)
+    return gate.Verdict(verdict.settings, problems)
+
+
+def _own_team(raw: Mapping[str, Any], grants: Any) -> tuple[str, dict[str, Any]]:
+    """A team stack's team as an entry of the platform's teams."""
+    found = raw.get(TEAM)
+    team = dict(found) if isinstance(found, Mapping) else {}
+    name = str(team.pop("name", ""))
+    scheduler = team.get("scheduler")
+    if isinstance(scheduler, Mapping) and scheduler.get("mode") == "host":
+        # Its queues are below the granted one, which stands for them here.
+        granted = grants.get(name) if isinstance(grants, Mapping) else None
+        if team.pop("queues", None) and isinstance(granted, Mapping):
+            team["queue"] = granted.get("parentQueue")
+    return name, team
+
+
+def _in_own_file(problem: Problem, names: Sequence[str]) -> Problem:
+    for name in names:
+        start = f"{NAMESPACE}:{TEAMS}.{name}"
+        if problem.path == start or problem.path.startswith(f"{start}."):
+            path = f"{NAMESPACE}:{TEAM}{problem.path.removeprefix(start)}"
+            return Problem(problem.rule, problem.level, problem.subject, path, problem.message)
+    return problem
+
+
+def _parsed(file: Path, text: str | None) -> Mapping[str, Any]:
+    """The `kai-fleet:` part of a file's text as it would be."""
+    try:
+        return stack_file.parse(text or "", file.name)
+    except stack_file.Unreadable as why:
+        raise NotPossible(str(why)) from None

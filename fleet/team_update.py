@@ -1,0 +1,164 @@
+"""Carrying a team command out: judged, shown, asked, written, run; or everything as it was."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pulumi import automation
+from rich.markup import escape
+from rich.prompt import Confirm
+
+from fleet import engine, plan_text, team_judge
+from fleet.environment import Environment, NotPossible, for_stack
+from fleet.interruption import Interrupted, ended_in_order
+from fleet.screen import Screen, Wish
+from fleet.stack_write import Edit, restore, write
+from fleet.team_places import Platform
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a command would do: edits of files, in words, and the stacks to run afterwards.
+
+    `destroys` are stacks that are emptied and removed before the files are edited.
+    """
+
+    platform: Platform
+    edits: tuple[Edit, ...]
+    sentences: tuple[str, ...]
+    updates: tuple[str, ...]
+    destroys: tuple[str, ...] = ()
+
+
+def carry_out(
+    change: Change, wish: Wish, screen: Screen, question: Callable[[], bool] | None = None
+) -> dict[str, Any] | None:
+    """Do it as far as is wished; the outputs of the last update, or None where nothing ran.
+
+    `question` replaces "Run the update now?"; where it says no, nothing is written. Raises
+    NotPossible for a refusal, and Interrupted; the files are as they were then.
+    """
+    _judged(change, screen)
+    for edit in change.edits:
+        screen.line(f"{edit.path.name}:")
+        for line in edit.lines():
+            colour = "green" if line.startswith("+") else "red"
+            screen.out.print(f"  [{colour}]{escape(line)}[/]", highlight=False, soft_wrap=True)
+    for sentence in change.sentences:
+        screen.line(sentence)
+    run = wish.yes and not wish.no_up
+    if question is not None:
+        if not wish.yes and not question():
+            raise NotPossible("nothing is changed")
+        run = not wish.no_up
+    elif screen.asks and not wish.yes and not wish.no_up:
+        run = Confirm.ask("Run the update now?", default=True, console=screen.out)
+    if not run:
+        if change.destroys:
+            raise NotPossible(
+                f"stack {change.destroys[0]} has to be emptied before its file goes; leave --no-up"
+                " out"
+            )
+        write(change.edits)
+        screen.line(f"Written. Next:\n{_commands(change.updates)}")
+        return None
+    environment = for_stack(change.platform.stack, screen.say)
+    return _run(change, environment, screen)
+
+
+def _judged(change: Change, screen: Screen) -> None:
+    """Show what the rules say about the edit; raise NotPossible where one refuses it."""
+    verdict = team_judge.judge(change.platform, change.edits)
+    before = set(team_judge.judge(change.platform, ()).problems)
+    for problem in verdict.refused or [p for p in verdict.problems if p not in before]:
+        screen.out.print(plan_text.line(problem.record()), highlight=False, soft_wrap=True)
+    if verdict.refused:
+        raise NotPossible("the rules refuse this; nothing is written")
+
+
+def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, Any]:
+    begun = datetime.now(UTC)
+    outputs: dict[str, Any] = {}
+    opened: automation.Stack | None = None
+    written, finished = False, []  # what cannot be taken back by putting the files back
+    with ended_in_order() as signals:
+        try:
+            for stack in change.destroys:
+                opened = engine.stack(stack, environment.variables)
+                signals.check()
+                engine.destroy(opened, _engine_line, color=screen.out.is_terminal)
+                finished.append(stack)
+                _forget(opened)
+            write(change.edits)
+            written = True
+            for stack in change.updates:
+                opened = engine.stack(stack, environment.variables)
+                signals.check()
+                outcome = engine.up(opened, _engine_line, color=screen.out.is_terminal)
+                outputs = dict(outcome.outputs)
+                finished.append(stack)
+            return outputs
+        except KeyboardInterrupt as why:
+            _put_back(change, screen)
+            raise (why if isinstance(why, Interrupted) else Interrupted(2)) from None
+        except engine.EngineFailed as why:
+            if signals.number:
+                _put_back(change, screen)
+                raise Interrupted(signals.number) from None
+            if not written:
+                raise NotPossible(
+                    f"{why}. The files are as they were; run the same command again to go on"
+                ) from None
+            if not finished and not _anything_done(opened, begun):
+                restore(change.edits)
+                raise NotPossible(
+                    f"{why}. Nothing was changed, and the files are as they were"
+                ) from None
+            raise NotPossible(
+                f"{why}. The files keep the edit: run it again with\n{_commands(change.updates)}"
+            ) from None
+
+
+def _forget(stack: automation.Stack) -> None:
+    """Remove an emptied stack and its history; its file is the command's own to remove."""
+    try:
+        stack.workspace.remove_stack(stack.name, preserve_config=True)
+    except automation.errors.CommandError as why:
+        last = str(why).strip().splitlines()[-1].strip()
+        raise engine.EngineFailed(f"stack {stack.name} is empty, but stays: {last}") from None
+
+
+def _put_back(change: Change, screen: Screen) -> None:
+    restore(change.edits)
+    files = ", ".join(edit.path.name for edit in change.edits)
+    screen.say(
+        f"interrupted: {files} as before. What the update did until then is undone by\n"
+        f"{_commands(change.updates)}\nor run the same command again to go on."
+    )
+
+
+def _anything_done(stack: automation.Stack | None, begun: datetime) -> bool:
+    """Whether the failed run did anything; the engine's history knows."""
+    if stack is None:
+        return False
+    try:
+        last = stack.history(page_size=1, show_secrets=False)
+    except automation.errors.CommandError:
+        return True
+    if not last or last[0].start_time.replace(tzinfo=UTC) < begun.replace(microsecond=0):
+        return False
+    changes = last[0].resource_changes or {}
+    return any(count for what, count in changes.items() if str(what) not in ("same", "read"))
+
+
+def _commands(stacks: Sequence[str]) -> str:
+    return "\n".join(f"  make up STACK={stack}" for stack in stacks)
+
+
+def _engine_line(line: str) -> None:
+    sys.stdout.write(line.rstrip("\n") + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,200 @@
+"""`fleet team …` as typed, on a sandbox: one team comes, is switched, goes back and goes away.
+
+Beside it is another team, of which nothing may change. The tests build on one another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from kubernetes import client
+
+from fleet.stack_file import ROOT
+from tests.engine.product import api, deployments, namespaces, queues
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+STACK = "commands"
+FILE = """\
+# A platform with one team; the other comes and goes by commands.
+config:
+  kai-fleet:cluster: {name: commands, context: kai-fleet-sandbox}
+  kai-fleet:vcluster:
+    kubernetesVersion: v1.34.4
+    access: {type: NodePort, host: 127.0.0.1}   # the sandbox is here
+  kai-fleet:teams:
+    nlp:
+      scheduler: {mode: virtual, version: v0.16.8}
+      nodePool: {kai-fleet/pool: nlp}
+      gpus: 8
+      queues: {train: {gpu: {quota: 8}}}
+"""
+SALT = next(
+    line
+    for line in (ROOT / "Pulumi.sandbox.yaml").read_text().splitlines(True)
+    if line.startswith("encryptionsalt:")
+)
+ADD = ("--mode", "virtual", "--version", "v0.9.3", "--pool", "kai-fleet/pool=vision", "--gpus", "4")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A copy of the project: a command edits the stack files that are beside its own code."""
+    folder = tmp_path_factory.mktemp("commands") / "project"
+    unwanted = shutil.ignore_patterns(".*", "__pycache__", "tests", "docs", "Pulumi.*.yaml")
+    shutil.copytree(ROOT, folder, ignore=unwanted)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    (folder / f"Pulumi.{STACK}.yaml").write_text(FILE + SALT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fleet(sandbox, folder):
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "fleet", *arguments, "--stack", STACK],
+            cwd=folder,
+            env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory), "COLUMNS": "120"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    yield run
+    run("destroy")
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+@pytest.fixture(scope="module")
+def first(fleet):
+    ran = fleet("up")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def inside(fleet, team):
+    ran = fleet("team", "kubeconfig", team)
+    assert ran.returncode == 0, ran.stderr
+    return api(ran.stdout)
+
+
+def uids(fleet, host, team):
+    """What makes a team: its namespace, its vCluster, its deployments and queues inside."""
+    there = inside(fleet, team)
+    namespace = client.CoreV1Api(host).read_namespace(f"team-{team}")
+    vcluster = client.AppsV1Api(host).read_namespaced_stateful_set(team, f"team-{team}")
+    found = {"namespace": namespace.metadata.uid, "vcluster": vcluster.metadata.uid}
+    found["generation"] = str(vcluster.metadata.generation)
+    found |= {f"queue {name}": q["metadata"]["uid"] for name, q in queues(there).items()}
+    for item in client.AppsV1Api(there).list_namespaced_deployment("kai-scheduler").items:
+        found[f"deployment {item.metadata.name}"] = item.metadata.uid
+    return found
+
+
+@pytest.fixture(scope="module")
+def neighbour(first, fleet, host):
+    return uids(fleet, host, "nlp")
+
+
+def listed(fleet):
+    ran = fleet("teams", "--json")
+    assert ran.returncode == 0, ran.stderr
+    return {row["team"]: row for row in json.loads(ran.stdout)["teams"]}
+
+
+def test_a_team_is_added(neighbour, fleet, folder, host):
+    ran = fleet("team", "add", "vision", *ADD, "--queue", "train=3", "--queue", "serve=1", "--yes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "team-vision" in namespaces(host)
+    assert set(queues(inside(fleet, "vision"))) == {"default", "train", "serve"}
+    text = (folder / f"Pulumi.{STACK}.yaml").read_text()
+    assert text.startswith(FILE)
+    assert text.endswith(SALT)
+    pod = yaml.safe_load(ran.stdout.split("<<'EOF'\n")[1].split("EOF")[0])
+    there = client.CoreV1Api(inside(fleet, "vision"))
+    there.create_namespaced_pod("default", pod)  # the guard at admission takes it
+    there.delete_namespaced_pod("first", "default", grace_period_seconds=0)
+
+
+def test_the_list_tells_what_is_wanted_and_what_runs(fleet):
+    rows = listed(fleet)
+    assert set(rows) == {"nlp", "vision"}
+    assert rows["vision"]["version"] == {"wanted": "v0.9.3", "running": "v0.9.3"}
+    assert rows["vision"]["gpus"] == {"most": 4, "guaranteed": 4.0, "used": 0.0}
+    assert rows["nlp"]["supportEnd"] == "2027-06-30"
+
+
+def test_a_switch_touches_that_team_only(fleet, host, neighbour):
+    before = uids(fleet, host, "vision")
+    ran = fleet("team", "switch", "vision", "v0.16.8", "--yes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    after = uids(fleet, host, "vision")
+    assert "deployment kai-scheduler-default" in after
+    for kept in ("namespace", "vcluster", "queue default", "queue train", "queue serve"):
+        assert after[kept] == before[kept]
+    assert uids(fleet, host, "nlp") == neighbour
+
+
+def test_a_rollback_goes_to_what_ran_before(fleet, host, folder, neighbour):
+    ran = fleet("team", "rollback", "vision", "--yes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "vision: KAI v0.16.8 → v0.9.3, replaced" in ran.stdout
+    assert "scheduler" in deployments(inside(fleet, "vision"), "kai-scheduler")
+    assert listed(fleet)["vision"]["version"] == {"wanted": "v0.9.3", "running": "v0.9.3"}
+    assert uids(fleet, host, "nlp") == neighbour
+
+
+@pytest.fixture
+def one_more_node(host):
+    """A node of another pool for the trial, given back afterwards."""
+    core = client.CoreV1Api(host)
+
+    def label(value):
+        core.patch_node("research-2", {"metadata": {"labels": {"kai-fleet/pool": value}}})
+
+    label("vision-next")
+    yield
+    label("research")
+
+
+def test_a_version_is_tried_beside_the_old_one_and_adopted(fleet, host, neighbour, one_more_node):
+    before = uids(fleet, host, "vision")
+    pool = ("--pool", "kai-fleet/pool=vision-next")
+    ran = fleet("team", "try", "vision", "v0.16.8", *pool, "--gpus", "2", "--yes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    beside = inside(fleet, "vision-next")
+    assert "kai-scheduler-default" in deployments(beside, "kai-scheduler")
+    shares = {name: q["spec"]["resources"]["gpu"] for name, q in queues(beside).items()}
+    assert {name: share["quota"] for name, share in shares.items()} == {
+        "default": 2,
+        "train": 1.5,
+        "serve": 0.5,
+    }
+    assert uids(fleet, host, "vision") == before
+    ran = fleet("team", "adopt", "vision", "--yes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "team-vision-next" not in namespaces(host)
+    after = uids(fleet, host, "vision")
+    assert "deployment kai-scheduler-default" in after
+    assert after["vcluster"] == before["vcluster"]
+    assert queues(inside(fleet, "vision"))["train"]["spec"]["resources"]["gpu"]["quota"] == 3
+    assert uids(fleet, host, "nlp") == neighbour
+
+
+def test_a_team_is_removed_and_the_file_is_as_it_was(fleet, host, folder, neighbour):
+    ran = fleet("team", "remove", "vision", "--yes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "team-vision" not in namespaces(host)
+    assert (folder / f"Pulumi.{STACK}.yaml").read_text() == FILE + SALT
+    assert set(listed(fleet)) == {"nlp"}
+    assert uids(fleet, host, "nlp") == neighbour

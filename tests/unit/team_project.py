@@ -1,0 +1,125 @@
+"""A folder with stack files, an engine that only notes what it is asked, and the commands on it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from fleet import engine, environment, stack_file, team_update
+from fleet.__main__ import app
+from fleet.engine import Outcome
+
+LAB = """\
+# the lab
+config:
+  kai-fleet:cluster: {name: lab, context: lab}   # its own
+  kai-fleet:teams:
+    # the first team
+    ml:
+      scheduler: {mode: virtual, version: v0.14.7}  # their choice
+      nodePool: {pool: ml}
+      gpus: 4
+      queues:
+        default:
+          gpu: {quota: 4}
+          children:
+            train: {gpu: {quota: 3}}
+            serve: {gpu: {quota: 1, limit: 2}}
+    dev:
+      scheduler: {mode: default}
+      nodePool: {pool: dev}
+      gpus: 1
+"""
+OWN = """\
+# vision's own
+config:
+  kai-fleet:platform: {stack: organization/kai-fleet/lab}
+  kai-fleet:team:
+    name: vision
+    scheduler: {mode: virtual, version: v0.14.7}   # ours
+    nodePool: {pool: vision}
+    gpus: 2
+    queues: {default: {gpu: {quota: 2}, children: {a: {gpu: {quota: 2}}}}}
+"""
+GRANT = "  kai-fleet:teamStacks:\n    vision: {nodePool: {pool: vision}, gpus: 2}\n"
+
+
+@dataclass
+class Ran:
+    """How a command ended: its exit code, what it printed, and the sentence of its refusal."""
+
+    code: int
+    out: str
+    refusal: str
+
+
+@dataclass
+class Engine:
+    """Notes which stacks are updated and destroyed; `fails` is raised by the next update."""
+
+    asked: list[str] = field(default_factory=list)
+    fails: BaseException | None = None
+    history: list = field(default_factory=list)
+
+    def stack(self, name, variables):
+        return FakeStack(name, self)
+
+    def up(self, stack, show, *, color):
+        self.asked.append(f"up {stack.name}")
+        if self.fails is not None:
+            raise self.fails
+        return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
+
+    def destroy(self, stack, show, *, color):
+        self.asked.append(f"destroy {stack.name}")
+
+
+class FakeStack:
+    def __init__(self, name, engine):
+        self.name, self.engine, self.workspace = name, engine, self
+
+    def history(self, **_):
+        return self.engine.history
+
+    def remove_stack(self, name, *, preserve_config):
+        assert preserve_config, "the engine would remove the file behind the command's back"
+        self.engine.asked.append(f"forget {name}")
+
+
+@dataclass
+class Project:
+    """The folder and the engine; `run` is a command as typed."""
+
+    root: Path
+    engine: Engine
+
+    @classmethod
+    def of(cls, root, monkeypatch, *, own=False):
+        (root / "Pulumi.lab.yaml").write_text(LAB + (GRANT if own else ""))
+        if own:
+            (root / "Pulumi.lab-vision.yaml").write_text(OWN)
+        fake = Engine()
+        monkeypatch.setattr(stack_file, "ROOT", root)
+        for name in ("stack", "up", "destroy"):
+            monkeypatch.setattr(engine, name, getattr(fake, name))
+        ready = environment.Environment()
+        for module in (team_update, environment):
+            monkeypatch.setattr(module, "for_stack", lambda stack, say: ready)
+        return cls(root, fake)
+
+    def run(self, *arguments) -> Ran:
+        result = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "200", **os.environ})
+        error = result.exception
+        refusal = "" if error is None or isinstance(error, SystemExit) else str(error)
+        if refusal and not isinstance(error, environment.NotPossible):
+            raise error
+        return Ran(1 if refusal else result.exit_code, result.output, refusal)
+
+    def text(self, stack="lab"):
+        return (self.root / f"Pulumi.{stack}.yaml").read_bytes().decode()
+
+    def files(self):
+        return {path.name: path.read_bytes() for path in self.root.iterdir()}

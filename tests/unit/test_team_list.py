@@ -1,0 +1,180 @@
+"""`fleet teams`: what is written and what runs, with what is not known left open."""
+
+import json
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+from fleet import live, team_questions, team_reach, team_state
+from fleet.environment import NotPossible
+from tests.unit.team_project import Project
+
+URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+
+
+def release(place, name, version, **more):
+    urn = f"{URN}{place}${RELEASE}::{name}"
+    return {"type": RELEASE, "urn": urn, "outputs": {"version": version}, **more}
+
+
+STATE = [
+    {
+        "type": "pulumi:pulumi:Stack",
+        "urn": "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab",
+        "outputs": {
+            "teams": {"ml": {"gpus": 4}},
+            "kubeconfigs": SECRET | {"plaintext": json.dumps({"ml": "for ml", "old": "for old"})},
+        },
+    },
+    release("Platform$kai-fleet:index:GpuStack", "host-gpu-release", "1.0"),
+    release("Platform$kai-fleet:index:KaiScheduler", "host-kai-release", "v0.16.8"),
+    release("Team$kai-fleet:index:VirtualCluster", "ml-release", "0.36.1"),
+    release("Team$kai-fleet:index:KaiScheduler", "ml-kai-release", "v0.13.4"),
+    release("Team$kai-fleet:index:KaiScheduler", "ml-kai-release", "v0.7.11", delete=True),
+    release("Team$kai-fleet:index:VirtualCluster", "old-release", "0.36.1"),
+]
+
+
+def pod(namespace="default", node="n", gpus=None, **annotations):
+    limits = {"nvidia.com/gpu": gpus} if gpus else {}
+    return {
+        "metadata": {
+            "namespace": namespace,
+            "annotations": {key.replace("_", "-"): value for key, value in annotations.items()},
+        },
+        "spec": {"nodeName": node, "containers": [{"resources": {"limits": limits}}]},
+        "status": {"phase": "Running"},
+    }
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    return Project.of(tmp_path, monkeypatch, own=True)
+
+
+@pytest.fixture
+def reached(monkeypatch):
+    reach = team_reach.Reach(None, {"PATH": "/nowhere"})
+    monkeypatch.setattr(team_reach, "reach", lambda platform, say: reach)
+
+
+def states(monkeypatch, **found):
+    def read(stack, variables):
+        if stack not in found:
+            raise NotPossible(f"stack {stack} was never updated")
+        return team_state.of_resources(found[stack])
+
+    monkeypatch.setattr(team_state, "read", read)
+
+
+def as_json(project):
+    ran = project.run("teams", "-s", "lab", "--json")
+    assert ran.code == 0, ran.refusal
+    record = json.loads(ran.out)
+    return {row["team"]: row for row in record["teams"]}, record["notes"]
+
+
+def test_the_list_tells_wanted_from_running(project, reached, monkeypatch):
+    states(monkeypatch, lab=STATE)
+    monkeypatch.setattr(live.Cluster, "pods", lambda cluster: [pod(gpus="2"), pod(gpus="1")])
+    rows, notes = as_json(project)
+    assert list(rows) == ["dev", "ml", "vision", "old"]
+    assert rows["ml"] == {
+        "team": "ml",
+        "stack": "lab",
+        "mode": "virtual",
+        "version": {"wanted": "v0.14.7", "running": "v0.13.4"},
+        "supportEnd": "2027-03-31",
+        "queues": ["train", "serve"],
+        "gpus": {"most": 4, "guaranteed": 4.0, "used": 3.0},
+    }
+    assert rows["vision"]["stack"] == "lab-vision"
+    assert rows["vision"]["version"]["running"] is None
+    assert rows["dev"]["gpus"] == {"most": 1, "guaranteed": None, "used": None}
+    assert "stack lab-vision was never updated" in notes
+    assert "team old is in no file any more; the next update removes it" in notes
+
+
+def test_vclusters_that_do_not_answer_are_named(project, reached, monkeypatch):
+    def silent(cluster):
+        raise live.NoAnswer("connection refused")
+
+    states(monkeypatch, lab=STATE)
+    monkeypatch.setattr(live.Cluster, "pods", silent)
+    rows, notes = as_json(project)
+    assert rows["ml"]["gpus"]["used"] is None
+    assert "GPUs in use are not known where the vCluster did not answer: ml, old" in notes
+
+
+def test_the_table_fits_a_terminal_and_leaves_open_what_nobody_knows(project, monkeypatch):
+    nobody = team_reach.Reach(note="the sandbox is not running; start it with: make up")
+    monkeypatch.setattr(team_reach, "reach", lambda platform, say: nobody)
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = project.run("teams", "-s", "lab")
+    row = next(line for line in ran.out.splitlines() if line.strip().startswith("ml"))
+    assert row.split()[:6] == ["ml", "lab", "virtual", "v0.14.7", "-", "2027-03-31"]
+    assert row.rstrip().endswith("-/4/4")
+    assert "- the sandbox is not running; start it with: make up" in ran.out
+
+
+def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(project, reached, monkeypatch):
+    states(monkeypatch, lab=STATE)
+    file = project.root / "ml.kubeconfig"
+    file.write_text("older")
+    file.chmod(0o644)
+    assert project.run("team", "kubeconfig", "ml", "-s", "lab", "-o", str(file)).code == 0
+    assert file.read_text() == "for ml"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert project.run("team", "kubeconfig", "ml", "-s", "lab").out == "for ml"
+    missing = project.run("team", "kubeconfig", "dev", "-s", "lab")
+    assert missing.refusal.endswith("was never made; run: make up STACK=lab")
+    nowhere = project.run("team", "kubeconfig", "ml", "-s", "lab", "-o", "/nowhere/x")
+    assert nowhere.refusal == "/nowhere/x cannot be written: No such file or directory"
+
+
+def test_a_state_that_cannot_be_read_is_one_sentence(monkeypatch):
+    def failing(stderr):
+        done = SimpleNamespace(returncode=255, stderr=stderr, stdout="")
+        monkeypatch.setattr(team_state.shutil, "which", lambda *_, **__: "pulumi")
+        monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+        with pytest.raises(NotPossible) as why:
+            team_state.read("lab", {})
+        return str(why.value)
+
+    assert failing("error: no stack named 'lab' found") == "stack lab was never updated"
+    assert failing("warning: x\nerror: incorrect passphrase\n").endswith(": incorrect passphrase")
+
+
+@pytest.mark.parametrize(
+    ("held", "gpus"),
+    [
+        ([pod(gpus="2"), pod(gpus="1")], 3),
+        ([pod(gpu_fraction="0.5"), pod(gpu_fraction="0.25", gpu_fraction_num_devices="2")], 1),
+        ([pod(gpu_memory="2000")], 1),
+        ([pod(node=None, gpus="8")], 0),
+        ([pod(gpu_fraction="half")], 0),
+        ([], 0),
+    ],
+)
+def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus):
+    assert live.gpus_held(held) == gpus
+
+
+def test_free_pools_are_labels_with_gpus_that_no_team_has(project):
+    from fleet import team_places
+
+    def node(pool, gpus):
+        return {
+            "metadata": {"labels": {"pool": pool}},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": gpus},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+
+    there = [node("ml", 8), node("free", 8), node("free", 4), node("cpu", 0), node("vision", 8)]
+    found = team_questions.free_pools(team_places.platform("lab"), there)
+    assert [str(pool) for pool in found] == ["pool=free (2 nodes, 12 GPUs)"]

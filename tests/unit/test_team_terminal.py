@@ -1,0 +1,93 @@
+"""`fleet team …` at a terminal, as a person types: questions, answers, Ctrl-C."""
+
+import fcntl
+import os
+import pty
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from fleet.stack_file import ROOT
+from tests.unit.team_project import LAB
+
+
+class Typed:
+    """A command on a terminal of its own, in a folder with the code and one stack file."""
+
+    def __init__(self, folder, *arguments):
+        for entry in ROOT.iterdir():
+            if entry.name in ("components", "policies", "sandbox", "__main__.py"):
+                (folder / entry.name).symlink_to(entry)
+        (folder / "fleet").mkdir()  # real files: a command finds its project by where its code is
+        for module in (ROOT / "fleet").glob("*.py"):
+            (folder / "fleet" / module.name).write_bytes(module.read_bytes())
+        (folder / "Pulumi.lab.yaml").write_text(LAB)
+        self.folder, self.printed = folder, b""
+        self.screen, theirs = pty.openpty()
+        self.running = subprocess.Popen(
+            [sys.executable, "-m", "fleet", "team", *arguments, "--stack", "lab"],
+            cwd=folder,
+            env=os.environ | {"KUBECONFIG": "/dev/null", "COLUMNS": "120"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(theirs)
+
+    def answer(self, question, text):
+        """Wait for a question, then type."""
+        while question.encode() not in self.printed:
+            self.printed += os.read(self.screen, 4096)
+        self.printed = self.printed.partition(question.encode())[2]
+        os.write(self.screen, text.encode())
+
+    def end(self):
+        """The exit code, once everything is printed."""
+        try:
+            while more := os.read(self.screen, 4096):
+                self.printed += more
+        except OSError:
+            pass  # the terminal of a process that ended
+        os.close(self.screen)
+        code = self.running.wait(30)
+        assert b"Traceback" not in self.printed
+        return code
+
+    def text(self):
+        return (self.folder / "Pulumi.lab.yaml").read_text()
+
+
+@pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("n\n", 0)], ids=["ctrl-c", "no"])
+def test_it_asks_before_the_update_and_ctrl_c_leaves_the_file_alone(tmp_path, typed, code):
+    command = Typed(tmp_path, "switch", "ml", "v0.16.8")
+    command.answer("Run the update now?", typed)
+    assert command.end() == code
+    assert command.text() == (LAB if code else LAB.replace("v0.14.7", "v0.16.8"))
+
+
+def test_what_no_flag_says_is_asked_with_sensible_answers(tmp_path):
+    command = Typed(tmp_path, "add", "new")
+    command.answer("mode (virtual, host, default)", "\n")
+    command.answer("KAI version", "v9\n")
+    command.answer("KAI version", "\n")  # v9 is none of them, so it is asked again
+    command.answer("node pool (KEY=VALUE)", "\n")
+    command.answer("GPUs", "3\n")
+    command.answer("queues", "a=2 b=1\n")
+    command.answer("Run the update now?", "n\n")
+    assert command.end() == 0
+    added = command.text().removeprefix(LAB)
+    assert "scheduler: {mode: virtual, version: v0.16.8}" in added
+    assert "nodePool: {pool: new}" in added
+    assert "            b:\n" in added
+
+
+def test_a_removal_wants_the_name(tmp_path):
+    command = Typed(tmp_path, "remove", "dev")
+    command.answer("Type dev to remove it", "ml\n")
+    assert command.end() == 1
+    assert b"nothing is changed" in command.printed
+    assert command.text() == LAB
