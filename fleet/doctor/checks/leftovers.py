@@ -39,7 +39,7 @@ def _terminating(cluster: Seen) -> Iterator[Finding]:
             for entry in (item.get("status") or {}).get("conditions") or []
             if entry.get("status") == "True" and entry.get("message")
         ]
-        left = next((text for text in said if "remaining" in text or "finalizer" in text), "")
+        left = "; ".join(text for text in said if "remaining" in text)
         yield cluster.broken(
             NAME,
             f"namespace {name_of(item)}",
