@@ -11,6 +11,7 @@ from components.gpu_stack import GpuStack, GpuStackArgs
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from components.past import Past
 from components.queue_tree import QueueTree, QueueTreeArgs
+from components.scheduling import declare_scheduling, values_with
 from components.settings import Settings
 
 
@@ -60,7 +61,12 @@ class Platform(pulumi.ComponentResource):
                     access=self.access,
                     gpu_sharing=settings.kai.gpu_sharing,
                     chart=settings.kai.chart,
-                    values=settings.kai.values,
+                    values=values_with(
+                        settings.kai,
+                        settings.kai.version,
+                        settings.kai.values,
+                        untested=settings.kai.untested,
+                    ),
                     cluster_policy_crd=not gpu.brings_cluster_policy,
                     untested=settings.kai.untested,
                     past=args.past,
@@ -76,5 +82,8 @@ class Platform(pulumi.ComponentResource):
                     on_host, pulumi.ResourceOptions(depends_on=[kai.ready])
                 ),
             )
-            self.ready = [gpu, kai, queues]
+            scheduling = declare_scheduling(
+                name, settings.kai, kai, self.access, on_host, untested=settings.kai.untested
+            )
+            self.ready = [gpu, kai, queues, *scheduling]
         self.register_outputs({"cluster": cluster.name})

@@ -13,6 +13,7 @@ from components.past import Past
 from components.queue_guard import QueueGuard, QueueGuardArgs
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.releases import DEFAULT_VCLUSTER
+from components.scheduling import declare_scheduling, values_with
 from components.settings import Settings
 from components.settings.guard import Guard
 from components.settings.queues import leaves
@@ -120,11 +121,16 @@ class Team(pulumi.ComponentResource):
                 access=self.vcluster.inside,
                 gpu_sharing=scheduler.gpu_sharing,
                 chart=scheduler.chart,
-                values=scheduler.values,
+                values=values_with(
+                    scheduler, version, scheduler.values, untested=scheduler.untested
+                ),
                 untested=scheduler.untested,
                 past=args.past,
             ),
             opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=guard)),
+        )
+        declare_scheduling(
+            name, scheduler, kai, self.vcluster.inside, inside, untested=scheduler.untested
         )
         return QueueTree(
             f"{name}-queues",

@@ -13,8 +13,9 @@ from components.settings import Settings, key_path
 from components.settings.platform import HostKai
 from components.settings.queues import Queue as QueueSettings
 from components.settings.queues import walk
+from components.settings.scheduling import Scheduling
 from components.settings.teams import Scheduler
-from policies.model import Cluster, KaiRelease, Queue, Resource, Share, VirtualCluster
+from policies.model import Cluster, Feature, KaiRelease, Queue, Resource, Share, VirtualCluster
 
 HOST = "host"
 
@@ -30,6 +31,7 @@ def clusters(settings: Settings, past: Past | None = None) -> list[Cluster]:
         kai=_host_kai(settings),
         queues=tuple(_queues(settings.queues, key_path(("queues",)))),
         virtual_clusters=tuple(_virtual_clusters(settings, past or Past())),
+        features=_features(settings.kai, key_path(("kai",))),
     )
     inside = [
         Cluster(
@@ -40,6 +42,7 @@ def clusters(settings: Settings, past: Past | None = None) -> list[Cluster]:
                 _queues(settings.teams[str(team.name)].queues, f"{team.path}.queues", team.gpus)
             ),
             gpus=team.gpus,
+            features=_features(settings.teams[str(team.name)].scheduler, f"{team.path}.scheduler"),
         )
         for team in host.virtual_clusters
         if team.kai and isinstance(team.name, str)
@@ -52,6 +55,17 @@ def _host_kai(settings: Settings) -> tuple[KaiRelease, ...]:
         return ()
     path = key_path(("kai",))
     return (_kai(settings.kai, settings.kai.version, path),)
+
+
+def _features(scheduling: Scheduling | None, path: str) -> tuple[Feature, ...]:
+    if scheduling is None:
+        return ()
+    every = (
+        (Feature("shards", f"{path}.shards"), scheduling.shards),
+        (Feature("fairshare", f"{path}.fairshare"), scheduling.fairshare),
+        (Feature("topologies", f"{path}.topologies"), scheduling.topologies),
+    )
+    return tuple(feature for feature, value in every if value)
 
 
 def _kai(written: HostKai | Scheduler, version: str, path: str) -> KaiRelease:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from components import releases
 from policies import charts
@@ -16,6 +17,7 @@ from policies.model import (
     RESOURCES,
     Cluster,
     DevicePlugin,
+    Feature,
     KaiRelease,
     Namespaced,
     Queue,
@@ -30,6 +32,10 @@ from policies.unknown import UNKNOWN, Amount, Text, Unknown
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
+_FEATURES: Final[dict[str, Literal["shards", "topologies"]]] = {
+    "kubernetes:kai.scheduler/v1:SchedulingShard": "shards",
+    "kubernetes:kai.scheduler/v1alpha1:Topology": "topologies",
+}
 _CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "RuntimeClass"})
 
 
@@ -63,6 +69,7 @@ class _Found:
     gpu_quotas: dict[Text, Amount] = field(default_factory=dict)
     default_queues: list[Queue] = field(default_factory=list)
     guarded: bool = False
+    features: list[Feature] = field(default_factory=list)
 
 
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
@@ -120,6 +127,7 @@ def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
         virtual_clusters=teams,
         device_plugins=tuple(part.device_plugins),
         guarded=part.guarded,
+        features=tuple(part.features),
     )
 
 
@@ -150,6 +158,9 @@ def _read(found: _Found, resource: Declared) -> None:
     pods = workloads(kind, props, name, resource.urn)
     if pods:
         found.workloads += pods
+        return
+    if resource.type in _FEATURES:
+        found.features.append(Feature(_FEATURES[resource.type], resource.urn))
         return
     namespace = text(get(metadata, "namespace"))
     if kind == "ResourceQuota" and namespace is not None:

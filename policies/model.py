@@ -28,6 +28,7 @@ __all__ = [
     "Cluster",
     "Container",
     "DevicePlugin",
+    "Feature",
     "KaiRelease",
     "Mode",
     "Namespaced",
@@ -171,6 +172,14 @@ class Namespaced:
 
 
 @dataclass(frozen=True)
+class Feature:
+    """Something that not every KAI has: `shards`, `fairshare` or `topologies`."""
+
+    kind: Literal["shards", "fairshare", "topologies"]
+    path: str = ""
+
+
+@dataclass(frozen=True)
 class DevicePlugin:
     """How the GPUs' device plugin shares them: by time-slicing, by MPS or ("") not at all."""
 
@@ -186,7 +195,7 @@ class Cluster:
     the host where the host's KAI places the pods of this vCluster, and `team_queue` the only queue
     that its pods may name then. `reserved` are the namespaces of the platform, and `queues_of` the
     only queues that pods of a namespace may name, for the namespaces that it lists. `guarded` is
-    whether a QueueGuard denies pods in every namespace.
+    whether a QueueGuard denies pods in every namespace. `features` are those of KAI that are used.
     """
 
     name: str
@@ -203,6 +212,7 @@ class Cluster:
     reserved: frozenset[str] = RESERVED
     queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     guarded: bool = False
+    features: tuple[Feature, ...] = ()
 
     @property
     def scheduling(self) -> Cluster:

@@ -18,7 +18,8 @@ from components.settings.guard import Guard
 from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
 from components.settings.model import Strict
 from components.settings.platform import Cluster, Gpu, HostKai, Name
-from components.settings.queues import QueueTree
+from components.settings.queues import QueueTree, shard_mistakes
+from components.settings.scheduling import Scheduling, scheduling_mistakes
 from components.settings.teams import Access, Team, Vcluster, mode_mistakes
 from components.values import merged
 
@@ -100,7 +101,12 @@ def _between_keys(settings: Settings) -> Iterator[Mistake]:
             f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
             " beside this program: write none",
         )
+    yield from _of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
     for name, team in settings.teams.items():
+        place = ("teams", name)
+        yield from _of_scheduling(
+            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues
+        )
         for key, sentence in mode_mistakes(team):
             yield Mistake(key_path(("teams", name, key)), sentence)
         access = settings.access_of(name)
@@ -109,6 +115,15 @@ def _between_keys(settings: Settings) -> Iterator[Mistake]:
                 key_path(("teams", name, "vcluster.access.host")),
                 "is missing: a NodePort is reached at a node; write its name or address",
             )
+
+
+def _of_scheduling(
+    place: Location, scheduling: Scheduling | None, queues_place: Location, queues: QueueTree
+) -> Iterator[Mistake]:
+    for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
+        yield Mistake(key_path((*place, key)), sentence)
+    for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}):
+        yield Mistake(key_path((*queues_place, key)), sentence)
 
 
 def _within(path: str, dropped: list[str]) -> bool:

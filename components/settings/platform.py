@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, StringConstraints
 
 from components.settings.model import Strict
+from components.settings.scheduling import Scheduling
 
 Version = Annotated[str, StringConstraints(pattern=r"^v?\d+\.\d+\.\d+[-+.0-9A-Za-z]*$")]
 KaiVersion = Annotated[str, StringConstraints(pattern=r"^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$")]
@@ -42,7 +43,7 @@ class Gpu(Strict):
     values: Values = Field(default_factory=dict, description="Merged over the chart's values.")
 
 
-class HostKai(Strict):
+class HostKai(Scheduling):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
     version: KaiVersion
