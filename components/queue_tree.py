@@ -36,12 +36,12 @@ class QueueTree(pulumi.ComponentResource):
         opts = opts or pulumi.ResourceOptions()
         declared: dict[str, CustomResource] = {}
         for placed in walk(args.queues):
-            first = placed.parent is None
+            first, labels = placed.parent is None, placed.labels
             declared[placed.name] = CustomResource(
                 f"{name}-{placed.name}",
                 api_version="scheduling.run.ai/v2",
                 kind="Queue",
-                metadata={"name": placed.name},
+                metadata={"name": placed.name, **({"labels": labels} if labels else {})},
                 spec=placed.queue.spec(placed.parent, args.gpu_limit if first else None),
                 opts=pulumi.ResourceOptions(
                     parent=self,

@@ -137,6 +137,9 @@ def test_a_queue_and_what_is_below_it_carry_their_shard():
     labels = {placed.name: placed.labels for placed in walk(settings.queues)}
     gold = {"kai.scheduler/node-pool": "gold"}
     assert labels == {"top": gold, "leaf": gold, "other": {}}
+    found = declared(**host(queues=tree, **FULL))
+    assert found[("Queue", "host-queues-leaf")].inputs["metadata"]["labels"] == gold
+    assert found[("Queue", "host-queues-other")].inputs["metadata"] == {"name": "other"}
 
 
 def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
