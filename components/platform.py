@@ -59,7 +59,7 @@ class Platform(pulumi.ComponentResource):
                 KaiSchedulerArgs(
                     version=settings.kai.version,
                     access=self.access,
-                    gpu_sharing=settings.kai.gpu_sharing,
+                    gpu_sharing=settings.shares_gpus(settings.kai),
                     chart=settings.kai.chart,
                     values=values_with(
                         settings.kai,

@@ -50,9 +50,9 @@ class TeamArgs:
             gpu_resource=settings.gpu.resource,
             past=past or Past(),
             guard=settings.guard,
-            gpu_sharing=team.scheduler.gpu_sharing
+            gpu_sharing=settings.shares_gpus(team.scheduler)
             if team.scheduler.mode == "virtual"
-            else settings.kai is not None and settings.kai.gpu_sharing,
+            else settings.kai is not None and settings.shares_gpus(settings.kai),
         )
 
 
@@ -119,7 +119,7 @@ class Team(pulumi.ComponentResource):
             KaiSchedulerArgs(
                 version=version,
                 access=self.vcluster.inside,
-                gpu_sharing=scheduler.gpu_sharing,
+                gpu_sharing=args.gpu_sharing,
                 chart=scheduler.chart,
                 values=values_with(
                     scheduler, version, scheduler.values, untested=scheduler.untested

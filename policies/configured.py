@@ -54,7 +54,7 @@ def _host_kai(settings: Settings) -> tuple[KaiRelease, ...]:
     if settings.kai is None:
         return ()
     path = key_path(("kai",))
-    return (_kai(settings.kai, settings.kai.version, path),)
+    return (_kai(settings, settings.kai, settings.kai.version, path),)
 
 
 def _features(scheduling: Scheduling | None, path: str) -> tuple[Feature, ...]:
@@ -68,10 +68,10 @@ def _features(scheduling: Scheduling | None, path: str) -> tuple[Feature, ...]:
     return tuple(feature for feature, value in every if value)
 
 
-def _kai(written: HostKai | Scheduler, version: str, path: str) -> KaiRelease:
+def _kai(settings: Settings, written: HostKai | Scheduler, version: str, path: str) -> KaiRelease:
     return KaiRelease(
         version,
-        gpu_sharing=written.gpu_sharing,
+        gpu_sharing=settings.shares_gpus(written),
         path=path,
         values=written.values,
         untested=written.untested,
@@ -94,7 +94,7 @@ def _virtual_clusters(settings: Settings, past: Past) -> Iterator[VirtualCluster
             gpus=float(team.gpus),
             mode=scheduler.mode,
             queue=team.queue,
-            kai=(_kai(scheduler, own, f"{path}.scheduler"),) if own else (),
+            kai=(_kai(settings, scheduler, own, f"{path}.scheduler"),) if own else (),
             path=path,
             values=vcluster.values,
             licensed=vcluster.licensed,

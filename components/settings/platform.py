@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, StringConstraints
 
@@ -14,6 +14,7 @@ KaiVersion = Annotated[str, StringConstraints(pattern=r"^v\d+\.\d+\.\d+[-+.0-9A-
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
 Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Values = dict[str, Any]
+NVIDIA: Final = "nvidia.com/gpu"
 UNTESTED = "Let a version through that is newer than the table; it is taken for its newest line."
 
 

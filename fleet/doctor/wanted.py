@@ -61,7 +61,7 @@ def host_of(settings: Settings) -> Wanted:
     return Wanted(
         declared=True,
         kai=_release(own.version, own.untested) if own else None,
-        gpu_sharing=own.gpu_sharing if own else False,
+        gpu_sharing=settings.shares_gpus(own) if own else False,
         gpu_resource=settings.gpu.resource,
         queues=_specs(settings.queues, None),
     )
@@ -94,7 +94,7 @@ def _team(settings: Settings, name: str) -> WantedTeam:
         inside=Wanted(
             declared=True,
             kai=_release(version, own.untested) if version else None,
-            gpu_sharing=own.gpu_sharing,
+            gpu_sharing=settings.shares_gpus(own),
             gpu_resource=settings.gpu.resource,
             queues=_specs(team.queues, team.gpus),
             key=f"{key}.scheduler",
