@@ -42,6 +42,7 @@ _KINDS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
     ("podgroups", "/apis/scheduling.run.ai/v2alpha2/podgroups", {}),
     ("configs", "/apis/kai.scheduler/v1/configs", {}),
     ("schedulingshards", "/apis/kai.scheduler/v1/schedulingshards", {}),
+    ("topologies", "/apis/kai.scheduler/v1alpha1/topologies", {}),
     ("releases", f"/api/v1{_KAI}/secrets", {"labelSelector": "owner=helm,name=kai-scheduler"}),
 )
 _CLUSTER_POLICIES: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ class Wanted:
     gpu_sharing: bool = True
     gpu_resource: str = NVIDIA
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shards: tuple[str, ...] = ()
+    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
 
@@ -64,6 +66,8 @@ def host_of(settings: Settings) -> Wanted:
         gpu_sharing=settings.shares_gpus(own) if own else False,
         gpu_resource=settings.gpu.resource,
         queues=_specs(settings.queues, None),
+        shards=tuple(own.shards) if own else (),
+        topologies=own.topologies if own else {},
     )
 
 
@@ -97,6 +101,8 @@ def _team(settings: Settings, name: str) -> WantedTeam:
             gpu_sharing=settings.shares_gpus(own),
             gpu_resource=settings.gpu.resource,
             queues=_specs(team.queues, team.gpus),
+            shards=tuple(own.shards),
+            topologies=own.topologies,
             key=f"{key}.scheduler",
             queues_key=f"{key}.queues",
         ),

@@ -608,6 +608,60 @@ CASES: dict[str, tuple[Spoil, str, str, str, str]] = {
 }
 
 
+def scheduling(**keys):
+    return lambda lab: lab.settings["teams"]["ml"]["scheduler"].update(keys)
+
+
+GOLD = {"kai.scheduler/node-pool": "gold"}
+CASES |= {
+    "a shard that is not there": (
+        scheduling(shards={"gold": {}}),
+        "shards",
+        "SchedulingShard gold",
+        "nobody schedules its queues",
+        "make up STACK=lab",
+    ),
+    "a shard without nodes": (
+        both(
+            scheduling(shards={"gold": {}}),
+            lambda lab: lab.ml["schedulingshards"].append({"metadata": meta("gold")}),
+        ),
+        "shards",
+        "SchedulingShard gold",
+        "no node has the label kai.scheduler/node-pool=gold",
+        "kubectl label node",
+    ),
+    "a pod of another shard than its queue's": (
+        both(edit("queues", "train", "metadata", "labels", value=GOLD), waiting()),
+        "shards",
+        "pod w in namespace default",
+        "its queue train is of shard gold, and the pod of default",
+        "write the label kai.scheduler/node-pool: gold",
+    ),
+    "a topology that is not there": (
+        scheduling(topologies={"racks": ["rack"]}),
+        "topologies",
+        "Topology racks",
+        "it is not there",
+        "make up STACK=lab",
+    ),
+    "a topology by labels that no node has": (
+        both(
+            scheduling(topologies={"racks": ["rack"]}),
+            lambda lab: lab.ml.update(
+                topologies=[
+                    {"metadata": meta("racks"), "spec": {"levels": [{"nodeLabel": "rack"}]}}
+                ]
+            ),
+        ),
+        "topologies",
+        "Topology racks",
+        "no node has the label rack",
+        "label the nodes",
+    ),
+}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_cause_is_named_with_its_fix(case):
     spoil, check, subject, cause, fix = CASES[case]
