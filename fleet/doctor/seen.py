@@ -157,3 +157,12 @@ class Look:
     def clusters(self) -> list[Seen]:
         """Every API server that answered, the host first."""
         return [self.host, *(team.inside for team in self.teams.values() if team.inside)]
+
+    def scheduling(self, cluster: Seen) -> Seen:
+        """The cluster whose KAI places the pods of this one: the host's in host mode."""
+        team = self.teams.get(cluster.name)
+        if team is None or cluster is self.host:
+            return cluster
+        if team.wanted.declared:
+            return self.host if team.wanted.mode == "host" else cluster
+        return self.host if cluster.kai is None and self.host.kai is not None else cluster

@@ -710,3 +710,44 @@ def test_a_team_without_gpus_may_have_a_pool_without_gpus():
     lab.host["nodes"][1]["metadata"]["labels"] |= {"kai-fleet/pool": "other"}
     lab.ml["pods"] = []
     assert lab.ill() == []
+
+
+def in_host_mode():
+    """KAI and its queues on the host, and a team whose pods it schedules."""
+    lab = Lab()
+    team = lab.settings["teams"]["ml"]
+    lab.settings |= {"kai": {"version": "v0.16.8"}, "queues": team.pop("queues")}
+    team |= {"scheduler": {"mode": "host"}, "queue": "train"}
+    kinds = ("deployments", "services", "endpointslices", "configs", "schedulingshards", "queues")
+    for kind in (*kinds, "validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+        lab.host[kind], lab.ml[kind] = lab.ml[kind], []
+    for queue in lab.host["queues"]:
+        gpu = queue["spec"]["resources"]["gpu"]
+        gpu["limit"] = 2 if queue["metadata"]["name"] == "serve" else -1
+    lab.ml["pods"] = []
+    return lab
+
+
+def test_host_mode_is_healthy_too():
+    assert in_host_mode().ill() == []
+
+
+def test_a_pod_of_a_team_in_host_mode_is_judged_by_the_hosts_kai():
+    lab = in_host_mode()
+    lab.ml["pods"] = [pod("w", queue="serve")]
+    (found,) = lab.ill()
+    assert (found.check, found.cluster) == ("workload-leaf-queue", "ml")
+    assert "the queue of team ml is train" in found.cause
+
+
+def test_a_queue_of_the_host_that_is_full_is_told_of_a_teams_pod():
+    lab = in_host_mode()
+    lab.named("queues", "train", "host")["spec"]["resources"]["gpu"]["limit"] = 2
+    lab.settings["queues"]["default"]["children"]["train"]["gpu"] = {"quota": 2, "limit": 2}
+    lab.named("queues", "train", "host")["spec"]["resources"]["gpu"]["quota"] = 2
+    lab.host["pods"] = [pod("big", node="ml-0", namespace="team-ml", limits={"nvidia.com/gpu": 2})]
+    lab.host["podgroups"] = [{"metadata": meta("pg-big", "team-ml")}]
+    lab.ml["pods"] = [pod("w", limits={"nvidia.com/gpu": "1"})]
+    (found,) = lab.ill()
+    assert (found.check, found.cluster) == ("pending", "ml")
+    assert "queue train holds 2 of at most 2" in found.cause

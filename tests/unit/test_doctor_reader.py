@@ -187,3 +187,42 @@ def test_a_healthy_cluster_is_exit_0(server, tmp_path, monkeypatch):
     ran = doctor("--context", "lab")
     assert ran.exit_code == 0
     assert "the cluster is healthy" in ran.output
+
+
+def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(tmp_path, monkeypatch):
+    (tmp_path / "Pulumi.far.yaml").write_text(
+        "config:\n  kai-fleet:cluster: {name: far, kubeconfig: {secure: 'v1:x'}}\n"
+    )
+    monkeypatch.setattr("fleet.stack_file.ROOT", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no pulumi there
+    ran = doctor("--stack", "far", "--json")
+    (finding,) = json.loads(ran.stdout)["findings"]
+    assert ran.exit_code == 2
+    assert "its kubeconfig is a secret of the stack" in finding["cause"]
+    assert "give --context" in finding["cause"]
+
+
+def test_a_forbidden_secret_leads_to_the_stacks_state(server):
+    api, url = server
+    team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
+    api.answers |= {
+        "/api/v1/namespaces": (200, {"items": [team]}),
+        "/api/v1/namespaces/team-ml/secrets/vc-ml": (403, {}),
+    }
+    look = gather(
+        Sources(
+            host=lambda: Reader.of_kubeconfig(kubeconfig(url)),
+            kubeconfigs=lambda: {"ml": kubeconfig(url)},
+        )
+    )
+    assert look.teams["ml"].inside is not None
+
+
+def test_findings_are_a_table_for_people(tmp_path, monkeypatch):
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig("http://127.0.0.1:1"))
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+    ran = doctor("--context", "lab")
+    assert "broken" in ran.output
+    assert "→ look with: kubectl --context lab version" in " ".join(ran.output.split())
+    assert "the cluster could not be looked at" in ran.output

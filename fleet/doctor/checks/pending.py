@@ -40,13 +40,13 @@ def check(look: Look) -> Iterator[Finding]:
             if spec(pod).get("nodeName"):
                 yield from _not_started(cluster, pod)
             elif not is_true(pod, "PodBound") and wrong(look, cluster, pod) is None:
-                yield from _not_placed(cluster, pod)
+                yield from _not_placed(look.scheduling(cluster), cluster, pod)
 
 
-def _not_placed(cluster: Seen, pod: Object) -> Iterator[Finding]:
+def _not_placed(scheduling: Seen, cluster: Seen, pod: Object) -> Iterator[Finding]:
     cause = None
     if spec(pod).get("schedulerName") == SCHEDULER:
-        cause = _nobody(cluster) or _runtime_class(cluster, pod) or _full(cluster, pod)
+        cause = _nobody(scheduling) or _runtime_class(cluster, pod) or _full(scheduling, pod)
     cause = cause or _said(cluster, pod) or _too_large(cluster, pod)
     if cause is None and cluster.age(pod) > _PATIENCE:
         said = condition(pod, "PodScheduled").get("message")

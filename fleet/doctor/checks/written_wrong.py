@@ -70,7 +70,7 @@ def _open(cluster: Seen) -> list[Object]:
 
 def _problems(look: Look, cluster: Seen, pods: Sequence[Object]) -> list[Problem]:
     waiting = [pod for pod in pods if not spec(pod).get("nodeName")]
-    scheduling = _scheduling(look, cluster)
+    scheduling = look.scheduling(cluster)
     if scheduling.kai is None:
         return []
     team = look.teams.get(cluster.name)
@@ -87,13 +87,6 @@ def _problems(look: Look, cluster: Seen, pods: Sequence[Object]) -> list[Problem
 
 def _queue_of(team: TeamSeen | None) -> str | None:
     return team.wanted.queue if team is not None else None
-
-
-def _scheduling(look: Look, cluster: Seen) -> Seen:
-    """The cluster whose KAI places the pods of this one."""
-    team = look.teams.get(cluster.name)
-    hosts = team is not None and team.wanted.mode == "host"
-    return look.host if hosts else cluster
 
 
 def _asked(rules: Sequence[object], cluster: Cluster) -> list[Problem]:
