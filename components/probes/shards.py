@@ -120,6 +120,7 @@ def _let_go(api: client.ApiClient, plural: str, name: str) -> None:
                     "kind": _KINDS[plural],
                     # The uid keeps this from making it anew when somebody deletes it meanwhile.
                     "metadata": {"name": name, "uid": item["metadata"]["uid"]},
+                    "spec": {},  # left out, an object without other fields would have none at all
                 },
                 field_manager=MANAGER,
                 force=True,
