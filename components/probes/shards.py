@@ -31,6 +31,8 @@ def apply(api: client.ApiClient) -> None:
     wanted: dict[str, dict[str, Any]] = json.loads(os.environ["KAI_OBJECTS"])
     for plural in _KINDS:
         specs = wanted.get(plural, {})
+        # A chart's object of which nothing is configured is none of ours.
+        specs = {name: s for name, s in specs.items() if s or name not in _OF_THE_CHART}
         for name, spec in specs.items():
             _until_applied(api, plural, name, spec)
         for name in _ours(api, plural):
@@ -115,16 +117,8 @@ def _let_go(api: client.ApiClient, plural: str, name: str) -> None:
                 VERSION,
                 plural,
                 name,
-                {
-                    "apiVersion": f"{GROUP}/{VERSION}",
-                    "kind": _KINDS[plural],
-                    # The uid keeps this from making it anew when somebody deletes it meanwhile.
-                    "metadata": {"name": name, "uid": item["metadata"]["uid"]},
-                    "spec": {},  # left out, an object without other fields would have none at all
-                },
-                field_manager=MANAGER,
-                force=True,
-                _content_type="application/apply-patch+yaml",
+                _without_ours(item),
+                _content_type="application/merge-patch+json",
             )
             say(f"{_KINDS[plural]} {name} is as its chart makes it")
         else:
@@ -133,6 +127,29 @@ def _let_go(api: client.ApiClient, plural: str, name: str) -> None:
     except ApiException as why:
         if why.status not in (404, 409):
             raise
+
+
+def _without_ours(item: dict[str, Any]) -> dict[str, Any]:
+    """The merge patch that takes away the fields that were applied here.
+
+    An empty apply would do so too, but where these were all the fields, it leaves `spec: null`,
+    which is refused.
+    """
+    # The uid: not of an object that somebody has made anew meanwhile.
+    patch: dict[str, Any] = {"metadata": {"uid": item["metadata"]["uid"], "labels": {_LABEL: None}}}
+    for entry in item["metadata"].get("managedFields") or []:
+        if entry.get("manager") == MANAGER:
+            patch["spec"] = _nulls((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    return patch
+
+
+def _nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    """Null for each owned field, and for a mapping that was made here as a whole ("." of it)."""
+    return {
+        name.removeprefix("f:"): _nulls(below) if below and "." not in below else None
+        for name, below in fields.items()
+        if name.startswith("f:")
+    }
 
 
 def _find(api: client.ApiClient, plural: str, name: str) -> dict[str, Any] | None:
