@@ -48,7 +48,8 @@ _KINDS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 _CLUSTER_POLICIES: Final = (
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterpolicies.nvidia.com"
 )
-_ABSENT: Final = 404
+_UNAUTHORIZED, _ABSENT, _FAILS = 401, 404, 500
+_NOT_LET_IN: Final = "it does not accept the credentials (401)"
 
 
 @dataclass(frozen=True)
@@ -99,16 +100,18 @@ def see(reader: Reader, name: str, wanted: Wanted, update: str, kubectl: str) ->
     try:
         reader.get("/version")
     except Refused as why:
-        if why.status == 401:
-            raise Unreachable("it does not accept the credentials (401)") from None
+        if why.status == _UNAUTHORIZED:
+            raise Unreachable(_NOT_LET_IN) from None
+        if why.status >= _FAILS:
+            raise Unreachable(f"it answers {why.status} {why}") from None
     objects: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
     for kind, path, query in _KINDS:
         try:
             objects[kind] = reader.list(path, **query)
         except Refused as why:
-            if why.status == 401:
-                raise Unreachable("it does not accept the credentials (401)") from None
+            if why.status == _UNAUTHORIZED:
+                raise Unreachable(_NOT_LET_IN) from None
             if why.status != _ABSENT:
                 unreadable[kind] = f"{why.status} {why}"
     try:
@@ -148,6 +151,8 @@ def _way_in(reader: Reader, host: Seen, team: WantedTeam) -> _Way:
         if why.status == _ABSENT:
             return _Way(missing=f"its Secret vc-{team.name} is not there")
         return _Way(missing=f"its Secret vc-{team.name} cannot be read ({why})", forbidden=True)
+    except Unreachable as why:
+        return _Way(missing=f"the host does not tell its kubeconfig: {why}")
     service = host.named("services", team.name, team.namespace)
     if service is None:
         return _Way(missing=f"its Service {team.name} is not there")

@@ -22,8 +22,8 @@ def kai_pod(name: str, queue: str | None, **more: Any) -> dict[str, Any]:
     spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]}
     if more.get("scheduler", True):
         spec |= {"schedulerName": "kai-scheduler"}
-    if "node" in more:
-        spec |= {"nodeName": more["node"]}
+    # One without a node is to stay so, whoever binds pods here.
+    spec |= {"nodeName": more["node"]} if "node" in more else {"nodeSelector": {"no": "node"}}
     metadata = {"name": name, "labels": labels, "annotations": notes}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

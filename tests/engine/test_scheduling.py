@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from kubernetes import client
 
+from fleet import stack_file
+from fleet.doctor.finding import Health
+from fleet.doctor.visit import visit
 from tests.engine.product import Product, api, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -79,6 +82,28 @@ def test_topologies_have_their_levels(first, host):
 
 def test_a_second_update_changes_nothing(first, product):
     assert product.up().changed == {}
+
+
+def test_the_doctor_misses_the_nodes_of_a_shard(first, product, host, monkeypatch):
+    monkeypatch.setattr(stack_file, "ROOT", product.file.parent)
+    core = client.CoreV1Api(host)
+    node = core.list_node().items[0].metadata.name
+    labels = {"kai.scheduler/node-pool": "gold", "cloud.example/rack": "r1"}
+
+    def mark(values):
+        core.patch_node(node, {"metadata": {"labels": values}})
+
+    def found(health):
+        return {f.subject for f in visit("sandbox-host").findings if f.health is health}
+
+    assert found(Health.BROKEN) == {"SchedulingShard gold"}
+    assert "Topology racks" in found(Health.WARNING)
+    mark(labels | {"kubernetes.io/hostname": node})
+    try:
+        assert found(Health.BROKEN) == set()
+        assert found(Health.OK) >= {"SchedulingShard gold", "SchedulingShard default"}
+    finally:
+        mark(dict.fromkeys(labels))
 
 
 def test_other_levels_make_the_topology_anew(first, product, host):

@@ -751,3 +751,10 @@ def test_a_queue_of_the_host_that_is_full_is_told_of_a_teams_pod():
     (found,) = lab.ill()
     assert (found.check, found.cluster) == ("pending", "ml")
     assert "queue train holds 2 of at most 2" in found.cause
+
+
+def test_a_vcluster_that_only_the_host_reaches_says_so():
+    lab = Lab()
+    lab.settings["teams"]["ml"]["vcluster"] = {"access": {"type": "ClusterIP"}}
+    lab.unreached = "it cannot be connected to"
+    assert "is reached from inside the host only" in lab.ill()[0].cause

@@ -150,6 +150,13 @@ def test_credentials_that_are_not_accepted_are_said(server):
         gather(Sources(host=lambda: Reader.of_kubeconfig(kubeconfig(url))))
 
 
+def test_an_api_server_that_fails_is_not_reached(server):
+    api, url = server
+    api.answers["/version"] = (503, {})
+    with pytest.raises(Unreachable, match="it answers 503"):
+        gather(Sources(host=lambda: Reader.of_kubeconfig(kubeconfig(url))))
+
+
 def doctor(*arguments):
     return CliRunner().invoke(app, ["doctor", *arguments])
 

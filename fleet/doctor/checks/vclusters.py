@@ -42,10 +42,12 @@ def _outside(host: Seen, team: TeamSeen) -> Iterator[Finding]:
     if item is not None:
         yield from _ready(host, team, item)
     if team.inside is None:
+        only_inside = wanted.access is not None and wanted.access.type == "ClusterIP"
+        hint = "; access type ClusterIP is reached from inside the host only" if only_inside else ""
         yield host.broken(
             NAME,
             f"API of {subject}",
-            team.unreached,
+            f"{team.unreached}{hint}",
             f"look with: {host.kubectl} -n {wanted.namespace} get pods,services,secrets and"
             f" {host.kubectl} -n {wanted.namespace} logs {wanted.name}-0",
         )
