@@ -89,7 +89,7 @@ class KaiRelease:
     # is a second scheduler beside the chart's own.
     has_shards: bool = True
     has_topologies: bool = True  # from v0.12; before, KAI read Kueue's objects of that kind
-    prometheus_values: bool = False  # the chart has values for it from v0.16
+    prometheus_values: bool = False  # the chart has values for it from v0.15
     values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
