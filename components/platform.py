@@ -15,6 +15,7 @@ from components.past import Past
 from components.platform_reading import OUTPUT
 from components.platform_reference import PlatformReference
 from components.queue_tree import QueueTree, QueueTreeArgs
+from components.scheduling import declare_scheduling, values_with
 from components.settings import Settings
 from components.settings.platform_facts import PlatformFacts
 from components.settings.tenant import Tenant
@@ -69,9 +70,14 @@ class Platform(pulumi.ComponentResource):
                 KaiSchedulerArgs(
                     version=settings.kai.version,
                     access=self.access,
-                    gpu_sharing=settings.kai.gpu_sharing,
+                    gpu_sharing=settings.shares_gpus(settings.kai),
                     chart=settings.kai.chart,
-                    values=settings.kai.values,
+                    values=values_with(
+                        settings.kai,
+                        settings.kai.version,
+                        settings.kai.values,
+                        untested=settings.kai.untested,
+                    ),
                     cluster_policy_crd=not gpu.brings_cluster_policy,
                     untested=settings.kai.untested,
                     past=args.past,
@@ -87,7 +93,10 @@ class Platform(pulumi.ComponentResource):
                     on_host, pulumi.ResourceOptions(depends_on=[kai.ready])
                 ),
             )
-            self.ready = [gpu, kai, queues]
+            scheduling = declare_scheduling(
+                name, settings.kai, kai, self.access, on_host, untested=settings.kai.untested
+            )
+            self.ready = [gpu, kai, queues, *scheduling]
         if settings.team_stacks:
             TeamStackAccess(
                 f"{name}-team-stacks",

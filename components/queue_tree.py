@@ -65,7 +65,13 @@ class _Queues(pulumi.CustomResource):
             )
             for placed in walk(args.queues, parent=args.parent)
         }
+        labels = {
+            placed.name: placed.labels
+            for placed in walk(args.queues, parent=args.parent)
+            if placed.labels
+        }
         given = {
+            "labels": labels or None,
             "parent": args.parent,
             "context": args.access.context,
             "kubeconfig": args.access.secret(),

@@ -13,6 +13,7 @@ from components.past import Past
 from components.queue_guard import QueueGuard, QueueGuardArgs
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.releases import DEFAULT_VCLUSTER
+from components.scheduling import declare_scheduling, values_with
 from components.settings import Settings
 from components.settings.guard import Guard
 from components.settings.queues import leaves
@@ -53,9 +54,9 @@ class TeamArgs:
             gpu_resource=settings.gpu.resource,
             past=past or Past(),
             guard=settings.guard,
-            gpu_sharing=team.scheduler.gpu_sharing
+            gpu_sharing=settings.shares_gpus(team.scheduler)
             if team.scheduler.mode == "virtual"
-            else settings.kai is not None and settings.kai.gpu_sharing,
+            else settings.kai is not None and settings.shares_gpus(settings.kai),
             own_stack=isinstance(settings, Tenant),
             parent_queue=settings.granted_queue if isinstance(settings, Tenant) else None,
         )
@@ -133,13 +134,18 @@ class Team(pulumi.ComponentResource):
             KaiSchedulerArgs(
                 version=version,
                 access=self.vcluster.inside,
-                gpu_sharing=scheduler.gpu_sharing,
+                gpu_sharing=args.gpu_sharing,
                 chart=scheduler.chart,
-                values=scheduler.values,
+                values=values_with(
+                    scheduler, version, scheduler.values, untested=scheduler.untested
+                ),
                 untested=scheduler.untested,
                 past=args.past,
             ),
             opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=guard)),
+        )
+        declare_scheduling(
+            name, scheduler, kai, self.vcluster.inside, inside, untested=scheduler.untested
         )
         return QueueTree(
             f"{name}-queues",

@@ -172,6 +172,40 @@ def kubeconfig(team: str, stack: Stack = "sandbox") -> None:
 
 
 @app.command()
+def doctor(
+    stack: Annotated[
+        str | None, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option("--team", help="Only this team, and the host.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", help="A kubectl context, in place of the stack's.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Say what is wrong on a stack's live clusters, why, and what to do; it changes nothing.
+
+    Without --stack or --context: stack sandbox. Exit 0: healthy. 1: broken. 2: cannot look.
+    """
+    from fleet.doctor import show
+    from fleet.doctor.finding import ExitCode
+    from fleet.doctor.visit import visit
+
+    chosen = stack or (None if context else "sandbox")
+    try:
+        found = visit(chosen, team, context)
+    except NotPossible as why:
+        say(f"error: {why}")
+        raise typer.Exit(ExitCode.BLIND) from None
+    if json_:
+        sys.stdout.write(json.dumps(found.record(), indent=2, ensure_ascii=False) + "\n")
+    else:
+        show.show(found, out)
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of a stack file."""
     from fleet.schema import schema as stack_schema

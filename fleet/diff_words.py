@@ -22,6 +22,7 @@ from policies.wording import listed
 HOST = "host"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
 _IN_GUARD = "kai-fleet:index:QueueGuard$"
+_IN_SHARDS = "kai-fleet:index:SchedulingShards$"
 _NODES = "values.sync.fromHost.nodes."
 _FEW_FIELDS = 3
 
@@ -199,6 +200,7 @@ class _Told:
 
 def _rest(found: Difference, told: _Told) -> Iterator[str]:
     """What the sentences before have not said."""
+    yield from _shards(found)
     for change in (*found.changed, *found.replaced):
         fields = [item for item in change.fields if not told.field(change, item)]
         if fields and not told.change(change):
@@ -207,6 +209,16 @@ def _rest(found: Difference, told: _Told) -> Iterator[str]:
         for change in part:
             if change.type != PROVIDER and not told.change(change):
                 yield f"{change.label} {what}"
+
+
+def _shards(found: Difference) -> Iterator[str]:
+    """One step applies them all, which would only show as an environment of a command."""
+    own = [c for c in (*found.changed, *found.replaced) if _IN_SHARDS in c.urn]
+    if any(item.path.endswith("KAI_OBJECTS") for change in own for item in change.fields):
+        yield "KAI's shards and fairness settings change"
+    for what, part in (("added", found.created), ("removed", found.deleted)):
+        if any(_IN_SHARDS in change.urn for change in part):
+            yield f"KAI's shards and fairness settings are {what}"
 
 
 def _changed(change: Change, fields: list[Field]) -> str:

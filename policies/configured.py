@@ -13,9 +13,10 @@ from components.settings import Settings, key_path
 from components.settings.platform import HostKai
 from components.settings.queues import Queue as QueueSettings
 from components.settings.queues import walk
+from components.settings.scheduling import Scheduling
 from components.settings.teams import Scheduler
 from policies.grants import Grant
-from policies.model import Cluster, KaiRelease, Queue, Resource, Share, VirtualCluster
+from policies.model import Cluster, Feature, KaiRelease, Queue, Resource, Share, VirtualCluster
 
 HOST = "host"
 
@@ -32,6 +33,7 @@ def clusters(settings: Settings, past: Past | None = None) -> list[Cluster]:
         queues=tuple(queues(settings.queues, key_path(("queues",)))),
         virtual_clusters=tuple(virtual_clusters(settings, past or Past())),
         grants=tuple(_grants(settings, past or Past())),
+        features=_features(settings.kai, key_path(("kai",))),
     )
     return [host, *inside(settings, host)]
 
@@ -47,6 +49,7 @@ def inside(settings: Settings, host: Cluster) -> list[Cluster]:
                 queues(settings.teams[str(team.name)].queues, f"{team.path}.queues", team.gpus)
             ),
             gpus=team.gpus,
+            features=_features(settings.teams[str(team.name)].scheduler, f"{team.path}.scheduler"),
         )
         for team in host.virtual_clusters
         if team.kai and isinstance(team.name, str)
@@ -57,13 +60,24 @@ def _host_kai(settings: Settings) -> tuple[KaiRelease, ...]:
     if settings.kai is None:
         return ()
     path = key_path(("kai",))
-    return (_kai(settings.kai, settings.kai.version, path),)
+    return (_kai(settings, settings.kai, settings.kai.version, path),)
 
 
-def _kai(written: HostKai | Scheduler, version: str, path: str) -> KaiRelease:
+def _features(scheduling: Scheduling | None, path: str) -> tuple[Feature, ...]:
+    if scheduling is None:
+        return ()
+    every = (
+        (Feature("shards", f"{path}.shards"), scheduling.shards),
+        (Feature("fairshare", f"{path}.fairshare"), scheduling.fairshare),
+        (Feature("topologies", f"{path}.topologies"), scheduling.topologies),
+    )
+    return tuple(feature for feature, value in every if value)
+
+
+def _kai(settings: Settings, written: HostKai | Scheduler, version: str, path: str) -> KaiRelease:
     return KaiRelease(
         version,
-        gpu_sharing=written.gpu_sharing,
+        gpu_sharing=settings.shares_gpus(written),
         path=path,
         values=written.values,
         untested=written.untested,
@@ -87,7 +101,7 @@ def virtual_clusters(settings: Settings, past: Past) -> Iterator[VirtualCluster]
             gpus=float(team.gpus),
             mode=scheduler.mode,
             queue=team.queue,
-            kai=(_kai(scheduler, own, f"{path}.scheduler"),) if own else (),
+            kai=(_kai(settings, scheduler, own, f"{path}.scheduler"),) if own else (),
             path=path,
             values=vcluster.values,
             licensed=vcluster.licensed,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from components import releases
 from components.queue_tree import QUEUES
@@ -18,6 +19,7 @@ from policies.model import (
     RESOURCES,
     Cluster,
     DevicePlugin,
+    Feature,
     KaiRelease,
     Namespaced,
     Queue,
@@ -33,6 +35,10 @@ from policies.unknown import UNKNOWN, Amount, Text, Unknown
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
 _UNLIMITED: Mapping[Resource, Share] = {r: Share(quota=-1.0, limit=-1.0) for r in RESOURCES}
+_FEATURES: Final[dict[str, Literal["shards", "topologies"]]] = {
+    "kubernetes:kai.scheduler/v1:SchedulingShard": "shards",
+    "kubernetes:kai.scheduler/v1alpha1:Topology": "topologies",
+}
 _CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "RuntimeClass"})
 
 
@@ -66,6 +72,7 @@ class _Found:
     gpu_quotas: dict[Text, Amount] = field(default_factory=dict)
     default_queues: list[Queue] = field(default_factory=list)
     guarded: bool = False
+    features: list[Feature] = field(default_factory=list)
 
 
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
@@ -141,6 +148,7 @@ def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
         virtual_clusters=teams,
         device_plugins=tuple(part.device_plugins),
         guarded=part.guarded,
+        features=tuple(part.features),
     )
 
 
@@ -175,6 +183,9 @@ def _read(found: _Found, resource: Declared) -> None:
     pods = workloads(kind, props, name, resource.urn)
     if pods:
         found.workloads += pods
+        return
+    if resource.type in _FEATURES:
+        found.features.append(Feature(_FEATURES[resource.type], resource.urn))
         return
     namespace = text(get(metadata, "namespace"))
     if kind == "ResourceQuota" and namespace is not None:

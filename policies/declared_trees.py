@@ -47,6 +47,8 @@ def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Itera
     elsewhere = text(props.get("parent"))
     for queue, spec in queues.items():
         metadata: dict[str, Any] = {"name": queue}
+        if (labels := get(props, "labels", str(queue))) is not None:
+            metadata["labels"] = labels
         if elsewhere is not None and get(spec, "parentQueue") == elsewhere:
             metadata["annotations"] = {PARENT_ELSEWHERE: "true"}
         manifest = {

@@ -30,6 +30,7 @@ __all__ = [
     "Cluster",
     "Container",
     "DevicePlugin",
+    "Feature",
     "Grant",
     "KaiRelease",
     "Mode",
@@ -179,6 +180,14 @@ class Namespaced:
 
 
 @dataclass(frozen=True)
+class Feature:
+    """Something that not every KAI has: `shards`, `fairshare` or `topologies`."""
+
+    kind: Literal["shards", "fairshare", "topologies"]
+    path: str = ""
+
+
+@dataclass(frozen=True)
 class DevicePlugin:
     """How the GPUs' device plugin shares them: by time-slicing, by MPS or ("") not at all."""
 
@@ -195,7 +204,8 @@ class Cluster:
     that its pods may name then. `reserved` are the namespaces of the platform, and `queues_of` the
     only queues that pods of a namespace may name, for the namespaces that it lists. `guarded` is
     whether a QueueGuard denies pods in every namespace. `grants` is what team stacks may have here;
-    `platform` is the stack that says so, where this is a team stack.
+    `platform` is the stack that says so, where this is a team stack. `features` are those of KAI
+    that are used.
     """
 
     name: str
@@ -214,6 +224,7 @@ class Cluster:
     guarded: bool = False
     grants: tuple[Grant, ...] = ()
     platform: str = ""
+    features: tuple[Feature, ...] = ()
 
     @property
     def scheduling(self) -> Cluster:

@@ -103,10 +103,12 @@ class QueuePlugin(Plugin):
         if not live:
             return provider_pb2.ReadResponse()
         state["queues"] = {name: live[name].get("spec", {}) for name in sorted(live)}
+        if "labels" in state:
+            state["labels"] = _carried(state["labels"], live)
         return provider_pb2.ReadResponse(
             id=request.id,
             properties=wire.encode(state),
-            inputs=wire.encode({**inputs, "queues": state["queues"]}),
+            inputs=wire.encode({**inputs, **state}),
         )
 
     @answered
@@ -120,7 +122,7 @@ class QueuePlugin(Plugin):
         wanted = _tree(given)
         queues = self._queues(given)
         try:
-            queues.make(wanted["queues"], known)
+            queues.make(wanted["queues"], known, wanted.get("labels"))
         except SomeQueuesError as why:
             there = queues.live(known)
             wanted["queues"] = {name: item.get("spec", {}) for name, item in there.items()}
@@ -140,6 +142,15 @@ def _tree(properties: Struct) -> Properties:
     """What the tree is, without the way to its cluster."""
     found = wire.plain(wire.decode(properties))
     return {key: value for key, value in found.items() if key not in ACCESS}
+
+
+def _carried(labels: Mapping[str, Any], live: Mapping[str, Any]) -> Properties:
+    """Those of the labels that the live queues carry, with the values that they have there."""
+    found = {}
+    for name, wanted in labels.items():
+        has = live.get(name, {}).get("metadata", {}).get("labels") or {}
+        found[name] = {key: has[key] for key in wanted if key in has}
+    return found
 
 
 def _client(context: str, kubeconfig: str) -> client.ApiClient:

@@ -20,6 +20,7 @@ from provider.plugin import PluginError
 
 TREE: Final = "kai-fleet/tree"
 Specs = Mapping[str, Mapping[str, Any]]
+Labels = Mapping[str, Mapping[str, str]]
 Object = dict[str, Any]
 
 _KIND: Final = ("scheduling.run.ai", "v2", "queues")
@@ -50,9 +51,10 @@ class Queues:
         """
         return self._ours(self._all(), set(known))
 
-    def make(self, wanted: Specs, known: Iterable[str] = ()) -> None:
+    def make(self, wanted: Specs, known: Iterable[str] = (), labels: Labels | None = None) -> None:
         """Have exactly these queues: create, change and delete what differs, parents first.
 
+        `labels` are more labels of some of them; others that they carry are left alone.
         Raises PluginError before anything is touched where another's queue has a wanted name, and
         SomeQueuesError with every refusal where the cluster refused some.
         """
@@ -62,8 +64,13 @@ class Queues:
         if foreign:
             raise PluginError(self._foreign(foreign, found))
         failed: list[str] = []
+
+        def put(name: str) -> None:
+            more = (labels or {}).get(name, {})
+            self._put(name, wanted[name], {**more, TREE: self._tree}, ours.get(name))
+
         for names in _by_depth({name: spec.get("parentQueue") for name, spec in wanted.items()}):
-            failed += self._each(names, lambda name: self._put(name, wanted[name], ours.get(name)))
+            failed += self._each(names, put)
         self._delete({name: item for name, item in ours.items() if name not in wanted}, failed)
         if failed:
             raise SomeQueuesError(_several(failed))
@@ -113,11 +120,13 @@ class Queues:
             f" or, to take it over: kubectl label queue {one} --overwrite {TREE}={self._tree}"
         )
 
-    def _put(self, name: str, spec: Mapping[str, Any], now: Object | None) -> None:
+    def _put(
+        self, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], now: Object | None
+    ) -> None:
         body: Object = {
             "apiVersion": f"{_KIND[0]}/{_KIND[1]}",
             "kind": "Queue",
-            "metadata": {"name": name, "labels": {TREE: self._tree}},
+            "metadata": {"name": name, "labels": dict(labels)},
             "spec": spec,
         }
         manager = {"field_manager": "kai-fleet", "_request_timeout": _REQUEST_SECONDS}
@@ -127,10 +136,11 @@ class Queues:
                     *_KIND, body, **manager, _preload_content=False
                 )
             )
-        elif now.get("spec") != spec or _tree_of(now) != self._tree:
+            return
+        carried = now["metadata"].get("labels") or {}
+        if now.get("spec") != spec or not labels.items() <= carried.items():
             # A replacement, not an apply: a field that somebody else set has to go too.
-            body["metadata"] = dict(now["metadata"])
-            body["metadata"]["labels"] = {**now["metadata"].get("labels", {}), TREE: self._tree}
+            body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
             self._patient(
                 lambda: self._api.replace_cluster_custom_object(
                     *_KIND, name, body, **manager, _preload_content=False

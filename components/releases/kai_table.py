@@ -85,6 +85,11 @@ class KaiRelease:
     container_name_annotation: bool = True  # gpu-fraction-container-name, from v0.10 (W3)
     # global.nodeSelector and imagePullSecrets do not reach the operands in v0.9-v0.12 (K17).
     operands_get_node_selector: bool = True
+    # A shard makes the scheduler, and usage over time is a field of it, from v0.10; before, a shard
+    # is a second scheduler beside the chart's own.
+    has_shards: bool = True
+    has_topologies: bool = True  # from v0.12; before, KAI read Kueue's objects of that kind
+    prometheus_values: bool = False  # the chart has values for it from v0.15
     values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -106,6 +111,8 @@ def _v09(version: str, *, chart: str = NVIDIA_CHART, **odd: Any) -> KaiRelease:
         "max_queue_depth": 2,
         "container_name_annotation": False,
         "operands_get_node_selector": False,
+        "has_shards": False,
+        "has_topologies": False,
     }
     return KaiRelease(version, chart=chart, **(common | odd))
 
@@ -123,6 +130,8 @@ _KAI = (
         top_level_queues_schedule=False,
         max_queue_depth=2,
         container_name_annotation=False,
+        has_shards=False,
+        has_topologies=False,
         values=_SMALL_REQUESTS,
     ),
     # Cut from main, not from the v0.9 branch: here the operator makes the binder, kai-config is a
@@ -147,6 +156,7 @@ _KAI = (
         top_level_queues_schedule=False,
         max_queue_depth=2,
         operands_get_node_selector=False,
+        has_topologies=False,
         values=_NO_DEFAULT_QUEUES,  # it has no switch for its clean-up job
     ),
     KaiRelease(
@@ -159,9 +169,11 @@ _KAI = (
     ),
     KaiRelease("v0.13.4", support_end=date(2026, 3, 31), recreates_config=True, values=_V12_VALUES),
     KaiRelease("v0.14.7", support_end=date(2027, 3, 31), values=_V12_VALUES),
-    KaiRelease("v0.16.8", support_end=date(2027, 6, 30), values=_V12_VALUES),
+    KaiRelease(
+        "v0.16.8", support_end=date(2027, 6, 30), prometheus_values=True, values=_V12_VALUES
+    ),
     # An odd line is supported until the next one is out; no support list names this one yet.
-    KaiRelease("v0.17.0", values=_V12_VALUES),
+    KaiRelease("v0.17.0", prometheus_values=True, values=_V12_VALUES),
 )
 
 KAI: Final[Mapping[str, KaiRelease]] = MappingProxyType({r.version: r for r in _KAI})

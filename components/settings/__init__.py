@@ -17,10 +17,11 @@ from pydantic import BaseModel, Field, ValidationError
 from components.settings.guard import Guard
 from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
 from components.settings.model import Strict
-from components.settings.platform import Cluster, Gpu, HostKai, Name
-from components.settings.queues import QueueTree
+from components.settings.platform import NVIDIA, Cluster, Gpu, HostKai, Name
+from components.settings.queues import QueueTree, shard_mistakes
+from components.settings.scheduling import Scheduling, scheduling_mistakes
 from components.settings.team_stack import Grant
-from components.settings.teams import Access, Team, Vcluster, mode_mistakes
+from components.settings.teams import Access, Scheduler, Team, Vcluster, mode_mistakes
 from components.values import merged
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
@@ -54,6 +55,13 @@ class Settings(Strict):
         given = {key: getattr(own, key) for key in own.model_fields_set}
         values = merged(self.vcluster.values, own.values)
         return self.vcluster.model_copy(update={**given, "values": values})
+
+    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
+        """Whether a KAI lets pods share GPUs.
+
+        It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
+        """
+        return kai.gpu_sharing and self.gpu.resource == NVIDIA
 
     def access_of(self, team: str) -> Access:
         """How a team's vCluster is reached."""
@@ -109,13 +117,19 @@ def _between_keys(settings: Settings) -> Iterator[Mistake]:
             "is needed, or kubeconfig, and not both: the program never takes whatever cluster"
             " happens to be current; write context: with a name from `kubectl config get-contexts`",
         )
-    if settings.gpu.resource != "nvidia.com/gpu" and settings.gpu.provider != "none":
+    yield from _sharing(settings)
+    if settings.gpu.resource != NVIDIA and settings.gpu.provider != "none":
         yield Mistake(
             key_path(("gpu", "provider")),
             f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
             " beside this program: write none",
         )
+    yield from _of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
     for name, team in settings.teams.items():
+        place = ("teams", name)
+        yield from _of_scheduling(
+            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues
+        )
         for key, sentence in mode_mistakes(team):
             yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
         yield from access_mistakes(settings, name)
@@ -129,6 +143,28 @@ def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
             f"{settings.team_path(team)}.vcluster.access.host",
             "is missing: a NodePort is reached at a node; write its name or address",
         )
+
+
+def _sharing(settings: Settings) -> Iterator[Mistake]:
+    every: list[tuple[Location, HostKai | Scheduler | None]] = [(("kai",), settings.kai)]
+    every += [(("teams", n, "scheduler"), t.scheduler) for n, t in settings.teams.items()]
+    for place, kai in every:
+        asked = kai is not None and kai.gpu_sharing and "gpu_sharing" in kai.model_fields_set
+        if asked and kai is not None and not settings.shares_gpus(kai):
+            yield Mistake(
+                key_path((*place, "gpuSharing")),
+                f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"
+                f" drop it, pods with {settings.gpu.resource} get whole GPUs",
+            )
+
+
+def _of_scheduling(
+    place: Location, scheduling: Scheduling | None, queues_place: Location, queues: QueueTree
+) -> Iterator[Mistake]:
+    for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
+        yield Mistake(key_path((*place, key)), sentence)
+    for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}):
+        yield Mistake(key_path((*queues_place, key)), sentence)
 
 
 def _within(path: str, dropped: list[str]) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, StringConstraints
 
 from components.settings.model import Strict
+from components.settings.scheduling import Scheduling
 
 Version = Annotated[str, StringConstraints(pattern=r"^v?\d+\.\d+\.\d+[-+.0-9A-Za-z]*$")]
 KaiVersion = Annotated[str, StringConstraints(pattern=r"^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
 Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Values = dict[str, Any]
+NVIDIA: Final = "nvidia.com/gpu"
 UNTESTED = "Let a version through that is newer than the table; it is taken for its newest line."
 
 
@@ -42,7 +44,7 @@ class Gpu(Strict):
     values: Values = Field(default_factory=dict, description="Merged over the chart's values.")
 
 
-class HostKai(Strict):
+class HostKai(Scheduling):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
     version: KaiVersion

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 
 from components.settings.model import Strict
 from components.settings.quantities import UNLIMITED, Cpu, Gpu, Memory
+from components.settings.scheduling import DEFAULT_SHARD, NODE_POOL, ShardName
 
 # A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
 QueueName = Annotated[
@@ -46,6 +47,9 @@ class Queue(Strict):
         default=None, description="Go duration such as 4h or 90m; days and weeks do not parse."
     )
     reclaim_min_runtime: str | None = Field(default=None, description="Go duration such as 4h.")
+    shard: ShardName | None = Field(
+        default=None, description="Top-level queues: the shard that serves it and what is below."
+    )
     children: dict[QueueName, Queue] = Field(default_factory=dict)
 
     def spec(self, parent: str | None, gpu_limit: int | None = None) -> dict[str, Any]:
@@ -89,6 +93,12 @@ class PlacedQueue:
     parent: str | None
     path: str
     queue: Queue
+    shard: str | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The Queue object's labels: a shard sees the queues that carry its name."""
+        return {} if self.shard in (None, DEFAULT_SHARD) else {NODE_POOL: str(self.shard)}
 
     @property
     def is_leaf(self) -> bool:
@@ -97,18 +107,37 @@ class PlacedQueue:
 
 
 def walk(
-    tree: Mapping[str, Queue], path: str = "", parent: str | None = None
+    tree: Mapping[str, Queue],
+    path: str = "",
+    parent: str | None = None,
+    shard: str | None = None,
 ) -> Iterator[PlacedQueue]:
     """Every queue of a tree, parents before their children."""
     for name, queue in tree.items():
         here = f"{path}.{name}"
-        yield PlacedQueue(name, parent, here, queue)
-        yield from walk(queue.children, f"{here}.children", name)
+        served = queue.shard if parent is None else shard
+        yield PlacedQueue(name, parent, here, queue, served)
+        yield from walk(queue.children, f"{here}.children", name, served)
 
 
 def leaves(tree: Mapping[str, Queue]) -> list[str]:
     """The names of the queues that take pods, in the tree's order."""
     return [placed.name for placed in walk(tree) if placed.is_leaf]
+
+
+def shard_mistakes(
+    tree: Mapping[str, Queue], shards: Mapping[str, object]
+) -> Iterator[tuple[str, str]]:
+    """Queues that name a shard that there is not, or name one below the top: (path, sentence)."""
+    known = ", ".join(dict.fromkeys((DEFAULT_SHARD, *shards)))
+    for placed in walk(tree):
+        named, path = placed.queue.shard, f"{placed.path.removeprefix('.')}.shard"
+        if named is None:
+            continue
+        if placed.parent is not None:
+            yield path, "is for top-level queues: those below are of the same shard; drop it"
+        elif named != DEFAULT_SHARD and named not in shards:
+            yield path, f"names the shard {named}, which is not declared; write one of {known}"
 
 
 def _number(value: float) -> float | int:

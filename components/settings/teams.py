@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 from components.settings.model import Strict
 from components.settings.platform import UNTESTED, Chart, KaiVersion, Values, Version
 from components.settings.queues import QueueName, QueueTree
+from components.settings.scheduling import Scheduling
 
 LabelKey = Annotated[
     str,
@@ -24,7 +25,7 @@ LabelValue = Annotated[
 Mode = Literal["virtual", "host", "default"]
 
 
-class Scheduler(Strict):
+class Scheduler(Scheduling):
     """Which scheduler places the team's pods.
 
     virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
@@ -84,6 +85,9 @@ class Team(Strict):
     vcluster: Vcluster = Field(default_factory=Vcluster)
 
 
+_SCHEDULING = tuple(Scheduling.model_fields)
+
+
 def mode_mistakes(team: Team, *, own_stack: bool = False) -> Iterator[tuple[str, str]]:
     """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence).
 
@@ -95,7 +99,7 @@ def mode_mistakes(team: Team, *, own_stack: bool = False) -> Iterator[tuple[str,
         yield "scheduler.version", "is missing: mode virtual runs its own KAI; write v0.16.8"
     if mode != "virtual":
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
-        for key in ("version", "chart", "values", "gpu_sharing", "untested"):
+        for key in ("version", "chart", "values", "gpu_sharing", "untested", *_SCHEDULING):
             if key in team.scheduler.model_fields_set:
                 alias = Scheduler.model_fields[key].alias or key
                 yield f"scheduler.{alias}", f"has no use in mode {mode}, which has {whose}; drop it"

@@ -9,6 +9,7 @@ from policies.model import Cluster
 from policies.problem import Level, Problem, Severity
 from policies.rules import (
     gpu_one_sharer,
+    kai_feature_known,
     kai_value_known,
     kai_value_reaches,
     kai_version_known,
@@ -77,6 +78,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         kai_version_supported,
         kai_value_known,
         kai_value_reaches,
+        kai_feature_known,
         vcluster_version_known,
         vcluster_values,
         vcluster_upgrade,

@@ -130,6 +130,17 @@ def test_anothers_queue_is_neither_taken_nor_removed(tree, cluster):
     other.remove()
 
 
+def test_labels_of_a_shard_are_put_back(tree, cluster):
+    pool = {"kai.scheduler/node-pool": "h100"}
+    tree.make(WANTED, labels={"top": pool})
+    objects = client.CustomObjectsApi(cluster)
+    by_hand = {"metadata": {"labels": {"kai.scheduler/node-pool": "a100", "mine": "yes"}}}
+    objects.patch_cluster_custom_object(*KIND, "top", by_hand)
+    tree.make(WANTED, known=WANTED, labels={"top": pool})
+    labels = queues(cluster)["top"]["metadata"]["labels"]
+    assert labels == {**pool, "mine": "yes", TREE: "test-tree"}
+
+
 def test_a_refused_queue_is_named_and_the_others_are_there(tree, cluster):
     wrong = {**WANTED, "right": {**spec(1, "top"), "priority": "high"}}
     with pytest.raises(SomeQueuesError, match=r"queue right: .*priority"):

@@ -125,3 +125,27 @@ def test_a_team_of_which_only_a_wait_changes_is_not_passed_over():
     named(record, "dev-ready")["inputs"]["environment"]["VCLUSTER_TIMEOUT"] = "700"
     assert said(record) == ["dev: only Command dev-ready changes"]
     assert report(record).untouched == ["research"]
+
+
+def shards_of_research(record, objects):
+    """What `shards` in the stack file adds to a plan."""
+    ready = named(record, "research-kai-ready")
+    parent = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kai-fleet:index:SchedulingShards"
+    applied = copy.deepcopy(ready) | {
+        "urn": f"{parent}$command:local:Command::research-shards-apply",
+        "name": "research-shards-apply",
+        "parent": named(record, "research-kai-ready")["parent"],
+    }
+    applied["inputs"]["environment"] = {"KAI_OBJECTS": objects}
+    record["resources"].append(applied)
+    return record
+
+
+def test_shards_are_told_by_what_they_are_and_not_by_the_step_that_applies_them():
+    base = shards_of_research(golden.record(), "{}")
+    now = shards_of_research(golden.record(), '{"schedulingshards": {"gold": {}}}')
+    plain = golden.record()
+    shards = "research: KAI's shards and fairness settings"
+    assert said(now, base["resources"]) == [f"{shards} change"]
+    assert said(now, plain["resources"]) == [f"{shards} are added"]
+    assert said(plain, base["resources"]) == [f"{shards} are removed"]

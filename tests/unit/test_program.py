@@ -103,3 +103,12 @@ def test_a_gpu_operator_brings_the_crd_itself():
     crd = ("CustomResourceDefinition", "host-kai-cluster-policy")
     assert crd not in with_operator
     assert crd in without
+
+
+def test_amd_gpus_are_bounded_by_their_name_and_not_shared():
+    found = declared(teams={"ml": ML}, gpu={"resource": "amd.com/gpu"})
+    assert found[("ResourceQuota", "ml-gpus")].inputs["spec"]["hard"] == {
+        "requests.amd.com/gpu": "4"
+    }
+    values = found[("Release", "ml-kai-release")].inputs["values"]
+    assert values["global"]["gpuSharing"] is False

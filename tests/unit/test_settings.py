@@ -146,3 +146,17 @@ def test_amd_gpus_have_no_nvidia_operator():
     assert list(mistakes(gpu={"provider": "operator", "resource": "amd.com/gpu"})) == [
         "kai-fleet:gpu.provider"
     ]
+
+
+def test_amd_gpus_are_never_shared():
+    amd = {"resource": "amd.com/gpu"}
+    stack = settings(gpu=amd, kai={"version": "v0.16.8"})
+    assert stack.kai is not None
+    assert not stack.shares_gpus(stack.kai)
+    found = mistakes(
+        gpu=amd,
+        kai={"version": "v0.16.8", "gpuSharing": True},
+        teams={"ml": {"scheduler": {**VIRTUAL["scheduler"], "gpuSharing": True}}},
+    )
+    assert set(found) == {"kai-fleet:kai.gpuSharing", "kai-fleet:teams.ml.scheduler.gpuSharing"}
+    assert "pods with amd.com/gpu get whole GPUs" in found["kai-fleet:kai.gpuSharing"]

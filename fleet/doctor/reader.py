@@ -1,0 +1,123 @@
+"""Asking one API server within a fixed time; there is no way to write through it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+SECONDS: Final = 10.0  # for everything that is asked of one API server
+_PAGE: Final = 500
+_FAILED: Final = 400
+
+
+class Unreachable(Exception):  # noqa: N818 - its message is what a finding shows
+    """The API server did not answer, or not in time; or there is no way to it."""
+
+
+class Refused(Exception):  # noqa: N818 - its message is what a finding shows
+    """The API server answered, and not with what was asked for; `status` is HTTP's."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Reader:
+    """GET, and nothing else."""
+
+    def __init__(self, api: client.ApiClient, seconds: float = SECONDS) -> None:
+        self._configuration = api.configuration
+        self._pool = api.rest_client.pool_manager
+        self._ends = time.monotonic() + seconds
+        self._seconds = seconds
+
+    @classmethod
+    def of_context(cls, file: str | None, context: str | None, seconds: float = SECONDS) -> Reader:
+        """A cluster of a kubeconfig file (the usual one if None); raises Unreachable."""
+        try:
+            return cls(config.new_client_from_config(file, context), seconds)
+        except (ConfigException, OSError, yaml.YAMLError, TypeError) as why:
+            raise Unreachable(f"the kubeconfig cannot be used: {_short(why)}") from None
+
+    @classmethod
+    def of_kubeconfig(cls, text: str, seconds: float = SECONDS) -> Reader:
+        """The cluster of a kubeconfig's content; raises Unreachable."""
+        try:
+            read = yaml.safe_load(text)
+            return cls(config.new_client_from_config_dict(read), seconds)
+        except (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError) as why:
+            raise Unreachable(f"its kubeconfig cannot be used: {_short(why)}") from None
+
+    def get(self, path: str, **query: str) -> dict[str, Any]:
+        """The JSON at a path. Raises Unreachable and Refused."""
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise Unreachable(f"it did not answer everything within {self._seconds:.0f} s")
+        url = f"{self._configuration.host}{path}"
+        try:
+            # Neither urllib3's retries nor the client's models: a refusal is an answer here.
+            answer = self._pool.request(
+                "GET",
+                f"{url}?{urlencode(query)}" if query else url,
+                headers=self._headers(),
+                timeout=urllib3.Timeout(total=left),
+                retries=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as why:
+            raise Unreachable(_network(why)) from None
+        if answer.status >= _FAILED:
+            raise Refused(answer.status, str(answer.reason or answer.status))
+        try:
+            read = json.loads(answer.data)
+        except ValueError:
+            raise Unreachable("what answers there is no Kubernetes API") from None
+        return read if isinstance(read, dict) else {}
+
+    def list(self, path: str, **query: str) -> list[Mapping[str, Any]]:
+        """Every object of a collection, page by page."""
+        found: list[Mapping[str, Any]] = []
+        more: dict[str, str] = {}
+        while True:
+            page = self.get(path, limit=str(_PAGE), **query, **more)
+            found += page.get("items") or []
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return found
+            more = {"continue": token}
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._pool.clear()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": "application/json"}
+        for setting in self._configuration.auth_settings().values():
+            if setting.get("in") == "header" and setting.get("value"):
+                headers[setting["key"]] = setting["value"]
+        return headers
+
+
+def _network(why: Exception) -> str:
+    reason = getattr(why, "reason", None) or why
+    text = _short(reason)
+    if "CERTIFICATE_VERIFY_FAILED" in text or "certificate" in text.lower():
+        return f"its certificate is not accepted: {text}"
+    # urllib3 counts a refused connection among its time-outs.
+    refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
+    if not refused and isinstance(reason, urllib3.exceptions.TimeoutError):
+        return "it does not answer in time"
+    return f"it cannot be connected to: {text}"
+
+
+def _short(why: object) -> str:
+    """The last part of a chain of messages, on one line; never a kubeconfig's content."""
+    text = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
+    return text.rpartition(">: ")[2][:200]

@@ -1,0 +1,418 @@
+"""The doctor on a stack of the sandbox: green when it is well, else the cause of what is broken."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import time
+
+import pytest
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from fleet import stack_file
+from fleet.doctor.checks import gpu_sharing, leftovers
+from fleet.doctor.finding import Health
+from fleet.doctor.visit import visit
+from tests.engine import broken_things as things
+from tests.engine.product import Product, api, project
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def product(sandbox, tmp_path_factory):
+    product = Product.of("sandbox", sandbox, project(tmp_path_factory.mktemp("doctor") / "project"))
+
+    def smaller(config):
+        # Pods that are wrong must get in here; what holds them back is tested elsewhere.
+        config["kai-fleet:guard"] = {"mode": "off"}
+        for team in ("research", "dev"):
+            config["kai-fleet:teams"].pop(team)
+
+    product.edit(smaller)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stack_file, "ROOT", product.file.parent)
+        yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def ml(product):
+    return api(product.up().outputs["kubeconfigs"]["ml"])
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+def ill():
+    return [finding for finding in visit("sandbox").findings if finding.health is Health.BROKEN]
+
+
+def says(check, *words, health=Health.BROKEN):
+    """The doctor's findings of a check that has all the words; it may need a moment to show."""
+    ends = time.monotonic() + 15
+    while True:
+        found = [finding for finding in visit("sandbox").findings if finding.health is health]
+        said = [f for f in found if f.check == check and all(w in str(f.record()) for w in words)]
+        if said or time.monotonic() > ends:
+            assert said, "\n".join(str(f.record()) for f in found)
+            assert all(finding.fix for finding in said)
+            return
+        time.sleep(0.5)
+
+
+@pytest.fixture(autouse=True)
+def mended(ml):
+    """Every test takes back what it broke, so the next one starts from a healthy stack."""
+    yield
+    ends = time.monotonic() + 30
+    while (left := ill()) and time.monotonic() < ends:
+        time.sleep(0.5)
+    assert left == []
+
+
+def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
+    verbs = []
+    real = urllib3.PoolManager.request
+
+    def noted(self, method, url, **more):
+        verbs.append((method, url))
+        return real(self, method, url, **more)
+
+    monkeypatch.setattr(urllib3.PoolManager, "request", noted)
+    found = visit("sandbox")
+    assert [f for f in found.findings if f.health is Health.BROKEN] == []
+    assert int(found.exit_code) == 0
+    well = {f.check for f in found.findings if f.health is Health.OK}
+    assert well >= {"nodes", "vcluster", "kai-parts", "kai-version", "queues", "gpu-quota"}
+    assert {verb for verb, _ in verbs} == {"GET"}
+    assert len(verbs) > 30
+
+
+def test_it_needs_no_more_than_get_and_list(ml, host, sandbox):
+    """By a user of the host who may do nothing else."""
+    core, rbac = client.CoreV1Api(host), client.RbacAuthorizationV1Api(host)
+    name = "kai-fleet-doctor-test"
+    role = {
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}],
+    }
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+    }
+    from fleet.doctor import visit as visiting
+    from fleet.doctor.gather import gather
+    from fleet.doctor.reader import Reader
+
+    core.create_namespaced_service_account("default", {"metadata": {"name": name}})
+    rbac.create_cluster_role(role)
+    rbac.create_cluster_role_binding(binding)
+    try:
+        token = core.create_namespaced_service_account_token(
+            name, "default", {"spec": {"expirationSeconds": 600}}
+        ).status.token
+        limited = copy.copy(host.configuration)
+        limited.cert_file = limited.key_file = None
+        limited.api_key = {"authorization": f"Bearer {token}"}
+        limited.api_key_prefix = {}
+        limited.refresh_api_key_hook = None
+        with pytest.raises(ApiException):  # it is that user who asks
+            client.CoreV1Api(client.ApiClient(limited)).create_namespace(
+                {"metadata": {"name": "kai-fleet-doctor-test"}}
+            )
+        sources = visiting._of_stack("sandbox", None, None)
+        from dataclasses import replace
+
+        look = gather(replace(sources, host=lambda: Reader(client.ApiClient(limited))))
+        assert dict(look.host.unreadable) == {}
+        assert look.teams["ml"].inside is not None
+    finally:
+        rbac.delete_cluster_role_binding(name)
+        rbac.delete_cluster_role(name)
+        core.delete_namespaced_service_account(name, "default")
+
+
+def test_a_missing_queue(ml):
+    with things.without_queue(ml, "serve"):
+        says("queues", "queue serve", "it is not there", "make up STACK=sandbox")
+
+
+def test_a_queue_that_somebody_changed(ml):
+    gpu = {"resources": {"gpu": {"limit": 5}}}
+    with things.changed(ml, things.QUEUES, "serve", gpu, {"resources": {"gpu": {"limit": 4}}}):
+        says("queues", "queue serve", "gpu limit is 5, not 4")
+
+
+def test_a_queue_below_nothing(ml):
+    back = {"parentQueue": "default"}
+    with things.changed(ml, things.QUEUES, "serve", {"parentQueue": "nosuch"}, back):
+        says("queue-tree", "queue serve", "has the parent nosuch")
+
+
+def test_queues_of_the_chart(ml):
+    with things.custom(ml, things.QUEUES, things.queue("default-queue")):
+        says("queues", "default-queue", "KAI's chart made them", health=Health.WARNING)
+
+
+def test_another_version_than_wanted(product):
+    def to(version):
+        def edit(config):
+            config["kai-fleet:teams"]["ml"]["scheduler"]["version"] = version
+
+        return edit
+
+    product.edit(to("v0.9.8"))
+    try:
+        says("kai-version", "KAI v0.9.8", "of another version", "v0.9.3")
+    finally:
+        product.edit(to("v0.9.3"))
+
+
+def test_an_api_that_is_not_reached(product):
+    def to(host):
+        def edit(config):
+            config["kai-fleet:vcluster"]["access"]["host"] = host
+
+        return edit
+
+    product.edit(to("127.0.0.9"))
+    try:
+        says("vcluster", "API of vCluster ml", "logs ml-0")
+        assert int(visit("sandbox").exit_code) == 1
+    finally:
+        product.edit(to("127.0.0.1"))
+
+
+@contextlib.contextmanager
+def cordoned(host, pool):
+    core = client.CoreV1Api(host)
+    names = [n.metadata.name for n in core.list_node(label_selector=pool).items]
+    for name in names:
+        core.patch_node(name, {"spec": {"unschedulable": True}})
+    try:
+        yield
+    finally:
+        for name in names:
+            core.patch_node(name, {"spec": {"unschedulable": None}})
+
+
+def test_no_node_of_the_pool_takes_pods(host):
+    with cordoned(host, "kai-fleet/pool=ml"):
+        says("nodes", "node pool kai-fleet/pool=ml of team ml", "none of its 2 nodes is Ready")
+
+
+def test_a_pool_that_nobody_has(product):
+    def to(pool):
+        def edit(config):
+            config["kai-fleet:teams"]["ml"]["nodePool"] = {"kai-fleet/pool": pool}
+
+        return edit
+
+    product.edit(to("nosuch"))
+    try:
+        says("nodes", "node pool kai-fleet/pool=nosuch", "no node has these labels")
+    finally:
+        product.edit(to("ml"))
+
+
+def test_no_gpus(host):
+    core = client.CoreV1Api(host)
+    nodes = core.list_node(label_selector="kai-fleet/pool=ml").items
+    for node in nodes:
+        core.patch_node_status(
+            node.metadata.name, {"status": {"allocatable": {"nvidia.com/gpu": "0"}}}
+        )
+    try:
+        says("nodes", "node pool kai-fleet/pool=ml", "advertise no nvidia.com/gpu")
+    finally:
+        for node in nodes:
+            amount = node.status.allocatable["nvidia.com/gpu"]
+            core.patch_node_status(
+                node.metadata.name, {"status": {"allocatable": {"nvidia.com/gpu": amount}}}
+            )
+
+
+def test_no_runtime_class(host):
+    classes = client.NodeV1Api(host)
+    found = classes.read_runtime_class("nvidia")
+    classes.delete_runtime_class("nvidia")
+    try:
+        says("runtime-class", "host", "RuntimeClass nvidia", "gpu.provider")
+        says("runtime-class", "ml", "reservation pods are rejected")
+    finally:
+        found.metadata = client.V1ObjectMeta(name="nvidia", labels=found.metadata.labels)
+        classes.create_runtime_class(found)
+
+
+def test_no_bound_on_the_teams_gpus(host):
+    core = client.CoreV1Api(host)
+    core.patch_namespaced_resource_quota(
+        "gpus", "team-ml", {"spec": {"hard": {"requests.nvidia.com/gpu": "99"}}}
+    )
+    try:
+        says("gpu-quota", "lets the team have 99 GPUs, and 8 are declared")
+    finally:
+        core.patch_namespaced_resource_quota(
+            "gpus", "team-ml", {"spec": {"hard": {"requests.nvidia.com/gpu": "8"}}}
+        )
+
+
+def test_a_webhook_that_an_old_release_left(ml):
+    admission = client.AdmissionregistrationV1Api(ml)
+    admission.create_validating_webhook_configuration(things.dead_webhook("left-behind"))
+    try:
+        says("webhooks", "left-behind", "its service gone is not there")
+    finally:
+        admission.delete_validating_webhook_configuration("left-behind")
+
+
+def test_a_scheduler_that_is_down(ml):
+    apps = client.AppsV1Api(ml)
+
+    def scale(replicas):
+        apps.patch_namespaced_deployment(
+            "scheduler", "kai-scheduler", {"spec": {"replicas": replicas}}
+        )
+
+    scale(0)
+    try:
+        says("kai-parts", "deployment scheduler", "it is scaled to 0")
+        with things.pods(ml, things.kai_pod("waits", "train")):
+            says("pending", "pod waits", "no scheduler of KAI serves here")
+    finally:
+        scale(1)
+
+
+def test_a_release_that_did_not_end(ml):
+    core = client.CoreV1Api(ml)
+    (secret,) = core.list_namespaced_secret(
+        "kai-scheduler", label_selector="owner=helm,name=kai-scheduler"
+    ).items
+
+    def mark(status):
+        body = {"metadata": {"labels": {"status": status}}}
+        core.patch_namespaced_secret(secret.metadata.name, "kai-scheduler", body)
+
+    mark("pending-upgrade")
+    try:
+        says("kai-parts", "Helm release kai-scheduler", "is pending-upgrade")
+    finally:
+        mark("deployed")
+
+
+def test_two_schedulers(ml):
+    """Any operator makes a scheduler from a shard, beside the one of the chart."""
+    shard = {
+        "apiVersion": "kai.scheduler/v1",
+        "kind": "SchedulingShard",
+        "metadata": {"name": "default"},
+        "spec": {},
+    }
+    with things.custom(ml, things.SHARDS, shard):
+        says("leftovers", "two versions schedule the same pods", "delete schedulingshard default")
+
+
+def test_sharing_that_is_off(ml):
+    off, on = {"admission": {"gpuSharing": False}}, {"admission": {"gpuSharing": True}}
+    with things.changed(ml, things.CONFIGS, "kai-config", off, on):
+        says("gpu-sharing", "it is off", "gpuSharing: true at kai-fleet:teams.ml.scheduler")
+
+
+def test_a_kai_on_the_host_beside_it(host):
+    core, apps = client.CoreV1Api(host), client.AppsV1Api(host)
+    core.create_namespace({"metadata": {"name": "kai-scheduler"}})
+    try:
+        apps.create_namespaced_deployment("kai-scheduler", things.deployment("binder"))
+        says("one-mode", "deletes the fraction pods of ml")
+    finally:
+        core.delete_namespace("kai-scheduler")
+
+
+def test_what_a_removed_team_left(host):
+    rbac = client.RbacAuthorizationV1Api(host)
+    rbac.create_cluster_role({"metadata": {"name": "vc-old-v-team-old"}, "rules": []})
+    try:
+        says("leftovers", "ClusterRole vc-old-v-team-old", health=Health.WARNING)
+    finally:
+        rbac.delete_cluster_role("vc-old-v-team-old")
+
+
+def test_a_namespace_that_does_not_go(ml, monkeypatch):
+    monkeypatch.setattr(leftovers, "_STUCK", 0.0)
+    core = client.CoreV1Api(ml)
+    core.create_namespace({"metadata": {"name": "stuck"}})
+    core.create_namespaced_config_map(
+        "stuck", {"metadata": {"name": "holds", "finalizers": ["kai-fleet/test"]}}
+    )
+    core.delete_namespace("stuck")
+    try:
+        says("leftovers", "namespace stuck", "kai-fleet/test")
+    finally:
+        core.patch_namespaced_config_map("holds", "stuck", {"metadata": {"finalizers": None}})
+
+
+@pytest.mark.parametrize(
+    ("pod", "check", "words"),
+    [
+        (things.kai_pod("p", "nosuch"), "workload-leaf-queue", "names queue nosuch"),
+        (things.kai_pod("p", "default"), "workload-leaf-queue", "which has children"),
+        (things.kai_pod("p", None), "workload-leaf-queue", "names no queue"),
+        (
+            things.kai_pod("p", "train", annotations={"kai.scheduler/gpu-fraction": "0.5"}),
+            "workload-known-keys",
+            "write the annotation gpu-fraction",
+        ),
+        (
+            things.kai_pod("p", "train", annotations={"gpu-fraction": "1.5"}),
+            "workload-gpu-request",
+            "gpu-fraction",
+        ),
+        (
+            things.kai_pod("p", "train", annotations={"gpu-fraction": "0.5"}, gpus="1"),
+            "workload-gpu-request",
+            "asks for a share of a GPU and, in container c, for whole GPUs",
+        ),
+        (things.kai_pod("p", "serve", gpus="5"), "pending", "queue serve holds 0 of at most 4"),
+    ],
+    ids=["absent", "parent", "no queue", "look-alike", "too much", "both", "over the limit"],
+)
+def test_a_pod_that_waits(ml, pod, check, words):
+    with things.pods(ml, pod):
+        says(check, "pod p in namespace default", words)
+
+
+def test_a_full_queue(ml):
+    node = client.CoreV1Api(ml).list_node().items[0].metadata.name
+    holds = things.kai_pod("holds", "serve", gpus="4", node=node)
+    with things.pods(ml, holds, things.kai_pod("waits", "serve", gpus="1")):
+        says("pending", "pod waits", "queue serve holds 4 of at most 4")
+
+
+def test_a_pod_that_is_bound_in_name_only(ml):
+    with things.pods(ml, things.kai_pod("p", "train")) as write:
+        bound = {"type": "PodBound", "status": "True", "reason": "Bound"}
+        write("p", {"conditions": [bound]})
+        says("false-success", "pod p in namespace default", "binding failed")
+
+
+def test_a_reservation_that_is_stuck(ml, monkeypatch):
+    monkeypatch.setattr(gpu_sharing, "_PATIENCE", 0.0)
+    body = things.kai_pod("gpu-reservation-x", None, labels={"runai-gpu-group": "g"})
+    with things.pods(ml, body, namespace="kai-resource-reservation"):
+        says("reservation", "reservation pod gpu-reservation-x", "it is Pending")
+
+
+def test_fractions_without_a_reservation(ml):
+    node = client.CoreV1Api(ml).list_node().items[0].metadata.name
+    notes, group = {"gpu-fraction": "0.5"}, {"runai-gpu-group": "g-1"}
+    shares = things.kai_pod("shares", "train", annotations=notes, labels=group, node=node)
+    alone = things.kai_pod("alone", "train", annotations=notes, node=node)
+    with things.pods(ml, shares, alone):
+        says("reservation", "GPU group g-1", "no reservation pod holds its GPU")
+        says("gpu-sharing", "pod alone", "has no label runai-gpu-group")

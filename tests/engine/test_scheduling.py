@@ -1,0 +1,166 @@
+"""Fairness over time, shards and topologies on a live API, across edits and another version."""
+
+from __future__ import annotations
+
+import pytest
+from kubernetes import client
+
+from fleet import stack_file
+from fleet.doctor.finding import Health
+from fleet.doctor.visit import visit
+from tests.engine.product import Product, api, project, queues
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+URL = "http://prometheus.monitoring:9090"
+
+
+@pytest.fixture(scope="module")
+def product(sandbox, tmp_path_factory):
+    directory = project(tmp_path_factory.mktemp("scheduling") / "project")
+    product = Product.of("sandbox-host", sandbox, directory)
+
+    def configure(config):
+        config["kai-fleet:teams"].clear()
+        config["kai-fleet:kai"] |= {
+            "fairshare": {"window": "24h", "kValue": 0.5, "prometheus": URL},
+            "shards": {"gold": {"minRuntime": {"preempt": "4h"}}},
+            "topologies": {"racks": ["cloud.example/rack", "kubernetes.io/hostname"]},
+        }
+
+    product.edit(configure)
+    yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+@pytest.fixture(scope="module")
+def first(product):
+    return product.up()
+
+
+def objects(host, plural, version="v1"):
+    found = client.CustomObjectsApi(host).list_cluster_custom_object(
+        "kai.scheduler", version, plural
+    )
+    return {item["metadata"]["name"]: item for item in found["items"]}
+
+
+def configured(host):
+    """What the shards and the Config have of ours."""
+    shards = objects(host, "schedulingshards")
+    return {
+        name: {k: v for k, v in (item.get("spec") or {}).items() if k in ("kValue", "minRuntime")}
+        for name, item in shards.items()
+    }
+
+
+def test_shards_have_what_is_configured(first, host):
+    shards = objects(host, "schedulingshards")
+    assert set(shards) == {"default", "gold"}
+    for shard in shards.values():
+        assert shard["spec"]["kValue"] == 0.5
+        assert shard["spec"]["usageDBConfig"] == {
+            "clientType": "prometheus",
+            "connectionString": URL,
+            "usageParams": {"windowSize": "24h", "windowType": "sliding"},
+        }
+    assert shards["gold"]["spec"]["partitionLabelValue"] == "gold"
+    assert shards["gold"]["spec"]["minRuntime"] == {"preemptMinRuntime": "4h"}
+
+
+def test_topologies_have_their_levels(first, host):
+    levels = objects(host, "topologies", "v1alpha1")["racks"]["spec"]["levels"]
+    assert [level["nodeLabel"] for level in levels] == [
+        "cloud.example/rack",
+        "kubernetes.io/hostname",
+    ]
+
+
+def test_a_second_update_changes_nothing(first, product):
+    assert product.up().changed == {}
+
+
+def test_the_doctor_misses_the_nodes_of_a_shard(first, product, host, monkeypatch):
+    monkeypatch.setattr(stack_file, "ROOT", product.file.parent)
+    core = client.CoreV1Api(host)
+    node = core.list_node().items[0].metadata.name
+    labels = {"kai.scheduler/node-pool": "gold", "cloud.example/rack": "r1"}
+
+    def mark(values):
+        core.patch_node(node, {"metadata": {"labels": values}})
+
+    def found(health):
+        return {f.subject for f in visit("sandbox-host").findings if f.health is health}
+
+    assert found(Health.BROKEN) == {"SchedulingShard gold"}
+    assert "Topology racks" in found(Health.WARNING)
+    mark(labels | {"kubernetes.io/hostname": node})
+    try:
+        assert found(Health.BROKEN) == set()
+        assert found(Health.OK) >= {"SchedulingShard gold", "SchedulingShard default"}
+    finally:
+        mark(dict.fromkeys(labels))
+
+
+def test_other_levels_make_the_topology_anew(first, product, host):
+    before = objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"]
+
+    def edit(config):
+        config["kai-fleet:kai"]["topologies"]["racks"] = ["cloud.example/block"]
+
+    product.edit(edit)
+    run = product.up()
+    assert set(run.changed) == {"Topology host-topologies-racks"}
+    assert objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"] != before
+
+
+def test_another_version_keeps_them_and_the_queues(first, product, host):
+    uids = {name: q["metadata"]["uid"] for name, q in queues(host).items()}
+
+    def edit(config):
+        config["kai-fleet:kai"]["version"] = "v0.14.7"
+
+    product.edit(edit)
+    product.up()
+    assert configured(host) == {
+        "default": {"kValue": 0.5},
+        "gold": {"kValue": 0.5, "minRuntime": {"preemptMinRuntime": "4h"}},
+    }
+    # This version's chart has no values for Prometheus.
+    config = objects(host, "configs")["kai-config"]["spec"]
+    assert config["prometheus"] == {"enabled": True, "externalPrometheusUrl": URL}
+    assert {name: q["metadata"]["uid"] for name, q in queues(host).items()} == uids
+
+
+def test_a_field_that_somebody_wrote_is_kept(first, product, host):
+    """Only what is configured is ours; the rest of the shard is its owner's."""
+    client.CustomObjectsApi(host).patch_cluster_custom_object(
+        "kai.scheduler", "v1", "schedulingshards", "default", {"spec": {"args": {"v": "3"}}}
+    )
+
+    def edit(config):
+        config["kai-fleet:kai"]["shards"] = {"default": {"minRuntime": {"reclaim": "1h"}}}
+
+    product.edit(edit)
+    product.up()
+    shards = objects(host, "schedulingshards")
+    assert set(shards) == {"default"}, "a shard that is no longer configured goes"
+    spec = shards["default"]["spec"]
+    assert (spec["args"], spec["minRuntime"]) == ({"v": "3"}, {"reclaimMinRuntime": "1h"})
+
+
+def test_left_out_they_are_let_go_of(first, product, host):
+    def edit(config):
+        for key in ("fairshare", "shards", "topologies"):
+            config["kai-fleet:kai"].pop(key)
+
+    product.edit(edit)
+    product.up()
+    assert configured(host) == {"default": {}}
+    assert "usageDBConfig" not in objects(host, "schedulingshards")["default"]["spec"]
+    assert "prometheus" not in objects(host, "configs")["kai-config"]["spec"]
+    assert objects(host, "topologies", "v1alpha1") == {}

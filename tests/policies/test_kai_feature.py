@@ -1,0 +1,79 @@
+"""What not every KAI has, refused for those that lack it."""
+
+from __future__ import annotations
+
+import pytest
+
+from components import releases
+from policies import configured, declared
+from policies.gate import judge
+from policies.model import UNKNOWN, Feature
+from tests.policies.samples import cluster, found, open_question, refusal, resource
+
+RULE = "kai-feature-known"
+FIRST = {"shards": "v0.10.5", "fairshare": "v0.10.5", "topologies": "v0.12.23"}
+
+
+@pytest.mark.parametrize("kind", FIRST)
+@pytest.mark.parametrize("version", list(releases.KAI))
+def test_each_version_has_it_from_its_line_on(kind, version):
+    used = cluster(version=version, features=(Feature(kind, f"kai-fleet:kai.{kind}"),))
+    has = releases.version_key(version) >= releases.version_key(FIRST[kind])
+    assert [p.path for p in found(RULE, used)] == ([] if has else [f"kai-fleet:kai.{kind}"])
+
+
+def test_the_message_names_the_line_it_comes_with_and_a_version_to_write():
+    used = cluster(version="v0.9.3", features=(Feature("topologies", "kai-fleet:kai.topologies"),))
+    problem = refusal(RULE, used)
+    assert problem.subject == "topologies of host"
+    assert "needs KAI v0.12 or newer, and the version is v0.9.3" in problem.message
+    assert "write version: v0.16.8" in problem.message
+
+
+def test_a_version_that_is_not_known_yet_is_told():
+    used = cluster(version=UNKNOWN, features=(Feature("shards"),))
+    assert "the KAI version is known" in open_question(RULE, used).message
+
+
+def stack(**scheduler):
+    team = {"scheduler": {"mode": "virtual", "version": "v0.9.3", **scheduler}, "gpus": 1}
+    team["nodePool"] = {"pool": "ml"}
+    return {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": team}}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("fairshare", {}),
+        ("shards", {"default": {"placement": {"gpu": "spread"}}}),
+        ("topologies", {"racks": ["kubernetes.io/hostname"]}),
+    ],
+)
+def test_a_stack_file_is_refused_at_the_key(key, value):
+    (problem,) = judge(stack(**{key: value})).refused
+    assert (problem.rule, problem.path) == (RULE, f"kai-fleet:teams.ml.scheduler.{key}")
+
+
+def test_what_is_left_out_is_no_feature():
+    settings = judge(stack()).settings
+    assert settings is not None
+    assert [c.features for c in configured.clusters(settings)] == [(), ()]
+
+
+def test_objects_of_any_program_are_features_too():
+    release = resource(
+        "kubernetes:helm.sh/v3:Release",
+        "kai",
+        {
+            "chart": "oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler",
+            "version": "v0.9.3",
+            "namespace": "kai-scheduler",
+        },
+    )
+    topology = resource(
+        "kubernetes:kai.scheduler/v1alpha1:Topology",
+        "racks",
+        {"metadata": {"name": "racks"}, "spec": {"levels": []}},
+    )
+    problem = refusal(RULE, *declared.clusters([release, topology]))
+    assert problem.path == topology.urn

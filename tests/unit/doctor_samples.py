@@ -1,0 +1,268 @@
+"""A healthy host with one team, as an API server would answer; tests spoil one thing of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from components.releases import kai
+from components.settings import load
+from fleet.doctor.checks import examine
+from fleet.doctor.finding import Finding, Health
+from fleet.doctor.seen import Look, Seen, TeamSeen
+from fleet.doctor.wanted import host_of, teams_of
+
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+LONG_AGO = "2026-11-01T11:00:00Z"
+VERSION = "v0.16.8"
+GROUP = "407623a2-216d-4c06-b5b8-f8345bf28b5a"
+FREE = {"quota": "unlimited"}
+SETTINGS: dict[str, Any] = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "gpu": {"provider": "device-plugin"},
+    "teams": {
+        "ml": {
+            "scheduler": {"mode": "virtual", "version": VERSION},
+            "nodePool": {"kai-fleet/pool": "ml"},
+            "gpus": 4,
+            "queues": {
+                "default": {
+                    "cpu": FREE,
+                    "memory": FREE,
+                    "gpu": {"quota": 4},
+                    "children": {
+                        "train": {"cpu": FREE, "memory": FREE, "gpu": {"quota": 3}},
+                        "serve": {"cpu": FREE, "memory": FREE, "gpu": {"quota": 1, "limit": 2}},
+                    },
+                }
+            },
+        }
+    },
+}
+TREE = {"default": None, "train": "default", "serve": "default"}
+
+
+def meta(name: str, namespace: str | None = None, **more: Any) -> dict[str, Any]:
+    place = {"namespace": namespace} if namespace else {}
+    uid = f"uid-{namespace}-{name}"
+    return {"name": name, **place, "uid": uid, "creationTimestamp": LONG_AGO, **more}
+
+
+def node(name: str, gpus: str = "4") -> dict[str, Any]:
+    labels = {"kai-fleet/pool": "ml", "nvidia.com/gpu.memory": "81920"}
+    return {
+        "metadata": meta(name, labels=labels),
+        "spec": {},
+        "status": {
+            "allocatable": {"cpu": "8", "nvidia.com/gpu": gpus},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def deployment(name: str, version: str = VERSION, **more: Any) -> dict[str, Any]:
+    return {
+        "metadata": meta(name, "kai-scheduler", generation=1),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"spec": {"containers": [{"image": f"r.io/kai/{name}:{version}", **more}]}},
+        },
+        "status": {"observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": 1},
+    }
+
+
+def pod(name: str, queue: str | None = "train", node: str | None = None, **more: Any) -> Any:
+    labels = {**({"kai.scheduler/queue": queue} if queue else {}), **more.pop("labels", {})}
+    notes = {"pod-group-name": f"pg-{name}", **more.pop("annotations", {})}
+    limits = more.pop("limits", {})
+    namespace = more.pop("namespace", "default")
+    created = more.pop("created", LONG_AGO)
+    spec = {
+        "schedulerName": "kai-scheduler",
+        "containers": [{"name": "main", "image": "ubuntu", "resources": {"limits": limits}}],
+        **({"nodeName": node} if node else {}),
+        **more.pop("spec", {}),
+    }
+    status = {"phase": "Running" if node else "Pending", **more.pop("status", {})}
+    assert not more
+    metadata = meta(name, namespace, labels=labels, annotations=notes)
+    return {
+        "metadata": metadata | {"creationTimestamp": created},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def event(about: Any, message: str, reason: str = "FailedScheduling", kind: str = "Pod") -> Any:
+    return {
+        "metadata": meta(f"{about['metadata']['name']}.1", about["metadata"].get("namespace")),
+        "involvedObject": {
+            "kind": kind,
+            "name": about["metadata"]["name"],
+            "namespace": about["metadata"].get("namespace"),
+            "uid": about["metadata"].get("uid"),
+        },
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": "2026-11-01T11:59:00Z",
+    }
+
+
+def webhook(name: str, service: str, resource: str = "pods") -> dict[str, Any]:
+    return {
+        "metadata": meta(name),
+        "webhooks": [
+            {
+                "name": f"{service}.kai-scheduler.svc",
+                "clientConfig": {
+                    "service": {"name": service, "namespace": "kai-scheduler"},
+                    "caBundle": "Zm9v",
+                },
+                "failurePolicy": "Fail",
+                "rules": [{"resources": [resource]}],
+            }
+        ],
+    }
+
+
+def endpoints(service: str, ready: bool = True) -> dict[str, Any]:
+    labels = {"kubernetes.io/service-name": service}
+    return {
+        "metadata": meta(f"{service}-x", "kai-scheduler", labels=labels),
+        "endpoints": [{"conditions": {"ready": ready}}] if ready else [],
+    }
+
+
+def sharing(name: str, fraction: str = "0.5", group: str = GROUP) -> dict[str, Any]:
+    return pod(
+        name,
+        node="ml-0",
+        labels={"runai-gpu-group": group},
+        annotations={"gpu-fraction": fraction},
+    )
+
+
+def reservation(group: str = GROUP, index: str | None = "GPU-1", **status: Any) -> dict[str, Any]:
+    return pod(
+        "gpu-reservation-ml-0-x7",
+        queue=None,
+        node="ml-0",
+        namespace="kai-resource-reservation",
+        labels={"runai-gpu-group": group},
+        annotations={"run.ai/reserve_for_gpu_index": index} if index else {},
+        status=status,
+    )
+
+
+def release_secret(status: str = "deployed", revision: str = "1") -> dict[str, Any]:
+    labels = {"owner": "helm", "name": "kai-scheduler", "status": status, "version": revision}
+    return {"metadata": meta(f"sh.helm.release.v1.kai-scheduler.v{revision}", labels=labels)}
+
+
+@dataclass
+class Lab:
+    """The objects of a healthy stack by cluster, to be spoilt before they are looked at."""
+
+    settings: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(SETTINGS))
+    host: dict[str, list[Any]] = field(default_factory=lambda: _host())
+    ml: dict[str, list[Any]] = field(default_factory=lambda: _inside())
+    unreached: str = ""
+    certificate_ends: datetime = NOW + timedelta(days=300)
+    declared: bool = True
+
+    def named(self, kind: str, name: str, where: str = "ml") -> Any:
+        objects = self.host if where == "host" else self.ml
+        return next(item for item in objects[kind] if item["metadata"]["name"] == name)
+
+    def drop(self, kind: str, name: str, where: str = "ml") -> None:
+        objects = self.host if where == "host" else self.ml
+        objects[kind] = [item for item in objects[kind] if item["metadata"]["name"] != name]
+
+    def look(self) -> Look:
+        settings = load(self.settings).settings
+        assert settings is not None
+        wanted = teams_of(settings)["ml"]
+        common: dict[str, Any] = {"now": NOW, "update": "make up STACK=lab"}
+        inside = Seen("ml", wanted.inside, self.ml, kubectl="kubectl --kubeconfig ml", **common)
+        team = TeamSeen(wanted, None if self.unreached else inside, self.unreached)
+        team = replace(team, certificate_ends=self.certificate_ends)
+        host = Seen("host", host_of(settings), self.host, kubectl="kubectl", **common)
+        return Look(host, {"ml": team})
+
+    def ill(self) -> list[Finding]:
+        """Everything that is not well."""
+        return [finding for finding in examine(self.look()) if finding.health is not Health.OK]
+
+
+def _host() -> dict[str, list[Any]]:
+    return {
+        "nodes": [node("ml-0")],
+        "namespaces": [{"metadata": meta("team-ml", labels={"kai-fleet/team": "ml"})}],
+        "pods": [],
+        "events": [],
+        "deployments": [],
+        "runtimeclasses": [{"metadata": meta("nvidia")}],
+        "statefulsets": [
+            {
+                "metadata": meta("ml", "team-ml", labels={"chart": "vcluster-0.36.1"}),
+                "spec": {"replicas": 1},
+                "status": {"readyReplicas": 1},
+            }
+        ],
+        "resourcequotas": [
+            {
+                "metadata": meta("gpus", "team-ml"),
+                "spec": {"hard": {"requests.nvidia.com/gpu": "4"}},
+            }
+        ],
+        "clusterroles": [{"metadata": meta("vc-ml-v-team-ml")}],
+    }
+
+
+def _inside() -> dict[str, list[Any]]:
+    settings = load(SETTINGS).settings
+    assert settings is not None
+    wanted = teams_of(settings)["ml"].inside
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
+    return {
+        "nodes": [node("ml-0")],
+        "namespaces": [{"metadata": meta("default")}],
+        "pods": pods,
+        "podgroups": [
+            {"metadata": meta(f"pg-{p['metadata']['name']}", "default")} for p in pods[:2]
+        ],
+        "events": [],
+        "bound": [],
+        "runtimeclasses": [{"metadata": meta("nvidia")}],
+        "deployments": [deployment(name) for name in kai(VERSION).deployments],
+        "services": [
+            {"metadata": meta(name, "kai-scheduler")} for name in ("admission", "queue-controller")
+        ],
+        "endpointslices": [endpoints("admission"), endpoints("queue-controller")],
+        "validatingwebhookconfigurations": [
+            webhook("validating-kai-admission", "admission"),
+            webhook("kai-queue-validation-v2", "queue-controller", "queues"),
+        ],
+        "mutatingwebhookconfigurations": [webhook("mutating-kai-admission", "admission")],
+        "configs": [
+            {
+                "metadata": meta("kai-config"),
+                "spec": {"admission": {"gpuSharing": True}},
+                "status": ready,
+            }
+        ],
+        "schedulingshards": [{"metadata": meta("default"), "spec": {}, "status": ready}],
+        "queues": [
+            {"metadata": meta(name), "spec": copy.deepcopy(dict(wanted.queues[name]))}
+            for name in TREE
+        ],
+        "releases": [release_secret()],
+    }
+
+
+Spoil = Callable[[Lab], None]
