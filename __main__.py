@@ -5,6 +5,7 @@ import pulumi
 from components.past import read_past
 from components.platform import Platform, PlatformArgs
 from components.team import Team, TeamArgs
+from components.workloads.placement import place
 from policies.gate import checked_settings
 
 # Every key typed and every rule asked before anything is declared: mistakes are reported
@@ -25,6 +26,11 @@ teams = {
     for name in settings.teams
 }
 
+# What runs in the teams' vClusters.
+workloads = place(settings, teams)
+
 pulumi.export("cluster", settings.cluster.name)
 pulumi.export("teams", {name: team.summary for name, team in teams.items()})
 pulumi.export("kubeconfigs", {name: team.vcluster.kubeconfig for name, team in teams.items()})
+if workloads:
+    pulumi.export("workloads", workloads)

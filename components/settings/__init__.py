@@ -10,7 +10,7 @@ import copy
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field, ValidationError
 
@@ -20,6 +20,7 @@ from components.settings.model import Strict
 from components.settings.platform import Cluster, Gpu, HostKai, Name
 from components.settings.queues import QueueTree
 from components.settings.teams import Access, Team, Vcluster, mode_mistakes
+from components.settings.workloads import Workload, workload_mistakes
 from components.values import merged
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config"]
@@ -37,6 +38,9 @@ class Settings(Strict):
     )
     guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
     teams: dict[Name, Team] = Field(default_factory=dict)
+    workloads: dict[Name, Workload] = Field(
+        default_factory=dict, description="What runs in the teams' vClusters, by name."
+    )
 
     def vcluster_of(self, team: str) -> Vcluster:
         """A team's vCluster with the stack's defaults filled in, chart values merged."""
@@ -45,9 +49,19 @@ class Settings(Strict):
         values = merged(self.vcluster.values, own.values)
         return self.vcluster.model_copy(update={**given, "values": values})
 
+    def kai_of(self, team: str) -> str | None:
+        """The version of the KAI that schedules a team's pods; None where none does."""
+        scheduler = self.teams[team].scheduler
+        if scheduler.mode == "host":
+            return self.kai.version if self.kai else None
+        return scheduler.version
+
     def access_of(self, team: str) -> Access:
         """How a team's vCluster is reached."""
         return self.vcluster_of(team).access or Access()
+
+
+_TEAMS: Final = key_path(("teams",))
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,9 @@ def load(raw: Mapping[str, Any]) -> Loaded:
             dropped += [key_path(place) for place in places]
             continue
         found += [
-            mistake for mistake in _between_keys(settings) if not _within(mistake.path, dropped)
+            mistake
+            for mistake in (*_between_keys(settings), *_of_workloads(settings, dropped))
+            if not _within(mistake.path, dropped)
         ]
         return Loaded(settings, tuple(found), tuple(dropped))
     return Loaded(None, tuple(found), tuple(dropped))
@@ -109,6 +125,22 @@ def _between_keys(settings: Settings) -> Iterator[Mistake]:
                 key_path(("teams", name, "vcluster.access.host")),
                 "is missing: a NodePort is reached at a node; write its name or address",
             )
+
+
+def _of_workloads(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
+    """Every workload against its team, unless something of the team was left out."""
+    for name, workload in settings.workloads.items():
+        team, kai = settings.teams.get(workload.team), None
+        if any(f"{path}.".startswith(f"{_TEAMS}.{workload.team}.") for path in dropped):
+            team = None
+        elif team is None and not _within(_TEAMS, dropped):
+            known = ", ".join(settings.teams) or "none yet"
+            sentence = f"is {workload.team!r}, and there is no such team; the teams: {known}"
+            yield Mistake(key_path(("workloads", name, "team")), sentence)
+        if team is not None:
+            kai = settings.kai_of(workload.team)
+        for key, sentence in workload_mistakes(workload, team, kai):
+            yield Mistake(key_path(("workloads", name, key)), sentence)
 
 
 def _within(path: str, dropped: list[str]) -> bool:
