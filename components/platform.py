@@ -9,6 +9,7 @@ import pulumi
 from components.cluster_access import ClusterAccess
 from components.gpu_stack import GpuStack, GpuStackArgs
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from components.kind.cluster import KindCluster, KindClusterArgs
 from components.past import Past
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.settings import Settings
@@ -34,11 +35,16 @@ class Platform(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:Platform", name, None, opts)
         settings = args.settings
         cluster = settings.cluster
-        self.access = ClusterAccess(
-            cluster.name,
-            context=cluster.context,
-            kubeconfig=cluster.kubeconfig.get_secret_value() if cluster.kubeconfig else None,
-        )
+        kubeconfig: pulumi.Input[str] | None = None
+        if cluster.kubeconfig is not None:
+            kubeconfig = cluster.kubeconfig.get_secret_value()
+        if cluster.kind is not None:
+            kubeconfig = KindCluster(
+                cluster.name,
+                KindClusterArgs(cluster.kind),
+                opts=pulumi.ResourceOptions(parent=self),
+            ).kubeconfig
+        self.access = ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
         self.provider = self.access.provider(name, pulumi.ResourceOptions(parent=self))
         on_host = pulumi.ResourceOptions(parent=self, provider=self.provider)
         gpu = GpuStack(
@@ -48,6 +54,7 @@ class Platform(pulumi.ComponentResource):
                 version=settings.gpu.version,
                 chart=settings.gpu.chart,
                 values=settings.gpu.values,
+                in_kind=cluster.kind is not None,
             ),
             opts=on_host,
         )

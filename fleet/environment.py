@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from policies import gate
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
+KIND_CHECK: Final = stack_file.ROOT / "components" / "kind" / "check.sh"
 ENGINE_TOOLS: Final = (
     "pulumi",
     "pulumi-analyzer-policy-python",
@@ -54,6 +56,8 @@ def for_stack(stack: str, say: Say) -> Environment:
     verdict = gate.judge(raw)
     if verdict.settings is None or verdict.refused:
         raise NotPossible(gate.report(verdict.refused))
+    if verdict.settings.cluster.kind is not None:
+        _require_kind()
     if verdict.settings.cluster.context == SANDBOX_CONTEXT:
         return _sandbox(stack, say)
     return _own_cluster(say)
@@ -76,6 +80,13 @@ def _sandbox(stack: str, say: Say) -> Environment:
         )
     occupant.write_text(stack)
     return Environment(running.env(), running.standins, occupant)
+
+
+def _require_kind() -> None:
+    """Docker and kind, before the engine starts; the script says what is missing."""
+    checked = subprocess.run([str(KIND_CHECK)], capture_output=True, text=True, check=False)
+    if checked.returncode != 0:
+        raise NotPossible(checked.stderr.strip())
 
 
 def _own_cluster(say: Say) -> Environment:

@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from pydantic import Field, ValidationError
 
+from components.settings.cluster import Cluster
 from components.settings.guard import Guard
+from components.settings.kind import access_in_kind, port_mistakes
 from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
 from components.settings.model import Strict
-from components.settings.platform import Cluster, Gpu, HostKai, Name
+from components.settings.platform import Gpu, HostKai, Name
 from components.settings.queues import QueueTree
 from components.settings.teams import Access, Team, Vcluster, mode_mistakes
 from components.settings.workloads import Workload, workload_mistakes
@@ -29,7 +31,7 @@ __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config"]
 class Settings(Strict):
     """One stack: a host cluster, what runs on it for everybody, and its teams."""
 
-    cluster: Cluster = Field(description="The host cluster: name, and context or kubeconfig.")
+    cluster: Cluster = Field(description="The host cluster: its name, and how to reach or make it.")
     gpu: Gpu = Field(default_factory=Gpu)
     kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
     queues: QueueTree = Field(default_factory=dict, description="The host's queue tree.")
@@ -47,7 +49,10 @@ class Settings(Strict):
         own = self.teams[team].vcluster
         given = {key: getattr(own, key) for key in own.model_fields_set}
         values = merged(self.vcluster.values, own.values)
-        return self.vcluster.model_copy(update={**given, "values": values})
+        merged_over = self.vcluster.model_copy(update={**given, "values": values})
+        if self.cluster.kind is None:
+            return merged_over
+        return merged_over.model_copy(update={"access": access_in_kind(merged_over.access)})
 
     def kai_of(self, team: str) -> str | None:
         """The version of the KAI that schedules a team's pods; None where none does."""
@@ -94,7 +99,11 @@ def load(raw: Mapping[str, Any]) -> Loaded:
             continue
         found += [
             mistake
-            for mistake in (*_between_keys(settings), *_of_workloads(settings, dropped))
+            for mistake in (
+                *_between_keys(settings),
+                *_of_kind(settings),
+                *_of_workloads(settings, dropped),
+            )
             if not _within(mistake.path, dropped)
         ]
         return Loaded(settings, tuple(found), tuple(dropped))
@@ -104,11 +113,13 @@ def load(raw: Mapping[str, Any]) -> Loaded:
 def _between_keys(settings: Settings) -> Iterator[Mistake]:
     """What only shows when several keys are looked at together."""
     cluster = settings.cluster
-    if (cluster.context is None) == (cluster.kubeconfig is None):
+    ways = (cluster.context, cluster.kubeconfig, cluster.kind)
+    if sum(way is not None for way in ways) != 1:
         yield Mistake(
             key_path(("cluster", "context")),
-            "is needed, or kubeconfig, and not both: the program never takes whatever cluster"
-            " happens to be current; write context: with a name from `kubectl config get-contexts`",
+            "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
+            " whatever cluster happens to be current; write context: with a name from"
+            " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
         )
     if settings.gpu.resource != "nvidia.com/gpu" and settings.gpu.provider != "none":
         yield Mistake(
@@ -125,6 +136,14 @@ def _between_keys(settings: Settings) -> Iterator[Mistake]:
                 key_path(("teams", name, "vcluster.access.host")),
                 "is missing: a NodePort is reached at a node; write its name or address",
             )
+
+
+def _of_kind(settings: Settings) -> Iterator[Mistake]:
+    """What a kind cluster cannot serve."""
+    if settings.cluster.kind is not None:
+        accesses = {name: settings.access_of(name) for name in settings.teams}
+        for team, key, sentence in port_mistakes(settings.cluster.kind, accesses):
+            yield Mistake(key_path(("teams", team, f"vcluster.access.{key}")), sentence)
 
 
 def _of_workloads(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:

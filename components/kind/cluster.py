@@ -1,0 +1,56 @@
+"""A kind cluster on the machine that runs the update, with its GPUs where it has some."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+import pulumi
+import pulumi_command as command
+
+from components.kind.config import declared, gpu_node
+from components.settings.kind import Kind
+
+SCRIPTS: Final = "components/kind"
+
+
+@dataclass
+class KindClusterArgs:
+    """What it is made of."""
+
+    kind: Kind = field(default_factory=Kind)
+
+
+class KindCluster(pulumi.ComponentResource):
+    """A kind cluster named after the component; deleted with it.
+
+    Needs Docker and kind, and for GPUs NVIDIA's driver, on the machine that runs the update; the
+    rest is set up inside the node. `kubeconfig` is a secret. kind also writes the context
+    `kind-NAME` into the user's own kubeconfig, for kubectl. Other nodes, ports or images than it
+    was made with are refused by the update: kind cannot change them.
+    """
+
+    kubeconfig: pulumi.Output[str]
+
+    def __init__(
+        self, name: str, args: KindClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:KindCluster", name, None, opts)
+        create = f"{SCRIPTS}/create.sh"
+        made = command.local.Command(
+            f"{name}-kind",
+            create=create,
+            update=create,
+            delete=f"{SCRIPTS}/delete.sh",
+            environment={
+                "KIND_NAME": name,
+                "KIND_CONFIG": json.dumps(declared(name, args.kind), sort_keys=True),
+                "KIND_GPUS": args.kind.gpus,
+                "KIND_GPU_NODE": gpu_node(name, args.kind),
+            },
+            logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
+            opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
+        )
+        self.kubeconfig = pulumi.Output.secret(made.stdout)
+        self.register_outputs({"gpus": args.kind.gpus})
