@@ -74,6 +74,13 @@ class GpuShare(Strict):
         """Whether it is a part of a GPU, which only KAI can give."""
         return self.devices is None
 
+    def in_words(self) -> str:
+        """For a table: `2 whole`, `0.7 of one`, `2000 MiB of each of 2`."""
+        if self.devices is not None:
+            return f"{self.devices} whole"
+        part = f"{self.memory} MiB" if self.fraction is None else plain(self.fraction)
+        return f"{part} of each of {self.on_devices}" if self.on_devices else f"{part} of one"
+
     def annotations(self) -> dict[str, str]:
         """What KAI reads of it; strings, as the API server wants them (W3, W5)."""
         found: dict[str, str] = {}

@@ -53,6 +53,7 @@ def _placed(
         "kind": workload.kind,
         "namespace": workload.namespace,
         "queue": workload.queue_of(settings.teams[workload.team]),
+        "gpu": workload.gpu.in_words() if workload.gpu else None,
     }
     match arguments(settings, name):
         case PodArgs() as args:

@@ -1,12 +1,16 @@
 """Workloads from a stack file: what is declared for each kind, and which mistakes are named."""
 
+import io
+
 import pytest
 from pulumi import RunError
+from rich.console import Console
 
 from components.settings import load
 from components.settings.gpu_share import GpuShare
 from components.workloads import PodArgs, VllmServerArgs
 from fleet.recording import SECRET, UNKNOWN, record
+from fleet.workload_table import workload_table
 
 CLUSTER = {"name": "lab", "context": "lab"}
 QUEUES = {"train": {"gpu": {"quota": 2}}, "serve": {"gpu": {"quota": 2}}}
@@ -223,6 +227,23 @@ def test_each_mistake_names_its_key_and_what_to_write(workload, key, says):
     found = mistakes(workload)
     assert list(found) == [f"workloads.w.{key}"]
     assert says in found[f"workloads.w.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        ({"devices": 2}, "2 whole"),
+        ({"fraction": 0.7}, "0.7 of one"),
+        ({"memory": "2000Mi", "on_devices": 2}, "2000 MiB of each of 2"),
+    ],
+)
+def test_the_table_at_the_end_of_an_update_says_what_each_has(share, words):
+    about = {"team": "ml", "kind": "vllm", "namespace": "ai", "queue": "serve", "url": "http://q"}
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(workload_table({"qwen": {**about, "gpu": GpuShare(**share).in_words()}}))
+    text = console.export_text()
+    for shown in ("qwen", "ml", "serve", words, "http://q"):
+        assert shown in text
 
 
 def test_a_team_that_is_itself_wrong_is_not_called_absent():
