@@ -56,9 +56,13 @@ class TeamArgs:
 
 
 class Team(pulumi.ComponentResource):
-    """A team's own Kubernetes on its share of the nodes, scheduled in its mode."""
+    """A team's own Kubernetes on its share of the nodes, scheduled in its mode.
+
+    What runs in it depends on `ready`: until its queues are there, a pod would stay Pending (K16).
+    """
 
     vcluster: VirtualCluster
+    ready: list[pulumi.Resource]
 
     def __init__(
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
@@ -85,6 +89,7 @@ class Team(pulumi.ComponentResource):
             ),
             opts=first,
         )
+        self.ready = [self.vcluster]
         # The scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
         kubernetes.core.v1.ResourceQuota(
             f"{name}-gpus",
@@ -126,13 +131,15 @@ class Team(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=guard)),
         )
-        return QueueTree(
+        tree = QueueTree(
             f"{name}-queues",
             QueueTreeArgs(args.team.queues, gpu_limit=args.team.gpus),
             opts=pulumi.ResourceOptions.merge(
                 inside, pulumi.ResourceOptions(depends_on=[kai.ready])
             ),
-        ).leaves
+        )
+        self.ready.append(tree)
+        return tree.leaves
 
     def _guard(
         self,

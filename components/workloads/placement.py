@@ -36,17 +36,16 @@ def _placed(
 ) -> dict[str, Any]:
     workload = settings.workloads[name]
     inside = pulumi.ResourceOptions(
-        provider=team.vcluster.provider, deleted_with=team.vcluster.release
+        parent=team, provider=team.vcluster.provider, deleted_with=team.vcluster.release
     )
     where = (workload.team, workload.namespace)
     if workload.namespace not in _GIVEN and where not in namespaces:
         namespaces[where] = kubernetes.core.v1.Namespace(
             f"{workload.team}-{workload.namespace}",
             metadata={"name": workload.namespace},
-            opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(parent=team)),
+            opts=inside,
         )
-    # Until KAI is ready and the queues are there, a pod would stay Pending for good (K16).
-    before = [team, *([namespaces[where]] if where in namespaces else [])]
+    before = [*team.ready, *([namespaces[where]] if where in namespaces else [])]
     opts = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=before))
     summary = {
         "team": workload.team,
