@@ -21,6 +21,7 @@ from typing import Any, Final
 import yaml
 
 GPU_LABEL: Final = "nvidia.com/gpu.present"  # the device plugin's chart looks for it
+MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # nobody here runs NVIDIA's feature discovery
 # Where device files are; another folder only in tests.
 _DEVICES: Final = "KIND_DEVICE_DIRECTORY"
 _DEVICE = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
@@ -34,16 +35,24 @@ class NoGpus(Exception):  # noqa: N818 - its message is all a user sees
 
 
 def with_gpus(
-    config: dict[str, Any], devices: Iterable[Path], libraries: Iterable[Path], smi: Path
+    config: dict[str, Any],
+    devices: Iterable[Path],
+    libraries: Iterable[Path],
+    smi: Path,
+    memory: int | None = None,
 ) -> dict[str, Any]:
-    """The config with the driver's devices, libraries and nvidia-smi mounted into the GPU node."""
+    """The config with the driver's devices, libraries and nvidia-smi mounted into the GPU node.
+
+    `memory` is that of each GPU in MiB; without it KAI gives no pod an amount of GPU memory.
+    """
     result = copy.deepcopy(config)
     node = result["nodes"][1 if len(result["nodes"]) > 1 else 0]
     folder = f"/usr/lib/{platform.machine()}-linux-gnu"
     mounts = [(str(device), f"/dev/{device.name}") for device in devices]
     mounts += [(str(library), f"{folder}/{library.name}") for library in libraries]
     mounts.append((str(smi), "/usr/bin/nvidia-smi"))
-    node["labels"] = {**node.get("labels", {}), GPU_LABEL: "true"}
+    known = {MEMORY_LABEL: str(memory)} if memory else {}
+    node["labels"] = {**node.get("labels", {}), GPU_LABEL: "true", **known}
     node["extraMounts"] = [{"hostPath": host, "containerPath": inside} for host, inside in mounts]
     return result
 
@@ -79,19 +88,28 @@ def driver_libraries(listed: str) -> list[Path]:
     return [found[name] for name in sorted(found)]
 
 
+def smallest_memory(listed: str) -> int | None:
+    """The MiB that every GPU has, of nvidia-smi's list of numbers; None where it gives none."""
+    numbers = [int(line) for line in listed.split() if line.isdigit()]
+    return min(numbers, default=None)
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def main() -> None:
     """Print the config file; exit 1 with a sentence where this machine's GPUs cannot be given."""
     config = json.loads(os.environ["KIND_CONFIG"])
     if sys.argv[1] == "yes":
         try:
-            listed = subprocess.run(
-                ["ldconfig", "-p"], capture_output=True, text=True, check=True
-            ).stdout
+            query = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
             config = with_gpus(
                 config,
                 driver_devices(Path(os.environ.get(_DEVICES, "/dev"))),
-                driver_libraries(listed),
+                driver_libraries(_said("ldconfig", "-p")),
                 Path(shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"),
+                smallest_memory(_said("nvidia-smi", *query)),
             )
         except (NoGpus, OSError, subprocess.CalledProcessError) as why:
             sys.stderr.write(f"{why}\n")

@@ -50,7 +50,11 @@ KIND = """case "$1 $2" in
   "delete cluster") rm -f "$STATE/clusters" "$STATE/record" ;;
 esac
 """
-SMI = 'echo "GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-5d1f)"\n'
+SMI = """case "$1" in
+  --query-gpu=memory.total) printf '24564\\n49140\\n' ;;
+  *) echo "GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-5d1f)" ;;
+esac
+"""
 LDCONFIG = 'cat "$STATE/libraries" 2>/dev/null || true\n'
 
 
