@@ -21,6 +21,7 @@ from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path,
 from components.settings.model import Strict
 from components.settings.platform import Gpu, HostKai, Name
 from components.settings.queues import QueueTree
+from components.settings.team_gpus import too_many_gpus
 from components.settings.teams import Access, Team, Vcluster, mode_mistakes
 from components.settings.workloads import Workload, workload_mistakes
 from components.values import merged
@@ -160,6 +161,11 @@ def _of_workloads(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
             kai = settings.kai_of(workload.team)
         for key, sentence in workload_mistakes(workload, team, kai):
             yield Mistake(key_path(("workloads", name, key)), sentence)
+    for name, team in settings.teams.items():
+        own = {key: w for key, w in settings.workloads.items() if w.team == name}
+        too_many = too_many_gpus(team, own) if own else None
+        if too_many:
+            yield Mistake(key_path(("teams", name, "gpus")), too_many)
 
 
 def _within(path: str, dropped: list[str]) -> bool:

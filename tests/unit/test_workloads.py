@@ -251,6 +251,38 @@ def test_a_team_that_is_itself_wrong_is_not_called_absent():
     assert list(found) == ["teams.one.scheduler.mode"]
 
 
+TEAM_ONE = {**TEAMS["one"], "gpus": 1}
+TEAM_HOST = {"scheduler": {"mode": "host"}, "queue": "leaf", "gpus": 1}
+
+
+@pytest.mark.parametrize(
+    ("team", "shares", "needed"),
+    [
+        (TEAM_ONE, [{"fraction": 0.7}, {"fraction": 0.2}], 0),
+        (TEAM_ONE, [{"fraction": 0.7}, {"fraction": 0.4}], 2),
+        (TEAM_ONE, [{"fraction": 0.1}] * 10, 0),
+        (TEAM_ONE, [{"devices": 1}, {"memory": "1Gi"}], 2),
+        (TEAM_ONE, [{"fraction": 0.5, "onDevices": 2}, {"fraction": 0.1}], 2),
+        (TEAM_HOST, [{"devices": 1}, {"fraction": 0.7}], 0),
+        (TEAM_HOST, [{"devices": 2}], 2),
+        ({**TEAM_ONE, "gpus": 0}, [{"fraction": 0.5}], 1),
+    ],
+)
+def test_a_bound_that_keeps_workloads_waiting_for_good_is_refused(team, shares, needed):
+    host = {"kai": {"version": "v0.16.8"}, "queues": {"leaf": UNLIMITED}}
+    work = {f"w{n}": {**POD, "gpu": share} for n, share in enumerate(shares)}
+    raw = {"cluster": CLUSTER, "teams": {"one": team}, "workloads": work, **host}
+    found = {m.path: m.message for m in load(raw).mistakes}
+    assert list(found) == (["kai-fleet:teams.one.gpus"] if needed else [])
+    assert not needed or f"write gpus: {needed}," in found["kai-fleet:teams.one.gpus"]
+
+
+def test_replicas_count_and_those_that_may_wait_do_not():
+    api = {**POD, "kind": "deployment", "replicas": 3, "gpu": {"devices": 1}}
+    assert "write gpus: 3," in mistakes(api)["teams.one.gpus"]
+    assert mistakes({**api, "readySeconds": 0}) == {}
+
+
 @pytest.mark.parametrize(
     "build",
     [
