@@ -94,8 +94,16 @@ def smallest_memory(listed: str) -> int | None:
     return min(numbers, default=None)
 
 
-def _said(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def _said(program: str, *arguments: str) -> str:
+    # A user's PATH often lacks the folders of the system's own programs, such as ldconfig.
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    found = shutil.which(program, path=path)
+    if found is None:
+        raise NoGpus(f"{program} is not on PATH: it says where the driver's libraries are")
+    ran = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise NoGpus(f"`{program} {' '.join(arguments)}` fails: {ran.stderr.strip()}")
+    return ran.stdout
 
 
 def main() -> None:
@@ -111,7 +119,7 @@ def main() -> None:
                 Path(shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"),
                 smallest_memory(_said("nvidia-smi", *query)),
             )
-        except (NoGpus, OSError, subprocess.CalledProcessError) as why:
+        except NoGpus as why:
             sys.stderr.write(f"{why}\n")
             raise SystemExit(1) from None
     yaml.safe_dump(config, sys.stdout, sort_keys=False)

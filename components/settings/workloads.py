@@ -28,7 +28,7 @@ Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*$", max_lengt
 
 def _quantity(value: Any) -> str:
     parse_quantity(value)
-    return str(value)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 Quantity = Annotated[

@@ -206,6 +206,11 @@ def no_library(machine):
     machine.libraries("libc.so.6 (libc6,x86-64) => /lib/libc.so.6")
 
 
+def ldconfig_fails(machine):
+    machine.with_gpu()
+    machine.fail("ldconfig -p")
+
+
 def only_32_bit_library(machine):
     machine.with_gpu()
     machine.libraries("libnvidia-ml.so.1 (libc6) => /usr/lib32/libnvidia-ml.so.1")
@@ -229,6 +234,7 @@ def node_fails(machine):
         (no_gpu_listed, "but nvidia-smi lists no GPU"),
         (no_device_file, "write kai-fleet:cluster.kind.gpus: none, or use minikube"),
         (no_library, "ldconfig lists no libnvidia-ml.so: install the driver's libraries"),
+        (ldconfig_fails, "`ldconfig -p` fails: ldconfig: -p broke"),
         (only_32_bit_library, "ldconfig lists no libnvidia-ml.so"),
         (node_fails, "GPUs cannot be used in lab-control-plane; the line above says why"),
     ],

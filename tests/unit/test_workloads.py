@@ -92,7 +92,7 @@ def test_a_cpu_pod_asks_for_no_gpu():
     pod = pod_of(declared({"w": {**POD, **cpu}}), "w")
     assert pod["spec"]["containers"][0]["resources"] == {
         "requests": {"cpu": "100m", "memory": "250M"},
-        "limits": {"memory": "1000000000.0"},
+        "limits": {"memory": "1000000000"},
     }
     assert "runtimeClassName" not in pod["spec"]
     assert pod["spec"]["schedulerName"] == "kai-scheduler"
