@@ -21,7 +21,11 @@ teams = {
     name: Team(
         name,
         TeamArgs.of(settings, name, host=platform.access, past=past),
-        opts=pulumi.ResourceOptions(provider=platform.provider, depends_on=platform.ready),
+        opts=pulumi.ResourceOptions(
+            provider=platform.provider,
+            depends_on=platform.ready,
+            transformations=platform.transformations,
+        ),
     )
     for name in settings.teams
 }

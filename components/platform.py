@@ -24,10 +24,13 @@ class PlatformArgs:
 
 
 class Platform(pulumi.ComponentResource):
-    """The host cluster. Pass `providers` on to the teams, and depend on `ready`."""
+    """The host cluster. Pass `provider` and `transformations` on to the teams, and depend on
+    `ready`.
+    """
 
     access: ClusterAccess
     ready: list[pulumi.Resource]
+    transformations: list[pulumi.ResourceTransformation]
 
     def __init__(
         self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
@@ -35,18 +38,22 @@ class Platform(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:Platform", name, None, opts)
         settings = args.settings
         cluster = settings.cluster
+        self.transformations = []
         kubeconfig: pulumi.Input[str] | None = None
         if cluster.kubeconfig is not None:
             kubeconfig = cluster.kubeconfig.get_secret_value()
         if cluster.kind is not None:
-            kubeconfig = KindCluster(
+            made = KindCluster(
                 cluster.name,
                 KindClusterArgs(cluster.kind),
                 opts=pulumi.ResourceOptions(parent=self),
-            ).kubeconfig
+            )
+            kubeconfig, self.transformations = made.kubeconfig, [made.going_with_it]
         self.access = ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
         self.provider = self.access.provider(name, pulumi.ResourceOptions(parent=self))
-        on_host = pulumi.ResourceOptions(parent=self, provider=self.provider)
+        on_host = pulumi.ResourceOptions(
+            parent=self, provider=self.provider, transformations=self.transformations
+        )
         gpu = GpuStack(
             f"{name}-gpu",
             GpuStackArgs(

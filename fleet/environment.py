@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from fleet import stack_file
+from fleet import local_state, stack_file
 from policies import gate
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
@@ -46,8 +46,8 @@ def for_stack(stack: str, say: Say) -> Environment:
     """The environment in which a stack runs, made ready.
 
     A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
-    and uses your own Pulumi login and kubeconfig. Nothing is started for a stack file that the
-    rules refuse. Raises NotPossible.
+    and uses your own Pulumi login and kubeconfig; a kind stack does without a login. Nothing is
+    started for a stack file that the rules refuse. Raises NotPossible.
     """
     try:
         raw = stack_file.read(stack_file.path_of(stack))
@@ -56,11 +56,13 @@ def for_stack(stack: str, say: Say) -> Environment:
     verdict = gate.judge(raw)
     if verdict.settings is None or verdict.refused:
         raise NotPossible(gate.report(verdict.refused))
-    if verdict.settings.cluster.kind is not None:
-        _require_kind()
     if verdict.settings.cluster.context == SANDBOX_CONTEXT:
         return _sandbox(stack, say)
-    return _own_cluster(say)
+    if verdict.settings.cluster.kind is None:
+        return _own_cluster(say)
+    _require_kind()
+    own = _own_cluster(say)
+    return replace(own, variables={**own.variables, **local_state.variables(say)})
 
 
 def _sandbox(stack: str, say: Say) -> Environment:

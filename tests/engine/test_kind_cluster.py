@@ -9,8 +9,10 @@ import os
 import pytest
 from kubernetes import client
 
+from sandbox import lifecycle
 from sandbox.directory import read_state
 from sandbox.ports import Ports
+from sandbox.processes import Processes
 from tests.engine.product import Product, api, deployments, namespaces, project, queues
 from tests.unit.kind_standins import Machine
 
@@ -27,6 +29,17 @@ class Laptop:
         found = dict(self.sandbox.env())
         path = os.pathsep.join([str(self.machine.bin), found["PATH"]])
         return {**found, "PATH": path, "KUBECONFIG": os.devnull, "STATE": str(self.machine.state)}
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory):
+    """One of its own: what is on a kind cluster goes with it, and is not deleted one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAI_FLEET_SANDBOX", str(tmp_path_factory.mktemp("kind") / "sandbox"))
+        try:
+            yield lifecycle.up(print)
+        finally:
+            lifecycle.down(print)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +71,6 @@ def product(sandbox, machine, tmp_path_factory):
 
         product.edit(edit)
         yield product
-        product.stack.destroy()
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +110,21 @@ def test_a_second_update_asks_docker_for_nothing(first, product, machine):
     assert machine.calls() == []
 
 
-def test_the_cluster_goes_last(first, product, machine):
+def test_a_removed_workload_is_deleted_from_the_cluster(first, product):
+    product.edit(lambda config: config.pop("kai-fleet:workloads"))
+    assert product.up().changed == {
+        "Pod half-pod": "delete",
+        "GpuPod half": "delete",
+        "Stack kai-fleet-dev": "update",
+    }
+    core = client.CoreV1Api(api(first.outputs["kubeconfigs"]["ml"]))
+    assert core.list_namespaced_pod("default").items == []
+
+
+def test_the_stack_goes_with_its_cluster_also_when_that_is_gone(first, product, machine, sandbox):
+    """As after `kind delete cluster` by hand: nothing answers at the cluster's address."""
+    Processes(sandbox.directory).stop(["supervisor", "kube-apiserver"])
     machine.calls()
     product.stack.destroy()
     assert machine.calls() == ["docker info", "kind delete cluster --name kai-gpu-demo"]
+    assert product.stack.export_stack().deployment.get("resources", []) == []

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from components.settings import load
-from fleet import environment, stack_file
+from fleet import environment, recording, stack_file
 from fleet.environment import NotPossible, for_stack
 from fleet.recording import SECRET, record
 from tests.unit.kind_standins import Machine
@@ -48,6 +48,23 @@ def test_the_cluster_is_made_by_the_scripts_and_deleted_by_them(declared):
 def test_its_kubeconfig_is_a_secret_and_its_name_its_identity(declared):
     provider = next(i for i in declared.values() if i.urn.endswith("kubernetes::host"))
     assert provider.inputs == {"clusterIdentifier": "lab", "kubeconfig": SECRET}
+
+
+def test_everything_on_it_goes_with_it_and_what_is_in_a_vcluster_with_that(monkeypatch):
+    seen = {}
+    register = recording._Recorder.RegisterResource
+
+    def note(self, request):
+        seen[request.name, request.type.rpartition(":")[2]] = request.deletedWith
+        return register(self, request)
+
+    monkeypatch.setattr(recording._Recorder, "RegisterResource", note)
+    pod = {"team": "ml", "kind": "pod", "image": "ubuntu"}
+    record("lab", raw({"ml": team(port=30000)}, workloads={"w": pod}))
+    assert seen.pop(("lab-kind", "Command")) == ""
+    assert seen["w-pod", "Pod"].endswith("::ml-release")
+    for name in (("ml-namespace", "Namespace"), ("ml-release", "Release"), ("ml-ready", "Command")):
+        assert seen[name].endswith("::lab-kind"), name
 
 
 def test_the_device_plugin_takes_the_form_that_works_in_kind(declared):
