@@ -9,6 +9,7 @@ from components.past import read_past
 from components.platform import platform_of
 from components.platform_reading import read_platform
 from components.team import Team, TeamArgs
+from components.workloads.placement import place
 from policies.gate import checked_settings
 
 # Every key typed and every rule asked before anything is declared: mistakes are reported
@@ -24,13 +25,22 @@ teams = {
     name: Team(
         name,
         TeamArgs.of(settings, name, host=platform.access, past=past),
-        opts=pulumi.ResourceOptions(provider=platform.provider, depends_on=platform.ready),
+        opts=pulumi.ResourceOptions(
+            provider=platform.provider,
+            depends_on=platform.ready,
+            transformations=platform.transformations,
+        ),
     )
     for name in settings.teams
 }
+
+# What runs in the teams' vClusters.
+workloads = place(settings, teams)
 
 for name, output in platform.outputs.items():
     pulumi.export(name, output)
 pulumi.export("cluster", settings.cluster.name)
 pulumi.export("teams", {name: team.summary for name, team in teams.items()})
 pulumi.export("kubeconfigs", {name: team.vcluster.kubeconfig for name, team in teams.items()})
+if workloads:
+    pulumi.export("workloads", workloads)

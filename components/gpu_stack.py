@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -16,19 +16,30 @@ from components.releases import (
     GPU_OPERATOR_REPOSITORY,
     GPU_OPERATOR_VERSION,
 )
+from components.values import merged
+
+# In a kind node the plugin finds the driver only as the node does: on the node's network, with
+# its rights, its libraries, and in NVIDIA's runtime (guide 001).
+IN_KIND: Final[Mapping[str, Any]] = {
+    "devicePlugin": {"enableHostNetwork": True},
+    "securityContext": {"privileged": True},
+    "nvidiaDriverRoot": "/",
+    "runtimeClassName": "nvidia",
+}
 
 
 @dataclass
 class GpuStackArgs:
     """`operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin alone, on nodes whose
     drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
-    none; KAI schedules CPU pods too.
+    none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind cluster's.
     """
 
     provider: Literal["operator", "device-plugin", "none"] = "none"
     version: str | None = None
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    in_kind: bool = False
 
 
 class GpuStack(pulumi.ComponentResource):
@@ -50,6 +61,18 @@ class GpuStack(pulumi.ComponentResource):
         else:
             chart, home = "nvidia-device-plugin", DEVICE_PLUGIN_REPOSITORY
             version = DEVICE_PLUGIN_VERSION
+        before: list[pulumi.Resource] = []
+        if args.provider == "device-plugin":
+            # The operator makes this class; fraction pods and vClusters need it (V8).
+            before = [
+                kubernetes.node.v1.RuntimeClass(
+                    f"{name}-runtime-class",
+                    metadata={"name": "nvidia"},
+                    handler="nvidia",
+                    opts=child,
+                )
+            ]
+        values = merged(IN_KIND, args.values) if args.in_kind and before else dict(args.values)
         if args.provider != "none":
             namespace = kubernetes.core.v1.Namespace(
                 f"{name}-namespace", metadata={"name": chart}, opts=child
@@ -59,18 +82,10 @@ class GpuStack(pulumi.ComponentResource):
                 **chart_args(chart, args.version or version, override=args.chart, repository=home),
                 name=chart,
                 namespace=chart,
-                values=dict(args.values),
+                values=values,
                 timeout=900,  # drivers are built on the nodes
                 opts=pulumi.ResourceOptions.merge(
-                    child, pulumi.ResourceOptions(depends_on=[namespace])
+                    child, pulumi.ResourceOptions(depends_on=[namespace, *before])
                 ),
-            )
-        if args.provider == "device-plugin":
-            # The operator makes this class; fraction pods and vClusters need it (V8).
-            kubernetes.node.v1.RuntimeClass(
-                f"{name}-runtime-class",
-                metadata={"name": "nvidia"},
-                handler="nvidia",
-                opts=child,
             )
         self.register_outputs({"provider": args.provider})

@@ -11,6 +11,7 @@ from pulumi.runtime.config import is_config_secret
 from components.cluster_access import ClusterAccess
 from components.gpu_stack import GpuStack, GpuStackArgs
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from components.kind.cluster import KindCluster, KindClusterArgs
 from components.past import Past
 from components.platform_reading import OUTPUT
 from components.platform_reference import PlatformReference
@@ -31,14 +32,14 @@ class PlatformArgs:
 
 
 class Platform(pulumi.ComponentResource):
-    """The host cluster. Pass `providers` on to the teams, and depend on `ready`.
-
-    `outputs` are what the stack exports for its team stacks.
+    """The host cluster. Pass `provider` and `transformations` on to the teams, and depend on
+    `ready`. `outputs` are what the stack exports for its team stacks.
     """
 
     access: ClusterAccess
     ready: list[pulumi.Resource]
     outputs: dict[str, Any]
+    transformations: list[pulumi.ResourceTransformation]
 
     def __init__(
         self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
@@ -46,13 +47,22 @@ class Platform(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:Platform", name, None, opts)
         settings = args.settings
         cluster = settings.cluster
-        self.access = ClusterAccess(
-            cluster.name,
-            context=cluster.context,
-            kubeconfig=cluster.kubeconfig.get_secret_value() if cluster.kubeconfig else None,
-        )
+        self.transformations = []
+        kubeconfig: pulumi.Input[str] | None = None
+        if cluster.kubeconfig is not None:
+            kubeconfig = cluster.kubeconfig.get_secret_value()
+        if cluster.kind is not None:
+            made = KindCluster(
+                cluster.name,
+                KindClusterArgs(cluster.kind),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            kubeconfig, self.transformations = made.kubeconfig, [made.going_with_it]
+        self.access = ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
         self.provider = self.access.provider(name, pulumi.ResourceOptions(parent=self))
-        on_host = pulumi.ResourceOptions(parent=self, provider=self.provider)
+        on_host = pulumi.ResourceOptions(
+            parent=self, provider=self.provider, transformations=self.transformations
+        )
         gpu = GpuStack(
             f"{name}-gpu",
             GpuStackArgs(
@@ -60,6 +70,7 @@ class Platform(pulumi.ComponentResource):
                 version=settings.gpu.version,
                 chart=settings.gpu.chart,
                 values=settings.gpu.values,
+                in_kind=cluster.kind is not None,
             ),
             opts=on_host,
         )

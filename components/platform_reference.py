@@ -20,6 +20,7 @@ class PlatformReference(pulumi.ComponentResource):
 
     access: ClusterAccess
     ready: list[pulumi.Resource]
+    transformations: list[pulumi.ResourceTransformation]
     outputs: dict[str, Any]
 
     def __init__(
@@ -35,6 +36,6 @@ class PlatformReference(pulumi.ComponentResource):
             kubeconfig=cluster.kubeconfig.get_secret_value() if cluster.kubeconfig else None,
         )
         self.provider = self.access.provider(name, pulumi.ResourceOptions(parent=self))
-        self.ready = []
+        self.ready, self.transformations = [], []
         self.outputs = {}
         self.register_outputs({"cluster": cluster.name})

@@ -63,9 +63,13 @@ class TeamArgs:
 
 
 class Team(pulumi.ComponentResource):
-    """A team's own Kubernetes on its share of the nodes, scheduled in its mode."""
+    """A team's own Kubernetes on its share of the nodes, scheduled in its mode.
+
+    What runs in it depends on `ready`: until its queues are there, a pod would stay Pending (K16).
+    """
 
     vcluster: VirtualCluster
+    ready: list[pulumi.Resource]
 
     def __init__(
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
@@ -97,6 +101,7 @@ class Team(pulumi.ComponentResource):
             ),
             opts=first,
         )
+        self.ready = [self.vcluster]
         # The scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
         kubernetes.core.v1.ResourceQuota(
             f"{name}-gpus",
@@ -147,13 +152,15 @@ class Team(pulumi.ComponentResource):
         declare_scheduling(
             name, scheduler, kai, self.vcluster.inside, inside, untested=scheduler.untested
         )
-        return QueueTree(
+        tree = QueueTree(
             f"{name}-queues",
             QueueTreeArgs(args.team.queues, self.vcluster.inside, gpu_limit=args.team.gpus),
             opts=pulumi.ResourceOptions.merge(
                 inside, pulumi.ResourceOptions(depends_on=[kai.ready])
             ),
-        ).leaves
+        )
+        self.ready.append(tree)
+        return tree.leaves
 
     def _guard(
         self,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from components.settings.tenant import Tenant, platform_of
-from fleet import stack_file
+from fleet import local_state, stack_file
 from fleet.platform_file import facts_beside
 from policies import gate
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
+KIND_CHECK: Final = stack_file.ROOT / "components" / "kind" / "check.sh"
 ENGINE_TOOLS: Final = (
     "pulumi",
     "pulumi-analyzer-policy-python",
@@ -46,9 +48,9 @@ def for_stack(stack: str, say: Say, *, judged: bool = True) -> Environment:
     """The environment in which a stack runs, made ready.
 
     A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
-    and uses your own Pulumi login and kubeconfig. Nothing is started for a stack file that the
-    rules refuse, unless it is not `judged`: what runs must be removable whatever they say.
-    Raises NotPossible.
+    and uses your own Pulumi login and kubeconfig; a kind stack does without a login. Nothing is
+    started for a stack file that the rules refuse, unless it is not `judged`: what runs must be
+    removable whatever they say. Raises NotPossible.
     """
     try:
         raw = stack_file.read(stack_file.path_of(stack))
@@ -64,7 +66,11 @@ def for_stack(stack: str, say: Say, *, judged: bool = True) -> Environment:
     cluster = settings.platform.cluster if isinstance(settings, Tenant) else settings.cluster
     if cluster.context == SANDBOX_CONTEXT:
         return _sandbox(stack, say, platform)
-    return _own_cluster(say)
+    if isinstance(settings, Tenant) or settings.cluster.kind is None:
+        return _own_cluster(say)
+    _require_kind()
+    own = _own_cluster(say)
+    return replace(own, variables={**own.variables, **local_state.variables(say)})
 
 
 def _file_of(platform: str) -> Path:
@@ -103,6 +109,13 @@ def _not_there(platform: str, there: str) -> str:
         f"the sandbox {runs}, and this team stack belongs to platform {platform}; first:"
         f" {'make down, then ' if there else ''}make up STACK={platform}"
     )
+
+
+def _require_kind() -> None:
+    """Docker and kind, before the engine starts; the script says what is missing."""
+    checked = subprocess.run([str(KIND_CHECK)], capture_output=True, text=True, check=False)
+    if checked.returncode != 0:
+        raise NotPossible(checked.stderr.strip())
 
 
 def _own_cluster(say: Say) -> Environment:

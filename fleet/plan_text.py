@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -69,9 +70,24 @@ def _detail(resource: Registered) -> str:
             return f"gpu quota {_amount(gpu['quota'])}, limit {_amount(gpu['limit'])}"
         case "kubernetes:core/v1:ResourceQuota":
             return ", ".join(f"{k}: {v}" for k, v in inputs["spec"]["hard"].items())
+        case "kubernetes:core/v1:Pod":
+            return _pod(inputs["metadata"].get("annotations", {}), inputs["spec"])
+        case "kubernetes:apps/v1:Deployment":
+            template = inputs["spec"]["template"]
+            each = _pod(template["metadata"].get("annotations", {}), template["spec"])
+            return f"{counted(inputs['spec'].get('replicas', 1), 'pod')}: {each}"
         case "kubernetes:core/v1:Namespace":
             return str(inputs["metadata"]["name"])
     return ""
+
+
+def _pod(annotations: Mapping[str, str], spec: Mapping[str, Any]) -> str:
+    """What a pod asks of GPUs, as its reader writes it."""
+    asked = [f"{key} {value}" for key, value in annotations.items() if key.startswith("gpu-")]
+    for container in spec["containers"]:
+        limits = container.get("resources", {}).get("limits", {})
+        asked += [f"{key}: {value}" for key, value in limits.items() if key.endswith("/gpu")]
+    return ", ".join(asked) or "no GPU"
 
 
 def _amount(value: object) -> str:

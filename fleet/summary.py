@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleet.engine import Outcome
+from fleet.workload_table import workload_table
 
 
 def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
@@ -29,6 +30,8 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
             escape(about["server"]),
         )
     console.print(table)
+    if workloads := outcome.outputs.get("workloads"):
+        console.print(workload_table(workloads))
     if outcome.unchanged:
         console.print(
             f"Nothing changed: {outcome.changes.get('same', 0)} resources are as declared."

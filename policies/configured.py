@@ -15,8 +15,19 @@ from components.settings.queues import Queue as QueueSettings
 from components.settings.queues import walk
 from components.settings.scheduling import Scheduling
 from components.settings.teams import Scheduler
+from components.workloads.placement import manifest
 from policies.grants import Grant
-from policies.model import Cluster, Feature, KaiRelease, Queue, Resource, Share, VirtualCluster
+from policies.model import (
+    Cluster,
+    Feature,
+    KaiRelease,
+    Queue,
+    Resource,
+    Share,
+    VirtualCluster,
+    Workload,
+)
+from policies.pod_templates import workloads
 
 HOST = "host"
 
@@ -35,7 +46,7 @@ def clusters(settings: Settings, past: Past | None = None) -> list[Cluster]:
         grants=tuple(_grants(settings, past or Past())),
         features=_features(settings.kai, key_path(("kai",))),
     )
-    return [host, *inside(settings, host)]
+    return [host, *inside(settings, host), *without_own_kai(settings, host)]
 
 
 def inside(settings: Settings, host: Cluster) -> list[Cluster]:
@@ -50,10 +61,39 @@ def inside(settings: Settings, host: Cluster) -> list[Cluster]:
             ),
             gpus=team.gpus,
             features=_features(settings.teams[str(team.name)].scheduler, f"{team.path}.scheduler"),
+            workloads=tuple(_workloads(settings, str(team.name))),
         )
         for team in host.virtual_clusters
         if team.kai and isinstance(team.name, str)
     ]
+
+
+def without_own_kai(settings: Settings, host: Cluster) -> Iterator[Cluster]:
+    """The vClusters whose pods the host's scheduler places, where workloads are in them."""
+    for team in host.virtual_clusters:
+        pods = () if team.kai else tuple(_workloads(settings, str(team.name)))
+        if pods:
+            yield Cluster(
+                str(team.name),
+                path=team.path,
+                workloads=pods,
+                gpus=team.gpus,
+                scheduled_by=host if team.mode == "host" else None,
+                team_queue=team.queue,
+            )
+
+
+def _workloads(settings: Settings, team: str) -> Iterator[Workload]:
+    for name, workload in settings.workloads.items():
+        if workload.team != team:
+            continue
+        try:
+            kind, content = manifest(settings, name)
+        except ValueError:
+            continue  # the report on the settings says what is wrong with it
+        path = key_path(("workloads", name))
+        # Under its own kind: `Deployment api` is what a reader finds in the cluster.
+        yield from workloads(kind, content, name, path)
 
 
 def _host_kai(settings: Settings) -> tuple[KaiRelease, ...]:

@@ -17,7 +17,7 @@ from policies.problem import Problem
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.
 _PLATFORM: Final = "platform stack:"
-_OWN: Final = tuple(key_path((key,)) for key in ("team", "cluster", "platform"))
+_OWN: Final = tuple(key_path((key,)) for key in ("team", "cluster", "platform", "workloads"))
 
 
 def clusters(tenant: Tenant, past: Past | None = None) -> list[Cluster]:
@@ -37,7 +37,12 @@ def clusters(tenant: Tenant, past: Past | None = None) -> list[Cluster]:
         ),
         platform=tenant.stack,
     )
-    return [host, *configured.inside(tenant, replace(host, virtual_clusters=tuple(own)))]
+    alone = replace(host, virtual_clusters=tuple(own))
+    return [
+        host,
+        *configured.inside(tenant, alone),
+        *configured.without_own_kai(tenant, alone),
+    ]
 
 
 def about_team(tenant: Tenant, problems: list[Problem]) -> list[Problem]:

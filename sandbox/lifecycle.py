@@ -39,8 +39,9 @@ SIMULATED: Final = (
     "they have a node, pods of Jobs succeed at once",
     "a vCluster is a real Kubernetes API of its own, without vCluster's syncer: its pods do not "
     "appear on the host, so the team's ResourceQuota there does not count them",
-    "KAI is its Deployments without programs: the sandbox reports them ready, queues are "
-    "accepted, but a pod that asks for kai-scheduler stays Pending",
+    "KAI is its Deployments without programs: the sandbox reports them ready and accepts queues; "
+    "a stand-in gives pods of leaf queues a node with room and shares GPUs as they ask, but knows "
+    "no quotas, priorities, gangs or preemption",
 )
 
 __all__ = ["Sandbox", "SandboxError", "down", "find", "up"]

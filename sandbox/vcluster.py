@@ -14,6 +14,7 @@ from typing import Final
 from sandbox import endpoints, kai_operator, volumes
 from sandbox.control_plane import ControlPlane
 from sandbox.etcd import Etcd, delete_prefix
+from sandbox.kai_binder import KaiBinder
 from sandbox.kube_api import Api, ApiError, Object
 from sandbox.processes import Processes
 from sandbox.syncer import selected, sync_nodes, sync_runtime_classes
@@ -56,6 +57,7 @@ class Vcluster(threading.Thread):
         self.endpoint: endpoints.Endpoint | None = None
         self._plane: ControlPlane | None = None
         self._api: Api | None = None
+        self._binder: KaiBinder | None = None
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._told: set[str] = set()
@@ -86,6 +88,8 @@ class Vcluster(threading.Thread):
     def _cleaned_up(self) -> bool:
         try:
             clean_up(self.host.etcd, self.host.processes, self.namespace, self.vcluster)
+            if self._binder is not None:
+                self._binder.leave()
         except ApiError as why:
             self.host.say(f"vCluster {self.namespace}/{self.vcluster}: not removed yet: {why}")
             return False
@@ -109,6 +113,8 @@ class Vcluster(threading.Thread):
         self._sync(config)
         volumes.provide(self._api)
         kai_operator.play(self._api)
+        assert self._binder is not None
+        self._binder.play()
 
     def _serve(self, config: VclusterConfig, service: Object) -> None:
         """Have the control plane running and answering at the Service's endpoint."""
@@ -125,6 +131,7 @@ class Vcluster(threading.Thread):
         if plane != self._plane:
             plane.prepare(f"vcluster-{self.vcluster}")
             self._plane, self._api, self._ready = plane, plane.api(), False
+            self._binder = KaiBinder(self._api, self.host.api, self.namespace, self.vcluster)
         server = plane.api_server(self.host.tools)
         processes = self.host.processes
         if not self._ready or processes.running(server.name) is None or processes.stale(server):

@@ -16,6 +16,7 @@ from typing import Final
 from sandbox import directory as directories
 from sandbox import kai_operator, volumes
 from sandbox.control_plane import ControlPlane, host_plane
+from sandbox.kai_binder import KaiBinder
 from sandbox.kube_api import ApiError, Object, Watch
 from sandbox.nodes import NODES
 from sandbox.ports import Ports
@@ -97,10 +98,12 @@ class Supervisor:
 
     def _look_after_host(self) -> None:
         pause = threading.Event()
+        binder = KaiBinder(self.api)
         while True:
             try:
                 volumes.provide(self.api)
                 kai_operator.play(self.api)
+                binder.play()
             except ApiError as why:
                 _log(f"host: {why}")
             pause.wait(ROUND_SECONDS)

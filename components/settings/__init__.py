@@ -10,18 +10,22 @@ import copy
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from components.settings.cluster import Cluster
 from components.settings.guard import Guard
+from components.settings.kind import access_in_kind, port_mistakes
 from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
 from components.settings.model import Strict
-from components.settings.platform import NVIDIA, Cluster, Gpu, HostKai, Name
+from components.settings.platform import NVIDIA, Gpu, HostKai, Name
 from components.settings.queues import QueueTree, shard_mistakes
 from components.settings.scheduling import Scheduling, scheduling_mistakes
+from components.settings.team_gpus import too_many_gpus
 from components.settings.team_stack import Grant
 from components.settings.teams import Access, Scheduler, Team, Vcluster, mode_mistakes
+from components.settings.workloads import Workload, workload_mistakes
 from components.values import merged
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
@@ -32,7 +36,7 @@ M = TypeVar("M", bound=BaseModel)
 class Settings(Strict):
     """One stack: a host cluster, what runs on it for everybody, and its teams."""
 
-    cluster: Cluster = Field(description="The host cluster: name, and context or kubeconfig.")
+    cluster: Cluster = Field(description="The host cluster: its name, and how to reach or make it.")
     gpu: Gpu = Field(default_factory=Gpu)
     kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
     queues: QueueTree = Field(default_factory=dict, description="The host's queue tree.")
@@ -45,6 +49,10 @@ class Settings(Strict):
         default_factory=dict, description="Teams with a stack of their own, and what each may have."
     )
 
+    workloads: dict[Name, Workload] = Field(
+        default_factory=dict, description="What runs in the teams' vClusters, by name."
+    )
+
     def team_path(self, team: str) -> str:
         """The key path of a team in the stack file."""
         return key_path(("teams", team))
@@ -54,7 +62,17 @@ class Settings(Strict):
         own = self.teams[team].vcluster
         given = {key: getattr(own, key) for key in own.model_fields_set}
         values = merged(self.vcluster.values, own.values)
-        return self.vcluster.model_copy(update={**given, "values": values})
+        merged_over = self.vcluster.model_copy(update={**given, "values": values})
+        if self.cluster.kind is None:
+            return merged_over
+        return merged_over.model_copy(update={"access": access_in_kind(merged_over.access)})
+
+    def kai_of(self, team: str) -> str | None:
+        """The version of the KAI that schedules a team's pods; None where none does."""
+        scheduler = self.teams[team].scheduler
+        if scheduler.mode == "host":
+            return self.kai.version if self.kai else None
+        return scheduler.version
 
     def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
         """Whether a KAI lets pods share GPUs.
@@ -66,6 +84,9 @@ class Settings(Strict):
     def access_of(self, team: str) -> Access:
         """How a team's vCluster is reached."""
         return self.vcluster_of(team).access or Access()
+
+
+_TEAMS: Final = key_path(("teams",))
 
 
 @dataclass(frozen=True)
@@ -84,8 +105,11 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
     settings, found, dropped = validated(Settings, raw)
     if settings is not None:
+        between = (*_between_keys(settings), *_of_kind(settings))
         found += [
-            mistake for mistake in _between_keys(settings) if not _within(mistake.path, dropped)
+            mistake
+            for mistake in (*between, *workloads_mistakes(settings, dropped))
+            if not _within(mistake.path, dropped)
         ]
     return Loaded(settings, tuple(found), tuple(dropped))
 
@@ -111,11 +135,13 @@ def validated(model: type[M], raw: Any) -> tuple[M | None, list[Mistake], list[s
 def _between_keys(settings: Settings) -> Iterator[Mistake]:
     """What only shows when several keys are looked at together."""
     cluster = settings.cluster
-    if (cluster.context is None) == (cluster.kubeconfig is None):
+    ways = (cluster.context, cluster.kubeconfig, cluster.kind)
+    if sum(way is not None for way in ways) != 1:
         yield Mistake(
             key_path(("cluster", "context")),
-            "is needed, or kubeconfig, and not both: the program never takes whatever cluster"
-            " happens to be current; write context: with a name from `kubectl config get-contexts`",
+            "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
+            " whatever cluster happens to be current; write context: with a name from"
+            " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
         )
     yield from _sharing(settings)
     if settings.gpu.resource != NVIDIA and settings.gpu.provider != "none":
@@ -165,6 +191,35 @@ def _of_scheduling(
         yield Mistake(key_path((*place, key)), sentence)
     for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}):
         yield Mistake(key_path((*queues_place, key)), sentence)
+
+
+def _of_kind(settings: Settings) -> Iterator[Mistake]:
+    """What a kind cluster cannot serve."""
+    if settings.cluster.kind is not None:
+        accesses = {name: settings.access_of(name) for name in settings.teams}
+        for team, key, sentence in port_mistakes(settings.cluster.kind, accesses):
+            yield Mistake(key_path(("teams", team, f"vcluster.access.{key}")), sentence)
+
+
+def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
+    """Every workload against its team, unless something of the team was left out."""
+    for name, workload in settings.workloads.items():
+        team, kai = settings.teams.get(workload.team), None
+        if any(f"{path}.".startswith(f"{_TEAMS}.{workload.team}.") for path in dropped):
+            team = None
+        elif team is None and not _within(_TEAMS, dropped):
+            known = ", ".join(settings.teams) or "none yet"
+            sentence = f"is {workload.team!r}, and there is no such team; the teams: {known}"
+            yield Mistake(key_path(("workloads", name, "team")), sentence)
+        if team is not None:
+            kai = settings.kai_of(workload.team)
+        for key, sentence in workload_mistakes(workload, team, kai):
+            yield Mistake(key_path(("workloads", name, key)), sentence)
+    for name, team in settings.teams.items():
+        own = {key: w for key, w in settings.workloads.items() if w.team == name}
+        too_many = too_many_gpus(team, own) if own else None
+        if too_many:
+            yield Mistake(key_path(("teams", name, "gpus")), too_many)
 
 
 def _within(path: str, dropped: list[str]) -> bool:

@@ -1,10 +1,10 @@
-"""What belongs to the host cluster: the cluster itself, its GPU stack and its KAI."""
+"""What belongs to the host cluster: its GPU stack and its KAI."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, StringConstraints
 
 from components.settings.model import Strict
 from components.settings.scheduling import Scheduling
@@ -16,18 +16,6 @@ Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"
 UNTESTED = "Let a version through that is newer than the table; it is taken for its newest line."
-
-
-class Cluster(Strict):
-    """The host cluster. Its name is its identity: credentials may rotate under it."""
-
-    name: Name = Field(description="Stable identity of the cluster.")
-    context: str | None = Field(default=None, description="A context of your kubeconfig.")
-    kubeconfig: SecretStr | None = Field(
-        default=None,
-        strict=False,
-        description="The kubeconfig itself, set with `pulumi config set --secret --path`.",
-    )
 
 
 class Gpu(Strict):

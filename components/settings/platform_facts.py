@@ -68,6 +68,7 @@ class PlatformFacts(Fact):
 
     cluster: HostCluster
     gpu_resource: str = "nvidia.com/gpu"
+    gpu_provider: str = "none"
     kai: HostScheduler | None = None
     queues: dict[str, HostQueue] = Field(default_factory=dict)
     vcluster: Vcluster = Field(default_factory=Vcluster)
@@ -82,6 +83,7 @@ class PlatformFacts(Fact):
         return cls(
             cluster=HostCluster(name=settings.cluster.name, context=settings.cluster.context),
             gpu_resource=settings.gpu.resource,
+            gpu_provider=settings.gpu.provider,
             kai=HostScheduler(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
             queues={
                 placed.name: HostQueue(

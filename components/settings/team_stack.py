@@ -10,6 +10,7 @@ from components.settings.model import Strict
 from components.settings.platform import Name
 from components.settings.queues import QueueName
 from components.settings.teams import LabelKey, LabelValue, Team
+from components.settings.workloads import Workload
 
 StackName = Annotated[
     str,
@@ -63,4 +64,7 @@ class TeamStack(Strict):
     team: OwnTeam = Field(description="write the team's name, scheduler, nodePool, gpus, queues")
     cluster: Credentials | None = Field(
         default=None, description="Credentials of its own; else the platform's context is used."
+    )
+    workloads: dict[Name, Workload] = Field(
+        default_factory=dict, description="What runs in the team's vCluster, by name."
     )

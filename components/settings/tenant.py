@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from components.settings import Loaded, Mistake, Settings, access_mistakes, key_path, validated
-from components.settings.platform import Cluster, Gpu, HostKai
+from components.settings import (
+    Loaded,
+    Mistake,
+    Settings,
+    access_mistakes,
+    key_path,
+    validated,
+    workloads_mistakes,
+)
+from components.settings.cluster import Cluster
+from components.settings.platform import Gpu, HostKai
 from components.settings.platform_facts import NoPlatform, PlatformFacts
 from components.settings.team_stack import Credentials, TeamStack
 from components.settings.teams import mode_mistakes
@@ -18,7 +27,9 @@ _TEAM: Final = key_path(("team",))
 _CLUSTER: Final = key_path(("cluster",))
 _OWN_KEYS: Final = frozenset(TeamStack.model_fields)
 _PLATFORM_KEYS: Final = {
-    field.alias or name: name for name, field in Settings.model_fields.items() if name != "cluster"
+    field.alias or name: name
+    for name, field in Settings.model_fields.items()
+    if name not in TeamStack.model_fields
 }
 
 
@@ -86,6 +97,7 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
         Mistake(f"{_TEAM}.{key}", text) for key, text in mode_mistakes(file.team, own_stack=True)
     ]
     found += access_mistakes(tenant, tenant.team)
+    found += workloads_mistakes(tenant, dropped)
     found += _credentials(file.cluster, facts)
     return Loaded(tenant, tuple(found), tuple(dropped))
 
@@ -97,11 +109,12 @@ def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
         stack=file.platform.stack,
         platform=facts,
         cluster=Cluster(name=facts.cluster.name, context=own.context, kubeconfig=own.kubeconfig),
-        gpu=Gpu.model_validate({"resource": facts.gpu_resource}),
+        gpu=Gpu.model_validate({"resource": facts.gpu_resource, "provider": facts.gpu_provider}),
         kai=HostKai(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
         vcluster=facts.vcluster,
         guard=facts.guard,
         teams={file.team.name: file.team},
+        workloads=file.workloads,
     )
 
 

@@ -1,0 +1,245 @@
+"""What README and docs tell people to type works: commands, stack files, code and links."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import shlex
+import subprocess
+
+import pytest
+import typer
+import yaml
+
+from components.settings import validated
+from components.settings.team_stack import TeamStack
+from fleet import stack_file
+from fleet.__main__ import app
+from fleet.stack_file import ROOT
+from policies import gate
+from sandbox import tools
+from tests.unit import markdown_pages
+
+COMMANDS = markdown_pages.commands()
+# A block about one key is completed to a stack by these.
+UNLIMITED = {resource: {"quota": "unlimited"} for resource in ("cpu", "memory")}
+REST = {
+    "cluster": {"name": "docs", "context": "docs"},
+    "teams": {
+        "ml": {
+            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+            "nodePool": {"pool": "ml"},
+            "gpus": 4,
+            "queues": {name: {**UNLIMITED, "gpu": {"quota": 2}} for name in ("train", "serve")},
+        }
+    },
+}
+# Programs that are not among the sandbox's tools, with what is written of them.
+OTHERS = {
+    "minikube start": {
+        *("--profile", "--driver", "--container-runtime", "--gpus", "--cpus", "--memory"),
+    },
+    "minikube ip": {"--profile"},
+    "kind delete": {"--name"},
+    "docker inspect": {"--format"},
+    "git clone": set(),
+    "git log": {"--oneline"},
+    "git merge-base": set(),
+}
+WITH_HELP = ("kubectl", "helm", "pulumi")
+SHELL = ("cd", "cp", "curl", "eval", "rm")
+
+
+def words(text: str) -> list[list[str]]:
+    """The commands of a line as a shell splits it, without comments and redirections."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="|&;<>()")
+    lexer.commenters, lexer.whitespace_split = "#", True
+    found: list[list[str]] = [[]]
+    skip = False
+    for word in lexer:
+        if skip:
+            skip = False
+        elif word in ("<", ">", ">>"):
+            skip = True
+        elif set(word) <= set("|&;"):
+            found.append([])
+        elif found[-1] or not re.match(r"[A-Z_]+=", word):  # SEED=4 make …
+            found[-1].append(word)
+    return [command for command in found if command]
+
+
+def parsed(program: str):
+    """Every use of a program: where it is, and its words."""
+    return [
+        (str(found), command)
+        for found in COMMANDS
+        for command in words(found.text)
+        if command[0] == program
+    ]
+
+
+def ids(cases):
+    return [f"{where} {' '.join(command)}"[:70] for where, command in cases]
+
+
+def cases(*programs: str):
+    found = [case for program in programs for case in parsed(program)]
+    return pytest.mark.parametrize(("where", "command"), found, ids=ids(found))
+
+
+def test_every_command_is_of_a_program_that_is_looked_at_here():
+    known = {"make", "fleet", "python", ".venv/bin/python", *WITH_HELP, *SHELL}
+    known |= {name.split()[0] for name in OTHERS}
+    strange = {
+        f"{found}: {command[0]}"
+        for found in COMMANDS
+        for command in words(found.text)
+        if command[0] not in known
+    }
+    assert strange == set()
+    assert len(COMMANDS) > 30
+
+
+def test_every_block_is_of_a_language_that_is_looked_at_here():
+    looked_at = {"console", "json", "python", "yaml"}
+    assert markdown_pages.languages() <= looked_at | {"mermaid", "text"}
+
+
+def is_stack(name: str) -> bool:
+    """A stack or an example with a file, or `prod-vision`: a part of one."""
+    examples = (ROOT / "examples").rglob("Pulumi.*.yaml")
+    there = {*stack_file.stacks(), *(path.name.split(".")[1] for path in examples), "…"}
+    return name in there or any(name.startswith(f"{stack}-") for stack in there)
+
+
+@cases("make")
+def test_make_targets_and_stacks_exist(where, command):
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    for word in command[1:]:
+        name, equals, value = word.partition("=")
+        if not equals:
+            assert word in targets
+        else:
+            assert re.search(rf"^{name} \?=", makefile, re.MULTILINE)
+            assert name != "STACK" or is_stack(value)
+
+
+@cases(".venv/bin/python", "python", "fleet")
+def test_commands_of_this_project_parse(where, command):
+    if command[0] == "fleet":
+        command = ["python", "-m", *command]
+    assert command[1] == "-m"
+    module, arguments = command[2], command[3:]
+    if module != "fleet":
+        importlib.import_module(module)
+        return
+    given = ["sandbox" if word == "…" else word for word in arguments]
+    group = typer.main.get_command(app)
+    while hasattr(group, "commands") and given:
+        name, given = given[0], given[1:]
+        assert name in group.commands, f"fleet has no command {name}"
+        group = group.commands[name]
+    # `fleet diff` in a sentence names the command; with arguments it has to be whole.
+    context = group.make_context(group.name, given, resilient_parsing=not given)
+    stack = context.params.get("stack")
+    assert stack is None or is_stack(stack)
+
+
+@cases(*{name.split()[0] for name in OTHERS})
+def test_other_programs_are_called_as_they_are_known(where, command):
+    known = OTHERS[" ".join(command[:2])]
+    assert {word.partition("=")[0] for word in command if word.startswith("--")} <= known
+
+
+@cases("cp")
+def test_what_is_copied_is_there(where, command):
+    assert (ROOT / command[1]).is_file()
+
+
+@pytest.mark.engine
+@cases(*WITH_HELP)
+def test_flags_of_installed_tools_exist(where, command):
+    program = str(tools.ensure([command[0]], print)[command[0]].path)
+    flags = [
+        word.partition("=")[0] for word in command[1:] if word.startswith("-") and word != "--"
+    ]
+    # `kubectl -n kai-scheduler get pods`: the verb is the first word that neither is a flag nor
+    # belongs to one that stands in front.
+    rest = list(command[1:])
+    while rest and rest[0].startswith("-"):
+        rest = rest[1:] if "=" in rest[0] else rest[2:]
+    verbs = []
+    for word in rest:
+        if not re.fullmatch(r"[a-z][a-z-]+", word) or len(verbs) == 2:
+            break
+        verbs.append(word)
+    help_text = ""
+    for depth in range(len(verbs), 0, -1):
+        ran = subprocess.run(
+            [program, *verbs[:depth], "--help"], capture_output=True, text=True, check=False
+        )
+        if ran.returncode == 0 and verbs[0] in ran.stdout:
+            help_text = ran.stdout
+            break
+    assert help_text, f"{command[0]} has no command {' '.join(verbs)}"
+    common = subprocess.run([program, "options"], capture_output=True, text=True, check=False)
+    known = help_text + common.stdout
+    for flag in flags:
+        assert re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", known), f"{where}: {flag}"
+
+
+@pytest.mark.parametrize("block", markdown_pages.blocks("yaml"), ids=str)
+def test_yaml_loads_and_stack_files_are_fine(block):
+    document = yaml.safe_load(block.text)
+    if not isinstance(document, dict) or "config" not in document:
+        return
+    given = {key.removeprefix("kai-fleet:"): value for key, value in document["config"].items()}
+    if "platform" in given:  # what the platform grants stands in another file
+        assert validated(TeamStack, given)[1] == []
+        return
+    assert [str(problem) for problem in gate.judge({**REST, **given}).refused] == []
+
+
+@pytest.mark.parametrize("block", markdown_pages.blocks("json"), ids=str)
+def test_json_loads(block):
+    assert json.loads(block.text)
+
+
+@pytest.mark.parametrize("block", markdown_pages.blocks("python"), ids=str)
+def test_python_uses_what_there_is(block):
+    tree = ast.parse(block.text)
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(str(node.module))
+            names |= {alias.name: getattr(module, alias.name) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = names[node.func.id]
+            accepted = set(getattr(called, "__dataclass_fields__", {}))
+            accepted |= set(getattr(called, "model_fields", {}))
+            assert {keyword.arg for keyword in node.keywords} <= accepted
+
+
+def test_links_resolve():
+    broken = [
+        f"{found}: {found.text}"
+        for found, path, heading in markdown_pages.links()
+        if not path.exists() or (heading and heading not in markdown_pages.headings(path))
+    ]
+    assert broken == []
+
+
+def test_every_page_of_the_docs_can_be_reached_from_readme():
+    reached: set = set()
+    following = [ROOT / "README.md"]
+    while following:
+        page = following.pop()
+        if page.suffix == ".md" and page not in reached:
+            reached.add(page)
+            here = str(page.relative_to(ROOT))
+            following += [path for found, path, _ in markdown_pages.links() if found.page == here]
+    assert set((ROOT / "docs").glob("*.md")) <= reached

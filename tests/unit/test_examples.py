@@ -1,0 +1,33 @@
+"""The examples' stack files: what the rules and an editor say of them."""
+
+import jsonschema
+import pytest
+import yaml
+
+from fleet.plan import plan
+from fleet.schema import schema
+from fleet.stack_file import ROOT
+from policies.problem import Level
+
+EXAMPLES = sorted((ROOT / "examples").rglob("Pulumi.*.yaml"))
+SCHEMA = "# yaml-language-server: $schema=../../fleet/stack.schema.json\n"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_no_rule_refuses_an_example(path):
+    found = plan(path.name.split(".")[1], path)
+    assert [str(p) for p in found.problems if p.level is Level.MANDATORY] == []
+    assert [p for p in found.problems if p.rule.startswith("workload-")] == []
+    assert found.resources
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_editor_checks_and_accepts_it(path):
+    text = path.read_text()
+    assert text.startswith(SCHEMA)
+    jsonschema.validate(yaml.safe_load(text), schema())
+
+
+def test_every_guide_with_workloads_has_its_example():
+    names = {path.name for path in EXAMPLES}
+    assert {f"Pulumi.guide-00{number}.yaml" for number in (1, 2, 3, 4)} <= names

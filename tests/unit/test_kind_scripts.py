@@ -1,0 +1,273 @@
+"""The way to a kind cluster, step by step, with recording stand-ins for all that it calls."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from components.settings.kind import Kind
+from tests.unit.kind_standins import SCRIPTS, Machine
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path / "machine")
+
+
+@pytest.fixture
+def gpu_machine(machine):
+    machine.with_gpu()
+    return machine
+
+
+def made_from(machine):
+    return yaml.safe_load((machine.state / "kind.yaml").read_text())
+
+
+def test_the_scripts_are_clean_under_shellcheck():
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        pytest.skip("shellcheck is not installed here")
+    scripts = sorted(str(path) for path in SCRIPTS.glob("*.sh"))
+    found = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "")
+    assert len(scripts) == 4
+
+
+def test_a_machine_without_a_gpu_gets_a_cluster_for_processors(machine):
+    done = machine.run("create.sh")
+    assert (done.returncode, done.stdout) == (0, "apiVersion: v1\nkind: Config\n")
+    assert "no GPU here (nvidia-smi is not installed): the cluster is CPU only" in done.stderr
+    calls = [re.sub(r"--config \S+", "--config FILE", call) for call in machine.calls()]
+    assert calls[:3] == [
+        "docker info",
+        "kind get clusters",
+        "kind create cluster --name lab --config FILE --wait 180s",
+    ]
+    assert re.fullmatch(
+        r"docker exec lab-control-plane sh -c echo [0-9a-f]{64} no >/etc/kai-fleet-made-from",
+        calls[3],
+    )
+    assert calls[4:] == ["kind get kubeconfig --name lab"]
+    config = made_from(machine)
+    assert config == {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "name": "lab",
+        "nodes": [
+            {
+                "role": "control-plane",
+                "extraPortMappings": [
+                    {"containerPort": port, "hostPort": port, "listenAddress": "127.0.0.1"}
+                    for port in range(30000, 30008)
+                ],
+            }
+        ],
+    }
+
+
+def test_the_driver_is_mounted_into_the_node_and_the_toolkit_set_up_there(gpu_machine):
+    done = gpu_machine.run("create.sh")
+    assert done.returncode == 0, done.stderr
+    assert "GPUs of this machine: 1" in done.stderr
+    (node,) = made_from(gpu_machine)["nodes"]
+    assert node["labels"] == {
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.memory": "24564",  # of the smaller one: KAI takes them for alike
+    }
+    mounts = {mount["hostPath"]: mount["containerPath"] for mount in node["extraMounts"]}
+    assert mounts.pop(str(gpu_machine.bin / "nvidia-smi")) == "/usr/bin/nvidia-smi"
+    library = mounts.pop(str(gpu_machine.directory / "libnvidia-ml.so.565.77"))
+    assert re.fullmatch(r"/usr/lib/\w+-linux-gnu/libnvidia-ml\.so\.565\.77", library)
+    assert mounts == {
+        str(gpu_machine.devices / name): f"/dev/{name}"
+        for name in ("nvidia0", "nvidiactl", "nvidia-uvm")
+    }
+    assert "docker exec lab-control-plane bash -c #!/usr/bin/env bash" in gpu_machine.calls()
+    script = (gpu_machine.state / "node-script").read_text()
+    assert script == (SCRIPTS / "node_gpus.sh").read_text()
+
+
+def test_gpus_go_to_the_first_worker_alone(tmp_path):
+    kind = Kind(workers=[{"kai-fleet/pool": "ml"}, {}], image="kindest/node:v1.34.0", node_ports=1)
+    machine = Machine(tmp_path / "machine", kind=kind)
+    machine.with_gpu()
+    assert machine.run("create.sh").returncode == 0
+    control, first, second = made_from(machine)["nodes"]
+    assert {"kai-fleet/pool", "nvidia.com/gpu.present"} <= set(first["labels"])
+    assert "extraMounts" in first
+    assert "extraMounts" not in control
+    assert second == {"role": "worker", "image": "kindest/node:v1.34.0"}
+    assert len(control["extraPortMappings"]) == 1
+    assert "docker exec lab-worker bash -c #!/usr/bin/env bash" in machine.calls()
+
+
+def test_gpus_can_be_left_alone(tmp_path):
+    machine = Machine(tmp_path / "machine", kind=Kind(gpus="none"))
+    machine.with_gpu()
+    assert machine.run("create.sh").returncode == 0
+    assert not [call for call in machine.calls() if call.startswith("nvidia-smi")]
+    assert "extraMounts" not in made_from(machine)["nodes"][0]
+
+
+def test_a_second_run_makes_nothing_anew(gpu_machine):
+    gpu_machine.run("create.sh")
+    gpu_machine.calls()
+    done = gpu_machine.run("create.sh")
+    assert (done.returncode, done.stdout) == (0, "apiVersion: v1\nkind: Config\n")
+    calls = gpu_machine.calls()
+    assert not [call for call in calls if "create" in call or "docker start" in call]
+    assert "docker exec lab-control-plane bash -c #!/usr/bin/env bash" in calls, (
+        "the node may have been restarted"
+    )
+
+
+def test_a_stopped_node_is_started(machine):
+    machine.run("create.sh")
+    (machine.state / "stopped").touch()
+    machine.calls()
+    assert machine.run("create.sh").returncode == 0
+    assert "docker start lab-control-plane" in machine.calls()
+
+
+def test_a_cluster_made_without_gpus_stays_so_and_says_how_to_change_it(machine):
+    machine.run("create.sh")
+    machine.with_gpu()
+    done = machine.run("create.sh")
+    assert done.returncode == 0
+    assert "was made without GPUs and stays so; destroy the stack" in done.stderr
+
+
+def test_another_configuration_is_refused_before_anything_is_touched(machine):
+    machine.run("create.sh")
+    machine.kind = Kind(node_ports=3)
+    machine.calls()
+    done = machine.run("create.sh")
+    assert done.returncode == 1
+    assert "kai-fleet:cluster.kind was changed" in done.stderr
+    assert "fleet destroy" in done.stderr
+    assert not [call for call in machine.calls() if "delete" in call or "create" in call]
+
+
+def test_a_cluster_of_that_name_that_is_not_ours_is_left_alone(machine):
+    (machine.state / "clusters").write_text("lab\n")
+    (machine.state / "nodes").write_text("lab-control-plane\n")
+    done = machine.run("create.sh")
+    assert done.returncode == 1
+    assert "kind delete cluster --name lab" in done.stderr
+    assert not [call for call in machine.calls() if call.startswith("kind delete")]
+
+
+def test_a_similar_name_is_another_cluster(machine):
+    (machine.state / "clusters").write_text("lab-2\nmy-lab\n")
+    assert machine.run("create.sh").returncode == 0
+    assert (machine.state / "kind.yaml").exists()
+
+
+def no_docker(machine):
+    machine.without("docker")
+
+
+def no_daemon(machine):
+    machine.fail("docker info")
+
+
+def no_kind(machine):
+    machine.without("kind")
+
+
+def kind_fails(machine):
+    machine.fail("kind create")
+
+
+def no_driver(machine):
+    machine.kind = Kind(gpus="all")
+
+
+def driver_fails(machine):
+    machine.kind = Kind(gpus="all")
+    machine.put("nvidia-smi", "echo 'NVIDIA-SMI has failed to talk to the driver' ; exit 9\n")
+
+
+def no_gpu_listed(machine):
+    machine.kind = Kind(gpus="all")
+    machine.put("nvidia-smi", "echo 'No devices were found'\n")
+
+
+def no_device_file(machine):
+    machine.with_gpu()
+    (machine.devices / "nvidia0").unlink()
+
+
+def no_library(machine):
+    machine.with_gpu()
+    machine.libraries("libc.so.6 (libc6,x86-64) => /lib/libc.so.6")
+
+
+def ldconfig_fails(machine):
+    machine.with_gpu()
+    machine.fail("ldconfig -p")
+
+
+def only_32_bit_library(machine):
+    machine.with_gpu()
+    machine.libraries("libnvidia-ml.so.1 (libc6) => /usr/lib32/libnvidia-ml.so.1")
+
+
+def node_fails(machine):
+    machine.with_gpu()
+    script = "*' bash -c '*) echo 'nvidia-smi does not work in the node' >&2; exit 1"
+    machine.put("docker", f'case "$*" in {script} ;; esac\n')
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (no_docker, "needs Docker, which is not installed here: install it"),
+        (no_daemon, "its daemon does not answer: start it (sudo systemctl start docker)"),
+        (no_kind, "needs kind, which is not installed here: install it"),
+        (kind_fails, "kind could not make cluster lab; its lines above say why"),
+        (no_driver, "gpus is all, but nvidia-smi is not installed: install NVIDIA's driver"),
+        (driver_fails, "nvidia-smi fails: NVIDIA-SMI has failed to talk to the driver"),
+        (no_gpu_listed, "but nvidia-smi lists no GPU"),
+        (no_device_file, "write kai-fleet:cluster.kind.gpus: none, or use minikube"),
+        (no_library, "ldconfig lists no libnvidia-ml.so: install the driver's libraries"),
+        (ldconfig_fails, "`ldconfig -p` fails: ldconfig: -p broke"),
+        (only_32_bit_library, "ldconfig lists no libnvidia-ml.so"),
+        (node_fails, "GPUs cannot be used in lab-control-plane; the line above says why"),
+    ],
+)
+def test_each_failure_has_its_sentence_and_prints_no_kubeconfig(machine, broken, says):
+    broken(machine)
+    done = machine.run("create.sh")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("broken", [driver_fails, no_gpu_listed])
+def test_with_gpus_auto_a_broken_driver_is_said_and_goes_on(machine, broken):
+    broken(machine)
+    machine.kind = Kind()
+    done = machine.run("create.sh")
+    assert done.returncode == 0
+    assert "the cluster is CPU only" in done.stderr
+
+
+def test_what_kind_left_half_made_is_removed(machine):
+    machine.fail("kind create")
+    machine.run("create.sh")
+    assert "kind delete cluster --name lab" in machine.calls()
+
+
+def test_the_cluster_goes_with_the_stack(machine):
+    machine.run("create.sh")
+    machine.calls()
+    assert machine.run("delete.sh").returncode == 0
+    assert machine.calls() == ["docker info", "kind delete cluster --name lab"]
+    machine.fail("kind delete")
+    done = machine.run("delete.sh")
+    assert done.returncode == 1
+    assert "kind cluster lab cannot be deleted; the line above says why" in done.stderr

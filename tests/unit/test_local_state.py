@@ -1,0 +1,68 @@
+import json
+import stat
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from fleet import local_state
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    for name in ("ACCESS_TOKEN", "BACKEND_URL", "CONFIG_PASSPHRASE", "CONFIG_PASSPHRASE_FILE"):
+        monkeypatch.delenv(f"PULUMI_{name}", raising=False)
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi"))
+    monkeypatch.setattr(platformdirs, "user_data_path", lambda name: tmp_path / name)
+    return tmp_path
+
+
+def silent(_):
+    pass
+
+
+def test_without_a_login_the_state_is_on_this_machine_for_this_user_only(home):
+    said: list[str] = []
+    found = local_state.variables(said.append)
+    state = Path(found["PULUMI_BACKEND_URL"].removeprefix("file://"))
+    passphrase = Path(found["PULUMI_CONFIG_PASSPHRASE_FILE"])
+    assert state.is_dir()
+    assert stat.S_IMODE(passphrase.stat().st_mode) == 0o600
+    assert len(passphrase.read_text()) > 30
+    assert "no Pulumi login here" in said[0]
+    assert passphrase.read_text() not in said[0]
+
+
+def test_the_passphrase_stays_the_same():
+    first, second = (local_state.variables(silent) for _ in range(2))
+    assert first == second
+    file = Path(first["PULUMI_CONFIG_PASSPHRASE_FILE"])
+    text = file.read_text()
+    local_state.variables(silent)
+    assert file.read_text() == text
+
+
+def test_ones_own_passphrase_is_used(monkeypatch):
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "")
+    assert set(local_state.variables(silent)) == {"PULUMI_BACKEND_URL"}
+
+
+@pytest.mark.parametrize("name", ["PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL"])
+def test_a_login_by_environment_is_left_alone(monkeypatch, name):
+    monkeypatch.setenv(name, "x")
+    assert local_state.variables(silent) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (json.dumps({"current": "https://api.pulumi.com"}), True),
+        (json.dumps({"current": ""}), False),
+        ("not json", False),
+        ("[]", False),
+    ],
+)
+def test_a_login_by_command_is_left_alone(home, text, kept):
+    (home / "pulumi").mkdir()
+    (home / "pulumi" / "credentials.json").write_text(text)
+    assert (local_state.variables(silent) == {}) is kept
