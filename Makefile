@@ -4,7 +4,7 @@ PYTHON ?= python3
 FLEET := .venv/bin/python -m fleet
 UV := .venv/bin/uv
 
-.PHONY: up preview down setup check format test unit schema
+.PHONY: up preview down setup check format test unit soak schema
 
 up: setup          ## everything set up, the sandbox started, the stack made (STACK=dev: your cluster)
 	@$(FLEET) up --stack $(STACK)
@@ -37,7 +37,10 @@ test: check        ## all tests, engine tests on the sandbox included; builds wh
 	.venv/bin/python -m pytest
 
 unit: setup        ## the tests that need no engine, in under a minute
-	.venv/bin/python -m pytest -m 'not engine'
+	.venv/bin/python -m pytest -m 'not engine and not faults'
+
+soak: setup        ## the long form of tests/faults: everything is killed at 30 random moments
+	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -m faults tests/faults
 
 schema: setup      ## write the schema that the stack files point at
 	@$(FLEET) schema > fleet/stack.schema.json

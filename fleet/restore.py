@@ -1,0 +1,97 @@
+"""Putting back the last good state of a stack whose state file is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fleet import locks
+from fleet.environment import NotPossible
+from fleet.recording import PROJECT
+
+_FILE: Final = "file://"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was put back, and where the broken file is kept."""
+
+    source: Path
+    resources: int
+    broken: Path
+
+
+def restore(stack: str, environment: Mapping[str, str]) -> Restored:
+    """Put the newest readable copy of the stack's state in the place of the broken one.
+
+    The engine keeps the version before the last beside it (`.bak`), one per update in the history,
+    and backups. Only on a file backend; raises NotPossible with what to do on another one, where
+    the state is well, where an update runs, and where no copy can be read.
+    """
+    file = _file(stack, environment)
+    holder = locks.holder(stack, environment)
+    if holder is not None and holder.alive is not False:
+        raise NotPossible(
+            f"stack {stack} is in use by {holder}. Wait for it; if it was killed, run:"
+            f" .venv/bin/python -m fleet cancel --stack {stack}"
+        )
+    if _resources(file) is not None:
+        raise NotPossible(f"the state of stack {stack} can be read ({file}); nothing is put back")
+    tried = list(_copies(file, stack))
+    for copy in tried:
+        resources = _resources(copy)
+        if resources is not None:
+            broken = file.with_name(f"{file.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}")
+            if file.exists():
+                file.replace(broken)
+            new = file.with_name(f"{file.name}.new")
+            new.write_bytes(copy.read_bytes())
+            new.chmod(0o600)
+            new.replace(file)
+            return Restored(copy, resources, broken)
+    where = ", ".join(str(copy) for copy in tried) or f"beside {file}"
+    raise NotPossible(
+        f"no copy of the state of stack {stack} can be read (looked at: {where}). Take one from"
+        f" your own backups: pulumi stack import --stack {stack} --file <backup>"
+    )
+
+
+def _file(stack: str, environment: Mapping[str, str]) -> Path:
+    backend = {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
+    if not backend.startswith(_FILE):
+        raise NotPossible(
+            f"the state of stack {stack} is not in files of this machine"
+            f" ({backend or 'your pulumi login'}). Take a version from there: pulumi stack history"
+            f" --stack {stack}, pulumi stack export --stack {stack} --version <number> --file"
+            f" good.json, pulumi stack import --stack {stack} --file good.json"
+        )
+    folder = Path(backend.removeprefix(_FILE)).expanduser()
+    return folder / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
+
+
+def _copies(file: Path, stack: str) -> Iterator[Path]:
+    """Newest first: the version before the last one, then what updates and backups left."""
+    before = file.with_name(f"{file.name}.bak")
+    if before.exists():
+        yield before
+    base = file.parents[2]
+    others = [
+        *base.glob(f"history/{PROJECT}/{stack}/*.checkpoint.json"),
+        *base.glob(f"backups/{PROJECT}/{stack}/*.json"),
+    ]
+    yield from sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def _resources(file: Path) -> int | None:
+    """How many resources a readable state has; None for what is none."""
+    try:
+        document: Any = json.loads(file.read_text())
+        latest = document["checkpoint"]["latest"]
+        return len(latest.get("resources") or []) if isinstance(latest, dict) else 0
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
