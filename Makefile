@@ -24,10 +24,11 @@ setup: .venv/.synced  ## the Python environment only
 	@$(UV) sync --quiet --frozen --inexact --compile-bytecode
 	@touch $@
 
-check: setup       ## format, lint, types
+check: setup       ## format, lint, types, licences and known vulnerabilities of what is used
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/python -m fleet.supply
 
 format: setup      ## put the format right
 	.venv/bin/ruff format .

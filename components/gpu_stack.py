@@ -16,6 +16,7 @@ from components.releases import (
     GPU_OPERATOR_REPOSITORY,
     GPU_OPERATOR_VERSION,
 )
+from components.secrets import hidden
 
 
 @dataclass
@@ -59,7 +60,7 @@ class GpuStack(pulumi.ComponentResource):
                 **chart_args(chart, args.version or version, override=args.chart, repository=home),
                 name=chart,
                 namespace=chart,
-                values=dict(args.values),
+                values=hidden(args.values),
                 timeout=900,  # drivers are built on the nodes
                 opts=pulumi.ResourceOptions.merge(
                     child, pulumi.ResourceOptions(depends_on=[namespace])

@@ -125,6 +125,7 @@ class Case:
     checkout: Path
     sandbox: Path
     environment: dict[str, str] = field(default_factory=dict)
+    state_folder: Path | None = None
 
     @classmethod
     def make(cls, directory: Path) -> Case:
