@@ -100,9 +100,5 @@ def _locked(what: str, stack: str, text: str) -> str:
 
 def _last_words(text: str) -> str:
     """The engine's own error line out of a CommandError's dump of everything."""
-    errors = [
-        line.strip().removeprefix("error:").strip()
-        for line in text.splitlines()
-        if line.strip().startswith("error:")
-    ]
+    errors = [found.strip() for found in re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)]
     return errors[-1] if errors else ""
