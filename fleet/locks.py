@@ -7,14 +7,12 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import psutil
 
-from fleet.recording import PROJECT
+from fleet import file_backend
 
-_FILE: Final = "file://"
 # The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
 _HOLDER: Final = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
 
@@ -51,11 +49,7 @@ def named_in(text: str) -> Holder | None:
 
 def holder(stack: str, environment: Mapping[str, str]) -> Holder | None:
     """The holder of a stack's lock on a file backend; None without one, and elsewhere."""
-    backend = environment.get("PULUMI_BACKEND_URL", "")
-    if not backend.startswith(_FILE):
-        return None
-    folder = Path(backend.removeprefix(_FILE)).expanduser()
-    for file in sorted((folder / ".pulumi/locks").glob(f"*/{PROJECT}/{stack}/*.json")):
+    for file in file_backend.locks(stack, environment):
         try:
             lock = json.loads(file.read_text())
             return Holder(lock["username"], lock["hostname"], lock["pid"], lock["timestamp"])

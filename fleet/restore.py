@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from fleet import locks
+from fleet import file_backend, locks
 from fleet.environment import NotPossible
-from fleet.recording import PROJECT
-
-_FILE: Final = "file://"
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ def restore(stack: str, environment: Mapping[str, str]) -> Restored:
         )
     if _resources(file) is not None:
         raise NotPossible(f"the state of stack {stack} can be read ({file}); nothing is put back")
-    tried = list(_copies(file, stack))
+    tried = file_backend.older(stack, environment)
     for copy in tried:
         resources = _resources(copy)
         if resources is not None:
@@ -62,29 +58,15 @@ def restore(stack: str, environment: Mapping[str, str]) -> Restored:
 
 
 def _file(stack: str, environment: Mapping[str, str]) -> Path:
-    backend = {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
-    if not backend.startswith(_FILE):
-        raise NotPossible(
-            f"the state of stack {stack} is not in files of this machine"
-            f" ({backend or 'your pulumi login'}). Take a version from there: pulumi stack history"
-            f" --stack {stack}, pulumi stack export --stack {stack} --version <number> --file"
-            f" good.json, pulumi stack import --stack {stack} --file good.json"
-        )
-    folder = Path(backend.removeprefix(_FILE)).expanduser()
-    return folder / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
-
-
-def _copies(file: Path, stack: str) -> Iterator[Path]:
-    """Newest first: the version before the last one, then what updates and backups left."""
-    before = file.with_name(f"{file.name}.bak")
-    if before.exists():
-        yield before
-    base = file.parents[2]
-    others = [
-        *base.glob(f"history/{PROJECT}/{stack}/*.checkpoint.json"),
-        *base.glob(f"backups/{PROJECT}/{stack}/*.json"),
-    ]
-    yield from sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)
+    file = file_backend.state_file(stack, environment)
+    if file is not None:
+        return file
+    raise NotPossible(
+        f"the state of stack {stack} is not in files of this machine"
+        f" ({file_backend.address(environment) or 'your pulumi login'}). Take a version from there:"
+        f" pulumi stack history --stack {stack}, pulumi stack export --stack {stack} --version"
+        f" <number> --file good.json, pulumi stack import --stack {stack} --file good.json"
+    )
 
 
 def _resources(file: Path) -> int | None:

@@ -35,6 +35,8 @@ def settle(stack: automation.Stack, say: Say) -> None:
     update then says that it exists. Raises CommandError, and NotPossible where the host cluster
     cannot be asked.
     """
+    if state.is_settled(stack):
+        return
     now = state.read(stack)
     operations = now.operations()
     if not operations:

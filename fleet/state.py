@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from pulumi import automation
 
+from fleet import file_backend
+
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _KUBERNETES: Final = "kubernetes:"
@@ -124,6 +126,20 @@ class State:
 def read(stack: automation.Stack) -> State:
     """The stack's state. Raises CommandError where it cannot be read."""
     return State(json.loads(_pulumi(stack, ["stack", "export", "--stack", stack.name])))
+
+
+def is_settled(stack: automation.Stack) -> bool:
+    """Whether the state's file says that no run was interrupted: a look that takes no engine.
+
+    False where it is not in a file of this machine, or cannot be read.
+    """
+    file = file_backend.state_file(stack.name, stack.workspace.env_vars)
+    try:
+        document = json.loads(file.read_text())["checkpoint"] if file else None
+        latest = document["latest"] if document else None
+        return latest is not None and not State({"deployment": latest}).operations()
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def provider_inputs(stack: automation.Stack) -> dict[str, dict[str, Any]]:
