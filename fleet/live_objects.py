@@ -42,13 +42,15 @@ class Cluster:
 
     def __init__(self, provider: Mapping[str, Any], stack: ExitStack) -> None:
         try:
-            if provider.get("kubeconfig"):
-                api = config.new_client_from_config_dict(yaml.safe_load(provider["kubeconfig"]))
+            # As for the provider, it is a file's content or its path; without either it is that of
+            # the environment, which is named because the client reads that when it is imported.
+            given = provider.get("kubeconfig") or os.environ.get("KUBECONFIG")
+            context = provider.get("context")
+            if given and "\n" in given:
+                content = yaml.safe_load(given)
+                api = config.new_client_from_config_dict(content, context=context)
             else:
-                # Named, because the client looks at the variable only when it is imported.
-                api = config.new_client_from_config(
-                    os.environ.get("KUBECONFIG"), context=provider.get("context")
-                )
+                api = config.new_client_from_config(given, context=context)
         except (ConfigException, OSError, yaml.YAMLError, TypeError) as why:
             raise Unanswered(f"its kubeconfig cannot be used: {why}") from None
         api.configuration.retries = False

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from fleet.judgement import Judge
-from fleet.live_objects import Live, Unanswered
+from fleet.live_objects import Cluster, Live, Unanswered
 from fleet.state import RELEASE, Operation, State
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
@@ -169,3 +169,26 @@ def test_a_release_with_secrets_is_taken_up_without_writing_them_down():
     state = State({"deployment": {"resources": []}})
     state.adopt(operation(type_=RELEASE, name="ml", namespace="team-ml", values={"a": "[secret]"}))
     assert "outputs" not in state.resources[0]
+
+
+def test_a_cluster_is_reached_by_a_content_a_path_or_the_environment(tmp_path, monkeypatch):
+    text = "\n".join(
+        [
+            "apiVersion: v1",
+            "kind: Config",
+            "current-context: a",
+            "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:9'}}]",
+            "contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: a}}]",
+            "users: []",
+        ]
+    )
+    file = tmp_path / "config"
+    file.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    with ExitStack() as stack:
+        for given in ({"kubeconfig": text}, {"kubeconfig": str(file)}, {"context": "b"}):
+            cluster = Cluster({"context": "b"} | given, stack)
+            with pytest.raises(Unanswered, match="does not answer"):
+                cluster.release("team-ml", "ml")
+        with pytest.raises(Unanswered, match="cannot be used"):
+            Cluster({"context": "nosuch"}, stack)
