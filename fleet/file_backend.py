@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fleet.recording import PROJECT
 
@@ -50,3 +51,19 @@ def older(stack: str, environment: Mapping[str, str]) -> list[Path]:
     ]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     return [before, *others] if before.exists() else others
+
+
+def read(file: Path) -> dict[str, Any] | None:
+    """The deployment in a state file; None where there is no readable one.
+
+    An update writes its key as `latest`, an import as `Latest`.
+    """
+    try:
+        checkpoint = json.loads(file.read_text())["checkpoint"]
+        found = {key.lower(): value for key, value in checkpoint.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    latest = found.get("latest")
+    if latest is None and "stack" in found:
+        return {}  # a stack that was never updated
+    return latest if isinstance(latest, dict) else None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fleet import file_backend, locks
 from fleet.environment import NotPossible
@@ -71,9 +69,5 @@ def _file(stack: str, environment: Mapping[str, str]) -> Path:
 
 def _resources(file: Path) -> int | None:
     """How many resources a readable state has; None for what is none."""
-    try:
-        document: Any = json.loads(file.read_text())
-        latest = document["checkpoint"]["latest"]
-        return len(latest.get("resources") or []) if isinstance(latest, dict) else 0
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    latest = file_backend.read(file)
+    return None if latest is None else len(latest.get("resources") or [])

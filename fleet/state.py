@@ -134,12 +134,8 @@ def is_settled(stack: automation.Stack) -> bool:
     False where it is not in a file of this machine, or cannot be read.
     """
     file = file_backend.state_file(stack.name, stack.workspace.env_vars)
-    try:
-        document = json.loads(file.read_text())["checkpoint"] if file else None
-        latest = document["latest"] if document else None
-        return latest is not None and not State({"deployment": latest}).operations()
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    latest = file_backend.read(file) if file else None
+    return latest is not None and not State({"deployment": latest}).operations()
 
 
 def provider_inputs(stack: automation.Stack) -> dict[str, dict[str, Any]]:

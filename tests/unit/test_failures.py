@@ -111,6 +111,14 @@ def test_the_newest_readable_one_is_taken(backend):
     assert restore.restore("dev", environment).resources == 2
 
 
+def test_a_version_that_an_import_wrote_is_readable(backend):
+    file, environment = backend
+    copy = file.with_name("dev.json.bak")
+    copy.write_text(json.dumps({"checkpoint": {"Stack": "dev", "Latest": {"resources": [{}] * 9}}}))
+    file.write_text("")
+    assert restore.restore("dev", environment).resources == 9
+
+
 def test_a_good_state_stays(backend):
     with pytest.raises(NotPossible, match="can be read"):
         restore.restore("dev", backend[1])
