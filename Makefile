@@ -4,7 +4,7 @@ PYTHON ?= python3
 FLEET := .venv/bin/python -m fleet
 UV := .venv/bin/uv
 
-.PHONY: up preview down setup check format test unit bench schema
+.PHONY: up preview down setup check format test unit soak bench schema
 
 up: setup          ## everything set up, the sandbox started, the stack made (STACK=dev: your cluster)
 	@$(FLEET) up --stack $(STACK)
@@ -24,10 +24,11 @@ setup: .venv/.synced  ## the Python environment only
 	@$(UV) sync --quiet --frozen --inexact --compile-bytecode
 	@touch $@
 
-check: setup       ## format, lint, types
+check: setup       ## format, lint, types, licences and known vulnerabilities of what is used
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/python -m fleet.supply
 
 format: setup      ## put the format right
 	.venv/bin/ruff format .
@@ -37,7 +38,10 @@ test: check        ## all tests, engine tests on the sandbox included; builds wh
 	.venv/bin/python -m pytest
 
 unit: setup        ## the tests that need no engine, in under a minute
-	.venv/bin/python -m pytest -m 'not engine'
+	.venv/bin/python -m pytest -m 'not engine and not faults'
+
+soak: setup        ## the long form of tests/faults: everything is killed at 30 random moments
+	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -m faults tests/faults
 
 bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
 	.venv/bin/python -m bench --write

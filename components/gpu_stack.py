@@ -16,6 +16,7 @@ from components.releases import (
     GPU_OPERATOR_REPOSITORY,
     GPU_OPERATOR_VERSION,
 )
+from components.secrets import hidden
 from components.values import merged
 
 # In a kind node the plugin finds the driver only as the node does: on the node's network, with
@@ -82,7 +83,7 @@ class GpuStack(pulumi.ComponentResource):
                 **chart_args(chart, args.version or version, override=args.chart, repository=home),
                 name=chart,
                 namespace=chart,
-                values=values,
+                values=hidden(values),
                 timeout=900,  # drivers are built on the nodes
                 opts=pulumi.ResourceOptions.merge(
                     child, pulumi.ResourceOptions(depends_on=[namespace, *before])

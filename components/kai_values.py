@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.releases import KaiRelease
+from components.secrets import hidden
 from components.values import merged, nested
 
 
@@ -28,5 +29,8 @@ def kai_values(
         else {}
     )
     return merged(
-        {"global": {"gpuSharing": gpu_sharing}}, reservation, release.values, overrides or {}
+        {"global": {"gpuSharing": gpu_sharing}},
+        reservation,
+        release.values,
+        hidden(overrides or {}),
     )

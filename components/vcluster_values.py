@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from components.releases import VclusterRelease
+from components.secrets import hidden
 from components.settings.teams import Access, Mode
 from components.values import merged, nested
 
@@ -34,7 +35,7 @@ def vcluster_values(
         nested("controlPlane.distro.k8s.image.tag", kubernetes_version)
         if kubernetes_version
         else {},
-        overrides or {},
+        hidden(overrides or {}),
     )
 
 

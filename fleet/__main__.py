@@ -150,11 +150,29 @@ def destroy(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
 @app.command()
 def cancel(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
     """Take the lock off a stack whose update was killed. The next `up` goes on from there."""
-    from fleet import engine
+    from fleet import engine, locks
 
     environment = for_stack(stack, say)
+    holder = locks.holder(stack, environment.variables)
+    if holder is not None and holder.alive:
+        raise NotPossible(
+            f"stack {stack} is being updated by {holder}, and that process runs. Wait for it, or"
+            f" end it first: kill {holder.pid}"
+        )
     engine.stack(stack, environment.variables).cancel()
     say(f"stack {stack} is free; run its update again")
+
+
+@app.command()
+def restore(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
+    """Put back the last good state of a stack whose state file is broken, and keep that one."""
+    from fleet import restore as copies
+
+    environment = for_stack(stack, say)
+    put = copies.restore(stack, environment.variables)
+    say(f"the state of stack {stack} is that of {put.source} again: {put.resources} resources")
+    say(f"the broken one is kept: {put.broken}")
+    say(f"see what an update would do, then run it: make preview STACK={stack}")
 
 
 @app.command()

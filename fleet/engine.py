@@ -7,12 +7,13 @@ import os
 import runpy
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation
 
+from fleet import failures, settle
 from fleet.engine_events import Stack
 from fleet.environment import NotPossible
 from fleet.stack_file import ROOT
@@ -48,6 +49,23 @@ class Outcome:
         return not any(n for what, n in self.changes.items() if what not in ("same", "read"))
 
 
+@dataclass
+class FailedSteps:
+    """The steps of a run that ended in an error, each with what the engine said of it."""
+
+    steps: list[tuple[Any, str]] = field(default_factory=list)
+    _said: dict[str, str] = field(default_factory=dict)
+
+    def note(self, event: automation.EngineEvent) -> None:
+        """Hear of an event."""
+        told = event.diagnostic_event
+        if told is not None and told.urn and told.severity == "error":
+            self._said[told.urn] = f"{self._said.get(told.urn, '')}{told.message}"
+        if event.res_op_failed_event is not None:
+            step = event.res_op_failed_event.metadata
+            self.steps.append((step, self._said.get(step.urn, "")))
+
+
 def program() -> None:
     """The project's program, run in this process: no language plugin is needed."""
     runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
@@ -75,17 +93,33 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         )
         return Stack.opened(name, workspace)
     except automation.errors.CommandError as why:
-        raise EngineFailed(f"stack {name} cannot be opened: {last_words(why)}") from None
+        raise EngineFailed(failures.explain(f"opening stack {name}", name, why)) from None
 
 
 def up(stack: Stack, show: Show, *, color: bool, parallel: int | None = None) -> Outcome:
     """Make the cluster as declared, with the policy pack in front."""
 
+    failed = FailedSteps()
+
     def run() -> Outcome:
+        settle.settle(stack, show)
+        try:
+            return once()
+        except automation.errors.CommandError:
+            if not settle.recover(stack, failed.steps, show):
+                raise
+            return once()
+
+    def once() -> Outcome:
         with stack.listening() as (told, hear):
+
+            def note(event: automation.EngineEvent) -> None:
+                hear(event)
+                failed.note(event)
+
             stack.up(
                 on_output=show,
-                on_event=hear,
+                on_event=note,
                 policy_packs=[POLICY_PACK],
                 policy_pack_configs=_pack_config(stack),
                 color=_color(color),
@@ -117,6 +151,7 @@ def destroy(stack: Stack, show: Show, *, color: bool) -> Outcome:
     """Remove everything that the stack made."""
 
     def run() -> Outcome:
+        settle.settle(stack, show)
         with stack.listening() as (told, hear):
             stack.destroy(on_output=show, on_event=hear, color=_color(color))
         return Outcome(told.changes, {})
@@ -137,17 +172,5 @@ def _color(color: bool) -> str:
 def _guarded(what: str, stack: str, run: Callable[[], Outcome]) -> Outcome:
     try:
         return run()
-    except automation.errors.ConcurrentUpdateError:
-        raise EngineFailed(
-            f"{what} cannot start: another one holds the stack's lock. Wait for it; if it was"
-            f" killed, run: .venv/bin/python -m fleet cancel --stack {stack}"
-        ) from None
-    except automation.errors.CommandError:
-        raise EngineFailed(f"{what} failed; the lines above say where and why") from None
-
-
-def last_words(why: automation.errors.CommandError) -> str:
-    """The engine's error line out of a CommandError's dump of everything."""
-    lines = [line.strip() for line in str(why).splitlines()]
-    errors = [line for line in lines if line.startswith("error:")]
-    return errors[-1].removeprefix("error:").strip() if errors else lines[-1]
+    except automation.errors.CommandError as why:
+        raise EngineFailed(failures.explain(what, stack, why)) from None

@@ -9,10 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from components.settings.tenant import Tenant, platform_of
 from fleet import local_state, stack_file
-from fleet.platform_file import facts_beside
-from policies import gate
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
@@ -52,6 +49,11 @@ def for_stack(stack: str, say: Say, *, judged: bool = True) -> Environment:
     started for a stack file that the rules refuse, unless it is not `judged`: what runs must be
     removable whatever they say. Raises NotPossible.
     """
+    # Half a second of imports, which commands that only need NotPossible are spared.
+    from components.settings.tenant import Tenant, platform_of
+    from fleet.platform_file import facts_beside
+    from policies import gate
+
     try:
         raw = stack_file.read(stack_file.path_of(stack))
     except stack_file.Unreadable as why:

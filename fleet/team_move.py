@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from fleet import engine
+from fleet import engine, failures
 from fleet.environment import NotPossible, Say
 from fleet.recording import PROJECT
 from fleet.stack_file import ROOT
@@ -50,7 +50,7 @@ def move(
         )
     except automation.errors.CommandError as why:
         raise NotPossible(
-            f"team {team} stays in stack {source}: {engine.last_words(why)}"
+            f"team {team} stays in stack {source}: {failures.last_words(str(why))}"
         ) from None
     say(f"team {team} is now in stack {dest}; nothing of it was touched")
 

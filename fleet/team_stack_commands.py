@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from components.settings import load
-from components.settings.tenant import is_team_stack
 from fleet import stack_file
 from fleet.environment import NotPossible, for_stack
 
@@ -27,6 +25,7 @@ def move(
 
     Edit both stack files first; update both stacks afterwards. See docs/team-stacks.md.
     """
+    from components.settings.tenant import is_team_stack
     from fleet import team_move
 
     # The rules are asked about the platform's file: the team's own has no grant before the one
@@ -48,6 +47,8 @@ def credentials(
     days: Annotated[int, typer.Option("--days", min=1, max=365, help="How long it works.")] = 30,
 ) -> None:
     """Print a kubeconfig for a team's own stack: the rights that the platform grants it."""
+    from components.settings import load
+    from components.settings.tenant import is_team_stack
     from fleet import team_credentials
 
     raw = _read(stack)

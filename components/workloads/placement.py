@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.settings import Settings
 from components.settings.workloads import Workload
-from components.team import Team
 from components.workloads import gpu_deployment, gpu_pod, vllm_server
 from components.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
 from components.workloads.gpu_pod import GpuPod
 from components.workloads.pod_template import PodArgs
 from components.workloads.vllm_server import IMAGE, VllmServer, VllmServerArgs
+
+if TYPE_CHECKING:
+    from components.team import Team
 
 NVIDIA: Final = "nvidia"
 # What every Kubernetes has from the start.

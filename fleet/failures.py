@@ -1,0 +1,104 @@
+"""What an engine's error means, in a sentence that says what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pulumi import automation
+
+from fleet import locks
+
+_AGAIN: Final = "then run the same command again: it goes on from here"
+# What stands in the engine's output, and the sentence for it; the first that fits is said.
+_KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    (
+        r"mvcc: database space exceeded|etcdserver: no space",
+        "the cluster's etcd is full and takes no more writes: free space in it (compact and"
+        " defragment it, or give it a larger --quota-backend-bytes), disarm its alarm (etcdctl"
+        f" alarm disarm), {_AGAIN}",
+    ),
+    (
+        r"no space left on device",
+        f"a disk is full, of this machine or of the state's place: free space, {_AGAIN}",
+    ),
+    (
+        r"exists already|already exists|AlreadyExists|cannot re-use a name",
+        "something of that name is in the cluster and this stack did not make it: remove it, rename"
+        " yours, or take it over with `pulumi import`",
+    ),
+    (
+        r"exited prematurely|plugin .*exited|error reading from server: EOF|code = Unavailable",
+        f"a provider plugin ended in the middle (killed, or out of memory?): {_AGAIN[5:]}",
+    ),
+    (
+        r"failed calling webhook",
+        "the cluster asks a webhook that does not answer; for queues it is KAI's own, so look with"
+        f" kubectl -n kai-scheduler get pods and restart what is not ready, {_AGAIN}",
+    ),
+    (
+        r"digest mismatch|integrity check failed|does not match the digest|digest of",
+        "a chart is not the one that was asked for: its registry or a proxy before it gives other"
+        f" content for that digest; ask whoever runs it, or set `chart:` to a mirror, {_AGAIN}",
+    ),
+    (
+        r"failed to (?:fetch|perform|download|do request)|is not a valid chart repository"
+        r"|unexpected status (?:code|from)|looks like .* is not a valid chart",
+        "a chart cannot be had from its registry now: see that it answers, or take charts from a"
+        f" directory (KAI_FLEET_CHARTS) or a mirror (`chart:`), {_AGAIN}",
+    ),
+    (
+        r"connection refused|unreachable|i/o timeout|no route to host|connection reset"
+        r"|Failed to establish a new connection|TLS handshake timeout|does not answer",
+        f"a cluster's API server does not answer: see that kubectl reaches it, {_AGAIN}",
+    ),
+)
+_STATE: Final = re.compile(
+    r"failed to load checkpoint|unexpected end of JSON|loading snapshot|snapshot integrity"
+    r"|could not deserialize deployment|unmarshal.*checkpoint|invalid character"
+)
+
+
+def explain(what: str, stack: str, why: automation.errors.CommandError) -> str:
+    """One sentence for a user: what happened to `what` (the update…), and what to do."""
+    text = str(why)
+    if isinstance(why, automation.errors.ConcurrentUpdateError):
+        return _locked(what, stack, text)
+    killed = re.search(r"code: -(\d+)", text)
+    if killed:
+        return (
+            f"{what} was cut off: the engine was killed (signal {killed[1]}; 9 may be the machine's"
+            f" memory that ran out). Take its lock off: .venv/bin/python -m fleet cancel --stack"
+            f" {stack}, {_AGAIN}"
+        )
+    complaint = last_words(text)
+    if _STATE.search(complaint):
+        return (
+            f"the state of stack {stack} cannot be read ({complaint}): its file is cut short or"
+            " was edited. Put the last good one back: .venv/bin/python -m fleet restore --stack"
+            f" {stack}"
+        )
+    for words, sentence in _KNOWN:
+        if re.search(words, text):
+            return f"{what} failed; the lines above say where. In short: {sentence}"
+    if complaint and complaint not in ("update failed", "preview failed"):
+        return f"{what} failed: {complaint}"
+    return f"{what} failed; the lines above say where and why"
+
+
+def _locked(what: str, stack: str, text: str) -> str:
+    holder = locks.named_in(text)
+    cancel = f".venv/bin/python -m fleet cancel --stack {stack}"
+    lead = f"{what} cannot start: another one holds the stack's lock"
+    if holder is None or holder.alive is None:
+        where = f" ({holder})" if holder else ""
+        return f"{lead}{where}. Wait for it; if it was killed, run: {cancel}"
+    if holder.alive:
+        return f"{lead} ({holder}), and it runs. Wait for it"
+    return f"{lead} ({holder}), but that process was killed. Take the lock off with: {cancel}"
+
+
+def last_words(text: str) -> str:
+    """The engine's own error line out of a CommandError's dump of everything."""
+    errors = [found.strip() for found in re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)]
+    return errors[-1] if errors else ""

@@ -1,0 +1,179 @@
+"""A stack's state as a document: what an interrupted run left in it, and how it is edited.
+
+Secrets stay encrypted in what is read and written here, so none gets near a file in clear.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pulumi import automation
+
+from fleet import file_backend
+
+RELEASE: Final = "kubernetes:helm.sh/v3:Release"
+NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+_KUBERNETES: Final = "kubernetes:"
+# Pulumi's mark of a secret among the properties of a state.
+_SECRET: Final = ("4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a run had begun on a resource when it ended; `kind`: creating, updating, deleting…"""
+
+    kind: str
+    resource: Mapping[str, Any]
+
+    @property
+    def urn(self) -> str:
+        """The resource's URN."""
+        return str(self.resource["urn"])
+
+    @property
+    def type(self) -> str:
+        """The resource's type token."""
+        return str(self.resource["type"])
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether it is an object or a release on some cluster."""
+        return self.type.startswith(_KUBERNETES)
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """The object's namespace, "" where it has none, and its name."""
+        inputs = self.resource.get("inputs") or {}
+        if self.type == RELEASE:
+            return str(inputs.get("namespace", "")), str(inputs.get("name", ""))
+        metadata = inputs.get("metadata") or {}
+        return str(metadata.get("namespace") or ""), str(metadata.get("name", ""))
+
+    @property
+    def id(self) -> str:
+        """What the provider calls it."""
+        namespace, name = self.address
+        return f"{namespace}/{name}" if namespace else name
+
+    def __str__(self) -> str:
+        """Its kind and its name in the program."""
+        kind = self.type.rsplit(":", 1)[-1]
+        return f"{kind} {self.urn.rpartition('::')[2]}"
+
+
+class State:
+    """An exported deployment. Edits are written back by `save`."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    @property
+    def deployment(self) -> dict[str, Any]:
+        """The part that holds resources; empty before the first update."""
+        found = self._document.get("deployment")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """Every resource, in the order in which they depend on one another."""
+        found = self.deployment.get("resources")
+        return found if isinstance(found, list) else []
+
+    def urns(self) -> set[str]:
+        """The resources that the state has."""
+        return {str(resource["urn"]) for resource in self.resources}
+
+    def operations(self) -> list[Operation]:
+        """What was begun and not ended, and releases whose last change did not end well."""
+        pending = self.deployment.get("pending_operations") or []
+        found = [Operation(str(each["type"]), each["resource"]) for each in pending]
+        known = {operation.urn for operation in found}
+        return found + [
+            Operation("updating", resource)
+            for resource in self.resources
+            if resource["type"] == RELEASE
+            and resource.get("initErrors")
+            and resource["urn"] not in known
+        ]
+
+    def adopt(self, operation: Operation) -> None:
+        """Take up what a create made, with the inputs that it had."""
+        resource = {**operation.resource, "id": operation.id, "custom": True}
+        inputs = resource.get("inputs") or {}
+        if operation.type == RELEASE and not any(_secrets(inputs)):
+            # The provider keeps a release's inputs as one secret beside its outputs; without
+            # them it would take a release for an import, and upgrade it for nothing.
+            secret = {_SECRET[0]: _SECRET[1], "plaintext": json.dumps(inputs)}
+            resource["outputs"] = {**inputs, "__inputs": secret}
+        self.resources.append(resource)
+
+    def save(self, stack: automation.Stack) -> None:
+        """Write it back, without what was pending: the engine drops that from what it takes in.
+
+        Raises CommandError where the engine does not take it, or another run has the lock.
+        """
+        with tempfile.TemporaryDirectory(prefix="kai-fleet-state-") as directory:
+            file = Path(directory) / "state.json"
+            file.write_text(json.dumps(self._document))
+            _pulumi(stack, ["stack", "import", "--file", str(file), "--stack", stack.name])
+
+
+def read(stack: automation.Stack) -> State:
+    """The stack's state. Raises CommandError where it cannot be read."""
+    return State(json.loads(_pulumi(stack, ["stack", "export", "--stack", stack.name])))
+
+
+def is_settled(stack: automation.Stack) -> bool:
+    """Whether the state's file says that no run was interrupted: a look that takes no engine.
+
+    False where it is not in a file of this machine, or cannot be read.
+    """
+    file = file_backend.state_file(stack.name, stack.workspace.env_vars)
+    latest = file_backend.read(file) if file else None
+    return latest is not None and not State({"deployment": latest}).operations()
+
+
+def provider_inputs(stack: automation.Stack) -> dict[str, dict[str, Any]]:
+    """The inputs of the stack's providers by URN, secrets in clear: for this process only."""
+    text = _pulumi(stack, ["stack", "export", "--show-secrets", "--stack", stack.name])
+    return {
+        resource["urn"]: {
+            key: _clear(value) for key, value in (resource.get("inputs") or {}).items()
+        }
+        for resource in State(json.loads(text)).resources
+        if str(resource["type"]).startswith("pulumi:providers:")
+    }
+
+
+def _clear(value: Any) -> Any:
+    if isinstance(value, dict) and value.get(_SECRET[0]) == _SECRET[1]:
+        return json.loads(value["plaintext"])
+    return value
+
+
+def _secrets(value: Any) -> Iterator[bool]:
+    if isinstance(value, dict):
+        if value.get(_SECRET[0]) == _SECRET[1]:
+            yield True
+        for item in value.values():
+            yield from _secrets(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _secrets(item)
+    elif value == "[secret]":  # what the engine's events show in a secret's place
+        yield True
+
+
+def _pulumi(stack: automation.Stack, arguments: list[str]) -> str:
+    workspace = stack.workspace
+    run: Callable[..., automation.CommandResult] = workspace.pulumi_command.run
+    environment = {
+        **({"PULUMI_HOME": workspace.pulumi_home} if workspace.pulumi_home else {}),
+        **workspace.env_vars,
+    }
+    return run(arguments, workspace.work_dir, environment).stdout

@@ -1,0 +1,182 @@
+"""Changes that somebody makes by hand in a cluster: ten edits, then ten deletions."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+from tests.faults.case import Case
+
+QUEUES = ("scheduling.run.ai", "v2", "queues")
+GUARD = "kai-fleet-ml"
+
+
+@dataclass
+class Hands:
+    """The two clusters, as an administrator reaches them."""
+
+    case: Case
+    host: client.ApiClient
+    inside: client.ApiClient
+
+    @classmethod
+    def of(cls, case: Case) -> Hands:
+        return cls(case, _api(case.host), _api(case.inside("ml")))
+
+    def guard(self) -> client.AdmissionregistrationV1Api:
+        return client.AdmissionregistrationV1Api(self.inside)
+
+    def guard_name(self) -> str:
+        found = self.guard().list_validating_admission_policy().items
+        return str(next(item.metadata.name for item in found if item.metadata.name.endswith("ml")))
+
+    def queue(self, name: str, spec: Any) -> None:
+        api = client.CustomObjectsApi(self.inside)
+        api.patch_cluster_custom_object(*QUEUES, name, {"spec": spec})
+
+    def remove_queue(self, name: str) -> None:
+        client.CustomObjectsApi(self.inside).delete_cluster_custom_object(*QUEUES, name)
+
+    def helm(self, kubeconfig: Any, *arguments: str) -> None:
+        command = [str(self.case.tool("helm")), *arguments, "--kubeconfig", str(kubeconfig)]
+        subprocess.run(command, check=True, capture_output=True)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A change, and the resource of the program that it is about (a part of its name)."""
+
+    name: str
+    resource: str
+    change: Callable[[Hands], Any]
+
+
+def _label(hands: Hands, namespace: str, value: str | None) -> None:
+    body = {"metadata": {"labels": {"kai-fleet/team": value}}}
+    client.CoreV1Api(hands.host).patch_namespace(namespace, body)
+
+
+def _quota(hands: Hands, namespace: str, gpus: str) -> None:
+    body = {"spec": {"hard": {"requests.nvidia.com/gpu": gpus}}}
+    client.CoreV1Api(hands.host).patch_namespaced_resource_quota("gpus", namespace, body)
+
+
+def _handler(hands: Hands) -> None:
+    nodes = client.NodeV1Api(hands.host)
+    nodes.delete_runtime_class("nvidia")
+    nodes.create_runtime_class({"metadata": {"name": "nvidia"}, "handler": "runc"})
+
+
+def _policy(hands: Hands, spec: Any) -> None:
+    hands.guard().patch_validating_admission_policy(hands.guard_name(), {"spec": spec})
+
+
+def _binding(hands: Hands) -> None:
+    body = {"spec": {"validationActions": ["Warn"]}}
+    hands.guard().patch_validating_admission_policy_binding(hands.guard_name(), body)
+
+
+def _crd(hands: Hands) -> None:
+    names = {"names": {"shortNames": ["cp"]}}
+    client.ApiextensionsV1Api(hands.inside).patch_custom_resource_definition(
+        "clusterpolicies.nvidia.com", {"spec": names}
+    )
+
+
+def _delete_namespace(hands: Hands, name: str) -> None:
+    core = client.CoreV1Api(hands.host)
+    core.delete_namespace(name)
+    _until_gone(lambda: core.read_namespace(name))
+
+
+def _delete_crd(hands: Hands) -> None:
+    api = client.ApiextensionsV1Api(hands.inside)
+    api.delete_custom_resource_definition("clusterpolicies.nvidia.com")
+    _until_gone(lambda: api.read_custom_resource_definition("clusterpolicies.nvidia.com"))
+
+
+def _delete_guard(hands: Hands) -> None:
+    hands.guard().delete_validating_admission_policy(hands.guard_name())
+
+
+def _delete_binding(hands: Hands) -> None:
+    hands.guard().delete_validating_admission_policy_binding(hands.guard_name())
+
+
+GPU = "requests.nvidia.com/gpu"
+EDITS = (
+    Drift("a team's label", "ml-namespace", lambda h: _label(h, "team-ml", "other")),
+    Drift("a team's label taken off", "dev-namespace", lambda h: _label(h, "team-dev", None)),
+    Drift("more GPUs for a team", "ml-gpus", lambda h: _quota(h, "team-ml", "80")),
+    Drift("no GPUs for a team", "dev-gpus", lambda h: _quota(h, "team-dev", "0")),
+    Drift("another runtime handler", "host-gpu-runtime-class", _handler),
+    Drift(
+        "a guard that lets pass what it cannot judge",
+        "ml-guard-policy",
+        lambda h: _policy(h, {"failurePolicy": "Ignore"}),
+    ),
+    Drift("a guard that only warns", "ml-guard-binding", _binding),
+    Drift(
+        "a queue's quota",
+        "ml-queues",
+        lambda h: h.queue("train", {"resources": {"gpu": {"quota": 1}}}),
+    ),
+    Drift(
+        "a queue's limit",
+        "ml-queues",
+        lambda h: h.queue("serve", {"resources": {"gpu": {"limit": 8}}}),
+    ),
+    Drift("a queue's parent", "ml-queues", lambda h: h.queue("train", {"parentQueue": "serve"})),
+)
+DELETIONS = (
+    Drift(
+        "a team's bound on GPUs",
+        "ml-gpus",
+        lambda h: client.CoreV1Api(h.host).delete_namespaced_resource_quota("gpus", "team-ml"),
+    ),
+    Drift(
+        "the runtime class",
+        "host-gpu-runtime-class",
+        lambda h: client.NodeV1Api(h.host).delete_runtime_class("nvidia"),
+    ),
+    Drift("the guard's binding", "ml-guard-binding", _delete_binding),
+    Drift("the guard", "ml-guard-policy", _delete_guard),
+    Drift("a CRD", "ml-kai-cluster-policy", _delete_crd),
+    Drift("a leaf queue", "ml-queues", lambda h: h.remove_queue("serve")),
+    Drift("a queue with children", "ml-queues", lambda h: h.remove_queue("default")),
+    Drift(
+        "KAI's release",
+        "ml-kai-release",
+        lambda h: h.helm(h.case.inside("ml"), "uninstall", "kai-scheduler", "-n", "kai-scheduler"),
+    ),
+    Drift(
+        "the GPU stack's namespace with its release",
+        "host-gpu-release",
+        lambda h: _delete_namespace(h, "nvidia-device-plugin"),
+    ),
+    Drift("a team's whole namespace", "dev-namespace", lambda h: _delete_namespace(h, "team-dev")),
+)
+
+
+def _api(kubeconfig: Any) -> client.ApiClient:
+    return config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text()))
+
+
+def _until_gone(read: Callable[[], Any]) -> None:
+    import time
+
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            read()
+        except ApiException as why:
+            assert why.status == 404
+            return
+        time.sleep(0.2)
+    raise AssertionError("it is not gone after a minute")

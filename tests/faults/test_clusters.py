@@ -1,0 +1,165 @@
+"""A cluster that goes away, is full, or refuses, while an update runs on it."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+
+import pytest
+import yaml
+from kubernetes import client, config
+
+from sandbox.directory import read_state
+from sandbox.etcd import Etcd
+from sandbox.kube_api import Https
+from sandbox.ports import Ports
+from tests.faults.wanted import CHANGES, SEED, SOAK, converge, switched, with_ml, without_ml
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
+
+
+def disturbed(case, name, disturb, chance):
+    """The update while it is disturbed at a random moment."""
+    case.edit(CHANGES[name])
+    running = case.start("up")
+    running.wait_for("@ updating")
+    time.sleep(chance.uniform(0.0, 6.0))
+    disturb()
+    ran = running.end()
+    assert "Traceback" not in ran.said
+    return ran
+
+
+@pytest.mark.parametrize("round_", range(3 if SOAK else 1))
+def test_the_api_server_is_killed_and_comes_back(case, reference, foreign, round_):
+    chance = random.Random(f"{SEED} api {round_}")
+    if "ml" in case.teams():
+        case.edit(without_ml)
+        case.up()
+
+    def restart():
+        case.part("kube-apiserver").kill()
+        time.sleep(chance.uniform(1.0, 4.0))
+        case.sandbox_up()
+
+    for name in CHANGES if SOAK else ("added",):
+        ran = disturbed(case, name, restart, chance)
+        if ran.code != 0:
+            assert "run the same command again" in ran.last, ran.said
+        said = converge(case)
+        assert reference.differences(case, name) == [], "\n".join([ran.said, *said])
+
+
+def test_etcd_is_full(case, reference, foreign):
+    """In the middle of an update every write is refused, until somebody takes the alarm off."""
+    case.edit(with_ml)
+    converge(case)
+    case.edit(switched)
+    running = case.start("up")
+    running.wait_for("@ updating")
+    _alarm(case, "ACTIVATE")
+    try:
+        full = running.end()
+    finally:
+        _alarm(case, "DEACTIVATE")
+    assert full.code == 1
+    assert "Traceback" not in full.said
+    assert "etcd is full and takes no more writes" in full.last, full.said
+    assert "alarm disarm" in full.last
+    converge(case)
+    assert reference.differences(case, "switched") == []
+
+
+def test_a_vclusters_api_vanishes(case, reference, foreign):
+    case.edit(with_ml)
+    case.up()
+    supervisor = case.part("supervisor")
+    supervisor.send_signal(signal.SIGSTOP)
+    try:
+        case.part("vcluster-team-ml.ml-kube-apiserver").kill()
+        case.edit(switched)
+        gone = case.fleet("up")
+        assert gone.code == 1
+        assert "API server does not answer" in gone.last, gone.said
+        assert "Traceback" not in gone.said
+    finally:
+        supervisor.send_signal(signal.SIGCONT)
+    _until_it_answers(case.inside("ml"))
+    converge(case)
+    assert reference.differences(case, "switched") == []
+
+
+def test_the_queue_webhook_is_down(case, reference, foreign):
+    case.edit(with_ml)
+    case.up()
+    hook = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "a-queue-webhook"},
+        "webhooks": [
+            {
+                "name": "queues.kai.example",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Fail",
+                "timeoutSeconds": 2,
+                "clientConfig": {"url": "https://127.0.0.1:1/queues"},
+                "rules": [
+                    {
+                        "apiGroups": ["scheduling.run.ai"],
+                        "apiVersions": ["v2"],
+                        "operations": ["CREATE", "UPDATE", "DELETE"],
+                        "resources": ["queues"],
+                    }
+                ],
+            }
+        ],
+    }
+    with _api(case.inside("ml")) as api:
+        admission = client.AdmissionregistrationV1Api(api)
+        admission.create_validating_webhook_configuration(hook)
+        try:
+            case.edit(lambda c: _train(c)["gpu"].update(quota=5))
+            refused = case.fleet("up")
+            assert refused.code == 1
+            assert "a webhook that does not answer" in refused.last, refused.said
+        finally:
+            admission.delete_validating_webhook_configuration("a-queue-webhook")
+    converge(case)
+    with _api(case.inside("ml")) as api:
+        queue = client.CustomObjectsApi(api).get_cluster_custom_object(
+            "scheduling.run.ai", "v2", "queues", "train"
+        )
+    assert queue["spec"]["resources"]["gpu"]["quota"] == 5
+
+
+def _train(config):
+    return config["kai-fleet:teams"]["ml"]["queues"]["default"]["children"]["train"]
+
+
+def _api(kubeconfig):
+    return config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text()))
+
+
+def _until_it_answers(kubeconfig):
+    until = time.monotonic() + 60
+    while True:
+        try:
+            with _api(kubeconfig) as api:
+                client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5)
+            return
+        except Exception:
+            assert time.monotonic() < until
+            time.sleep(0.5)
+
+
+def _alarm(case, action):
+    """Set etcd's alarm for a full disk, or take it off: with it, etcd refuses every write."""
+    state = read_state(case.sandbox)
+    etcd = Etcd(case.sandbox, Ports(state.base_port))
+    https = Https(etcd.server, etcd.credentials())
+    status = json.loads(https.open("POST", "/v3/maintenance/status", {}).data)
+    body = {"action": action, "memberID": status["header"]["member_id"], "alarm": "NOSPACE"}
+    https.open("POST", "/v3/maintenance/alarm", body)

@@ -1,0 +1,37 @@
+"""The engine, its providers, or everything, killed at random moments of an update."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from tests.faults.wanted import CHANGES, SEED, SOAK, converge, without_ml
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
+
+# Ten kills of each kind of update, or one; the last is undisturbed.
+ROUNDS = 10 if SOAK else 1
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+@pytest.mark.parametrize("who", ["engine"] if not SOAK else ["engine", "all", "provider"])
+def test_killed_at_random_moments(case, reference, foreign, who, round_):
+    chance = random.Random(f"{SEED} {who} {round_}")
+    if "ml" in case.teams():
+        case.edit(without_ml)
+        case.up()
+    for name, change in CHANGES.items():
+        victim = who if SOAK else chance.choice(["engine", "all", "provider"])
+        case.edit(change)
+        running = case.start("up")
+        running.wait_for("@ updating")
+        moment = chance.uniform(0.0, max(2.0, reference.seconds[name] - 3.0))
+        time.sleep(moment)
+        running.kill(victim)
+        ran = running.end()
+        assert "Traceback" not in ran.said
+        said = converge(case)
+        left = reference.differences(case, name)
+        assert left == [], f"{name}, {victim} killed after {moment:.2f} s: {left}\n{ran.said}{said}"

@@ -1,0 +1,84 @@
+"""The stack's state and its lock: two runs at once, a lock left over, a file cut short."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from kubernetes import client, config
+
+from tests.faults import dumps
+from tests.faults.wanted import SOAK, converge, with_ml
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
+
+
+def test_two_updates_at_once(case, reference, foreign):
+    """The second one says who has the lock, and that it runs; the first does not notice."""
+    case.edit(with_ml)
+    first = case.start("up")
+    first.wait_for("@ updating")
+    second = case.fleet("up")
+    cancelled = case.fleet("cancel")
+    ran = first.end()
+    if "Nothing changed" in ran.said:
+        pytest.fail("the first update had nothing to do, so the two never met")
+    assert ran.code == 0, ran.said
+    assert second.code == 1
+    assert "another one holds the stack's lock (process" in second.last, second.said
+    assert "and it runs. Wait for it" in second.last
+    assert cancelled.code == 1, "a running update keeps its lock"
+    assert "that process runs" in cancelled.last
+    assert reference.differences(case, "added") == []
+
+
+def test_a_state_file_that_is_cut_short(case, reference, foreign):
+    case.edit(with_ml)
+    case.up()
+    case.up()
+    whole = case.state.read_text()
+    assert "can be read" in case.fleet("restore").last, "a good state is not put back"
+
+    case.state.write_text(whole[: len(whole) // 3])
+    refused = case.fleet("up")
+    assert refused.code == 1
+    assert "cannot be read" in refused.last
+    assert "fleet restore --stack faults" in refused.last
+    assert "Traceback" not in refused.said
+
+    restored = case.fleet("restore")
+    assert restored.code == 0, restored.said
+    assert "the broken one is kept" in restored.said
+    kept = list(case.state.parent.glob("faults.json.broken-*"))
+    assert [file.read_text() for file in kept] == [whole[: len(whole) // 3]]
+    for file in kept:
+        file.unlink()
+    converge(case)
+    assert reference.differences(case, "added") == []
+    again = case.fleet("up")
+    assert "Nothing changed" in again.said
+
+
+def test_an_object_of_somebody_else_is_not_taken(case, reference, foreign):
+    """The namespace that a team needs is there already: refused, and left as it is."""
+    path = "/api/v1/namespaces/team-nlp"
+    kubeconfig = yaml.safe_load(case.host.read_text())
+    with config.new_client_from_config_dict(kubeconfig) as api:
+        core = client.CoreV1Api(api)
+        core.create_namespace({"metadata": {"name": "team-nlp", "labels": {"a": "b"}}})
+        before = dumps.versions(case.host, [path])
+        team = {
+            "scheduler": {"mode": "default"},
+            "nodePool": {"kai-fleet/pool": "nlp"},
+            "gpus": 1,
+        }
+        case.edit(lambda found: found["kai-fleet:teams"].update(nlp=team))
+        try:
+            for _ in range(2):
+                refused = case.fleet("up")
+                assert refused.code == 1
+                assert "this stack did not make it" in refused.last, refused.said
+                assert dumps.versions(case.host, [path]) == before
+        finally:
+            case.edit(lambda found: found["kai-fleet:teams"].pop("nlp"))
+            core.delete_namespace("team-nlp")
+    converge(case)

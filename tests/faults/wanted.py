@@ -1,0 +1,66 @@
+"""What the stack is changed to, what undisturbed runs leave, and how a person gets there again."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from tests.faults import dumps
+from tests.faults.case import ML, Case
+
+SOAK = bool(os.environ.get("KAI_FLEET_SOAK"))
+SEED = int(os.environ.get("KAI_FLEET_FAULTS_SEED", "9"))
+
+
+@dataclass
+class Reference:
+    """The clusters after undisturbed runs, and how long each took."""
+
+    host: dict[str, dumps.Dump] = field(default_factory=dict)
+    inside: dict[str, dumps.Dump] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def differences(self, case: Case, name: str) -> list[str]:
+        """What is not as the undisturbed run left it."""
+        found = dumps.differences(self.host[name], dumps.dump(case.host))
+        if name in self.inside:
+            found += dumps.differences(self.inside[name], dumps.dump(case.inside("ml")))
+        return found
+
+
+def with_ml(config: Any) -> None:
+    """Team `ml` on v0.9.3."""
+    config["kai-fleet:teams"]["ml"] = yaml.safe_load(yaml.safe_dump(ML))
+
+
+def switched(config: Any) -> None:
+    """Team `ml` on v0.16.8."""
+    with_ml(config)
+    config["kai-fleet:teams"]["ml"]["scheduler"]["version"] = "v0.16.8"
+
+
+def without_ml(config: Any) -> None:
+    """Team `dev` alone."""
+    config["kai-fleet:teams"].pop("ml", None)
+
+
+CHANGES = {"added": with_ml, "switched": switched, "removed": without_ml}
+
+
+def converge(case: Case) -> list[str]:
+    """What a person does after a fault: reads the last line, and does what it says."""
+    said = []
+    for _ in range(3):
+        ran = case.fleet("up")
+        said.append(ran.said)
+        if ran.code == 0:
+            return said
+        assert "Traceback" not in ran.said, ran.said
+        assert "run the same command again" in ran.last or "fleet cancel" in ran.last, ran.said
+        if "fleet cancel" in ran.last:
+            assert "that process was killed" in ran.last, ran.last
+            assert case.fleet("cancel").code == 0
+    raise AssertionError("three runs were not enough:\n" + "\n".join(said))

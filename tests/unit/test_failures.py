@@ -1,0 +1,151 @@
+"""What the engine's errors become: a sentence that says what happened and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+
+import pytest
+from pulumi.automation import CommandResult, errors
+
+from fleet import failures, locks, restore
+from fleet.environment import NotPossible
+
+LOCK = (
+    "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to"
+    " end or delete the lock file with `pulumi cancel`.\n  file:///state/x.json: created by"
+    " ann@{host} (pid {pid}) at 2026-11-21T15:22:18Z"
+)
+
+
+def failed(stdout="", stderr="", code=255):
+    return errors.create_command_error(CommandResult(stdout=stdout, stderr=stderr, code=code))
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        ("etcdserver: mvcc: database space exceeded", "alarm disarm"),
+        ("write /state/x.json: no space left on device", "a disk is full"),
+        ('namespaces "team-a" already exists', "take it over with `pulumi import`"),
+        ('failed calling webhook "queue": connect: connection refused', "kai-scheduler get pods"),
+        ("dial tcp 127.0.0.1:6443: connect: connection refused", "API server does not answer"),
+        ("x exited prematurely. dial tcp: connection refused", "a provider plugin ended"),
+        ("failed to fetch https://x/index.yaml : 500 Internal Server Error", "KAI_FLEET_CHARTS"),
+    ],
+)
+def test_a_known_error_says_what_to_do(printed, words):
+    said = failures.explain("the update", "dev", failed(stdout=printed))
+    assert said.startswith("the update failed; the lines above say where. In short: ")
+    assert words in said
+
+
+def test_an_unknown_error_points_at_the_engines_own_words():
+    said = failures.explain("the update", "dev", failed(stdout="something new"))
+    assert said == "the update failed; the lines above say where and why"
+
+
+def test_a_killed_engine():
+    said = failures.explain("the update", "dev", failed(code=-9))
+    assert "signal 9" in said
+    assert "fleet cancel --stack dev" in said
+
+
+def test_a_state_that_cannot_be_read():
+    stderr = "error: failed to load checkpoint: unexpected end of JSON input"
+    said = failures.explain("the update", "dev", failed(stderr=stderr))
+    assert "cut short" in said
+    assert "fleet restore --stack dev" in said
+
+
+@pytest.mark.parametrize(
+    ("host", "pid", "words"),
+    [
+        (socket.gethostname(), 2**22 + 1, "that process was killed. Take the lock off"),
+        ("elsewhere", 1, "Wait for it; if it was killed, run: "),
+    ],
+)
+def test_a_lock_names_who_has_it(host, pid, words):
+    said = failures.explain("the update", "dev", failed(stderr=LOCK.format(host=host, pid=pid)))
+    assert f"process {pid} of ann on {host}" in said
+    assert words in said
+
+
+@pytest.fixture
+def backend(tmp_path):
+    """A file backend with a stack's state, the version before it, and two older ones."""
+    base = tmp_path / ".pulumi"
+    file = base / "stacks/kai-fleet/dev.json"
+    history = base / "history/kai-fleet/dev"
+    for folder in (file.parent, history):
+        folder.mkdir(parents=True)
+
+    def write(path, count):
+        latest = {"resources": [{}] * count}
+        path.write_text(json.dumps({"version": 3, "checkpoint": {"latest": latest}}))
+
+    write(file, 4)
+    write(file.with_name("dev.json.bak"), 3)
+    for age, count in ((100, 2), (200, 1)):
+        path = history / f"dev-{age}.checkpoint.json"
+        write(path, count)
+        os.utime(path, (1e9 - age, 1e9 - age))
+    return file, {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
+
+
+def test_the_version_before_is_put_back_and_the_broken_one_kept(backend):
+    file, environment = backend
+    file.write_text(file.read_text()[:30])
+    put = restore.restore("dev", environment)
+    assert put.resources == 3
+    assert put.broken.read_text() == '{"version": 3, "checkpoint": {'
+    assert len(json.loads(file.read_text())["checkpoint"]["latest"]["resources"]) == 3
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_newest_readable_one_is_taken(backend):
+    file, environment = backend
+    file.unlink()
+    file.with_name("dev.json.bak").write_text("")
+    assert restore.restore("dev", environment).resources == 2
+
+
+def test_a_version_that_an_import_wrote_is_readable(backend):
+    file, environment = backend
+    copy = file.with_name("dev.json.bak")
+    copy.write_text(json.dumps({"checkpoint": {"Stack": "dev", "Latest": {"resources": [{}] * 9}}}))
+    file.write_text("")
+    assert restore.restore("dev", environment).resources == 9
+
+
+def test_a_good_state_stays(backend):
+    with pytest.raises(NotPossible, match="can be read"):
+        restore.restore("dev", backend[1])
+
+
+def test_nothing_to_put_back_names_what_was_looked_at(backend):
+    file, environment = backend
+    for path in file.parents[2].rglob("*.json*"):
+        path.write_text("")
+    with pytest.raises(NotPossible, match=r"dev\.json\.bak.*pulumi stack import --stack dev"):
+        restore.restore("dev", environment)
+
+
+def test_another_backend_gets_pulumis_own_way():
+    with pytest.raises(NotPossible, match="pulumi stack export --stack dev --version"):
+        restore.restore("dev", {"PULUMI_BACKEND_URL": "s3://states"})
+
+
+def test_a_lock_of_somebody_else_keeps_the_state(backend):
+    file, environment = backend
+    lock = file.parents[2] / "locks/organization/kai-fleet/dev/1.json"
+    lock.parent.mkdir(parents=True)
+    holder = {"pid": 1, "username": "ann", "hostname": "elsewhere", "timestamp": "2026-11-21T15:22"}
+    lock.write_text(json.dumps(holder))
+    assert locks.holder("dev", environment) == locks.Holder(
+        "ann", "elsewhere", 1, "2026-11-21T15:22"
+    )
+    file.write_text("")
+    with pytest.raises(NotPossible, match="in use by process 1 of ann on elsewhere"):
+        restore.restore("dev", environment)

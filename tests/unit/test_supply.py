@@ -1,0 +1,190 @@
+"""What the project is made of: pinned, with checksums, under licences that fit; and few rights."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import tomllib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from fleet import plan, stack_file, supply
+from fleet.stack_file import ROOT
+from sandbox.tool_table import BUNDLES
+
+EXACT = re.compile(r"v?\d+\.\d+\.\d+")
+STACKS = stack_file.stacks()
+# Kinds by which rights are given.
+RIGHTS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+
+
+def test_every_locked_package_has_checksums():
+    for package in tomllib.loads((ROOT / "uv.lock").read_text())["package"]:
+        if "registry" not in package["source"]:
+            continue
+        files = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
+        assert files, package["name"]
+        for file in files:
+            assert re.fullmatch(r"sha256:[0-9a-f]{64}", file["hash"]), package["name"]
+
+
+def test_every_tool_is_of_one_version_and_its_downloads_have_checksums():
+    for bundle in BUNDLES:
+        assert EXACT.fullmatch(bundle.version), bundle.title
+        if bundle.release is None:
+            continue
+        assert EXACT.fullmatch(bundle.release.version), bundle.title
+        assert bundle.release.url.startswith("https://")
+        assert bundle.release.sums or bundle.release.published, bundle.title
+        for sum_ in bundle.release.sums.values():
+            assert re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{128}", sum_), bundle.title
+
+
+def test_go_builds_require_exact_versions():
+    for file in (ROOT / "sandbox" / "go").glob("*/go.mod"):
+        for line in re.findall(r"^\s*(?:require )?(\S+/\S+) (v\S+)", file.read_text(), re.M):
+            assert re.match(r"v\d+\.\d+\.\d+", line[1]), f"{file}: {line}"
+
+
+@pytest.fixture(scope="module")
+def declared():
+    found = [resource for name in STACKS for resource in plan.plan(name).resources]
+    assert len(found) > 50
+    return found
+
+
+def test_every_chart_is_of_one_version(declared):
+    releases = [each for each in declared if each.type == "kubernetes:helm.sh/v3:Release"]
+    assert len(releases) >= len(STACKS)
+    for release in releases:
+        assert EXACT.fullmatch(release.inputs["version"]), release.urn
+
+
+def test_what_is_declared_gives_no_right_to_everything(declared):
+    """Only accounts of team stacks get rights: charts bring theirs, docs/supply.md lists them."""
+    for each in declared:
+        if each.type.rsplit(":", 1)[-1] in RIGHTS:
+            assert too_much(each.inputs) == [], each.urn
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wrong"),
+    [
+        ({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}, False),
+        ({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]}, True),
+        ({"rules": [{"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}]}, True),
+        ({"rules": [{"apiGroups": ["*"], "resources": ["pods"], "verbs": ["get"]}]}, True),
+        ({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["escalate"]}]}, True),
+        ({"roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}}, True),
+        ({"roleRef": {"kind": "ClusterRole", "name": "view"}}, False),
+    ],
+)
+def test_too_much(inputs, wrong):
+    assert bool(too_much(inputs)) == wrong
+
+
+def too_much(inputs):
+    """What of a role or a binding is more than anything of this project needs."""
+    found = [
+        f"{key}: {value}"
+        for rule in inputs.get("rules") or []
+        for key in ("apiGroups", "resources", "verbs")
+        for value in rule.get(key) or []
+        if value in ("*", "escalate", "bind", "impersonate")
+        and not (value == "bind" and rule.get("resourceNames"))  # of one role, by its name
+    ]
+    if (inputs.get("roleRef") or {}).get("name") in ("cluster-admin", "admin"):
+        found.append(f"roleRef: {inputs['roleRef']['name']}")
+    return found
+
+
+def test_the_licences_are_allowed():
+    assert supply.licences(supply.locked(ROOT / "uv.lock")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("MIT", False),
+        ("Apache-2.0 AND MIT", False),
+        ("GPL-3.0-or-later OR MIT", False),
+        ("BSD-3-Clause", False),
+        ("GPL-3.0-only", True),
+        ("LGPL-2.1", True),
+        ("GNU Affero General Public License v3", True),
+        ("MIT AND GPL-2.0", True),
+        ("", True),
+        ("Other/Proprietary License", True),
+    ],
+)
+def test_a_licence(text, wrong):
+    assert supply.refused(text) == wrong
+
+
+@pytest.fixture
+def service():
+    """A service of the OSV kind that knows something against PyYAML, and nothing else."""
+    known = {"id": "PYSEC-2026-1", "modified": "2026-01-01T00:00:00Z", "summary": "it is broken"}
+    affected = {"package": {"name": "pyyaml", "ecosystem": "PyPI"}, "versions": []}
+
+    class Handler(BaseHTTPRequestHandler):
+        bad = True
+
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+            hit = [{"id": known["id"], "modified": known["modified"]}]
+            self.answer(
+                {
+                    "results": [
+                        {"vulns": hit} if self.bad and query["package"]["name"] == "pyyaml" else {}
+                        for query in asked
+                    ]
+                }
+            )
+
+        def do_GET(self):
+            self.answer({**known, "affected": [affected], "references": []})
+
+        def answer(self, document):
+            content = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/", Handler
+    server.shutdown()
+    server.server_close()
+
+
+UV = ROOT / ".venv" / "bin" / "uv"
+
+
+def test_a_known_vulnerability_fails(service):
+    fine, said = supply.audit(UV, service[0])
+    assert not fine, said
+    assert "PYSEC-2026-1" in said
+    assert "pyyaml" in said
+
+
+def test_none_known_is_fine(service):
+    service[1].bad = False
+    assert supply.audit(UV, service[0]) == (
+        True,
+        "no vulnerability is known in the locked packages",
+    )
+
+
+def test_a_service_that_cannot_be_reached_is_said_and_no_failure(monkeypatch):
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    fine, said = supply.audit(UV, "http://127.0.0.1:9/")
+    assert fine
+    assert "cannot be reached" in said
