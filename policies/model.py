@@ -232,30 +232,6 @@ class Cluster:
         return self.scheduled_by or self
 
     @cached_property
-    def claims(self) -> tuple[VirtualCluster, ...]:
-        """Every team that has or may have a part of the host; that of a team stack comes last.
-
-        A grant leaves the mode open: it counts as the one that needs nodes of its own.
-        """
-        mode: Mode = "host" if self.kai else "virtual"
-        granted = [
-            VirtualCluster(
-                grant.name,
-                namespace=f"team-{grant.name}",
-                node_pool=grant.node_pool,
-                gpus=grant.gpus,
-                mode=mode,
-                path=grant.path,
-                granted=True,
-            )
-            for grant in self.grants
-            if not any(t.own_stack and t.name == grant.name for t in self.virtual_clusters)
-        ]
-        teams = self.virtual_clusters
-        own = [team for team in teams if team.own_stack]
-        return (*(team for team in teams if not team.own_stack), *granted, *own)
-
-    @cached_property
     def tree(self) -> QueueTree:
         """The queues of this cluster, indexed by name and parent."""
         return QueueTree(self.queues)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from policies.claims import claims
 from policies.model import UNKNOWN, Cluster, Text, VirtualCluster, called
 from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
@@ -26,7 +27,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
 
     A team that has, or may have, a stack of its own counts as one that does.
     """
-    teams = [t for t in cluster.claims if t.mode == "virtual" or t.may_use_gpus]
+    teams = [t for t in claims(cluster) if t.mode == "virtual" or t.may_use_gpus]
     waiting = [t for t in teams if _unclear(t)]
     known = [t for t in teams if not _unclear(t)]
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):

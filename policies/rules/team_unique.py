@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from policies.claims import claims
 from policies.model import UNKNOWN, Cluster, called
 from policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
@@ -20,7 +21,7 @@ REMEDY = "Give each vCluster on the host a name of its own."
 def check(cluster: Cluster) -> Iterator[Problem]:
     """The names of all vClusters on one host, and of those that team stacks may make."""
     first: dict[str, str] = {}
-    for team in cluster.claims:
+    for team in claims(cluster):
         subject = f"vCluster {called(team.name)} in {cluster.name}"
         namespace = called(team.namespace) if team.namespace else "default"
         if team.name is UNKNOWN:

@@ -136,12 +136,14 @@ def inside(product, team):
 
 
 def test_a_team_stack_before_its_platform_says_what_to_run(sandbox, directory):
-    """The first test: no platform is there yet."""
+    """The first test: no platform is there yet, then one that has never been updated."""
     early = Product.of("sandbox-vision", sandbox, directory)
     said = refusal(early)
     assert "kai-fleet:platform.stack" in said
-    assert "make up STACK=sandbox" in said
+    assert "there is no such stack; update it first: make up STACK=sandbox" in said
     assert "Traceback" not in said
+    Product.of("sandbox", sandbox, directory)
+    assert "which has never been updated" in refusal(early)
 
 
 def test_two_team_stacks_are_made_at_once_one_with_its_own_account_only(both, vision, nlp, host):
@@ -158,11 +160,14 @@ def test_neither_the_platform_nor_the_teams_are_changed_by_each_other(both, plat
     assert nlp.up().changed == {}
 
 
-def test_the_platform_is_seen_in_the_team_stack_and_keeps_its_kubeconfigs(both, vision):
+def test_the_platform_is_seen_in_the_team_stack_and_its_secrets_stay_secret(both, vision, sandbox):
     resources = vision.stack.export_stack().deployment["resources"]
     (reference,) = [r for r in resources if r["type"] == "pulumi:pulumi:StackReference"]
     assert reference["inputs"]["name"] == "organization/kai-fleet/sandbox"
-    assert "client-key-data" not in str(vision.stack.outputs()["teams"].value)
+    (kept,) = (sandbox.directory / "state").rglob("stacks/**/sandbox-vision.json")
+    assert '"platform"' in kept.read_text()
+    assert "client-key-data" not in kept.read_text(), "neither its own nor the platform's"
+    assert "token:" not in kept.read_text()
 
 
 def test_the_offline_plan_of_a_team_stack_is_what_the_engine_has(both, nlp):
