@@ -21,6 +21,8 @@ def project(tmp_path, monkeypatch):
     made.updates = []
 
     def ask(stack, variables, *asked):
+        if asked[0] == "export":
+            return {}  # a stack without resources
         page = int(asked[asked.index("--page") + 1])
         size = int(asked[asked.index("--page-size") + 1])
         return made.updates[(page - 1) * size : page * size]
@@ -235,3 +237,33 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "was changed by something else meanwhile" in ran.refusal
     assert project.text().endswith("# a colleague\n")
+
+
+HOST = """\
+config:
+  kai-fleet:cluster: {name: lab, context: lab}
+  kai-fleet:kai: {version: v0.16.8}
+  kai-fleet:queues:
+    all: {gpu: {quota: 8}, children: {left: {gpu: {quota: 4}}, right: {gpu: {quota: 2}}}}
+  kai-fleet:vcluster: {}
+  kai-fleet:teams: {}
+"""
+
+
+def test_in_mode_host_a_team_gets_a_leaf_of_the_hosts_tree(project):
+    (project.root / "Pulumi.lab.yaml").write_text(HOST)
+    host = ("--mode", "host", "--gpus", "4", "--queue")
+    ran = project.run("team", "add", "new", "-s", "lab", *host, "left", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert "queue: left" in project.text()
+    ran = project.run("team", "add", "own", "-s", "lab", *host, "right", "--own-stack", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert "parentQueue: right" in project.text()
+    assert "queue: right" in project.text("lab-own")
+    ran = project.run("team", "switch", "new", "v0.16.8", "-s", "lab")
+    assert "edit kai-fleet:kai.version in Pulumi.lab.yaml" in ran.refusal
+    rows = project.run("teams", "-s", "lab", "--json").out
+    assert '"guaranteed": 4.0' in rows
+    assert '"guaranteed": 2.0' in rows
+    ran = project.run("team", "remove", "new", "-s", "lab", "--yes")
+    assert "queue left stays: it is the host's" in ran.out
