@@ -84,21 +84,23 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
     begun = datetime.now(UTC)
     outputs: dict[str, Any] = {}
     opened: automation.Stack | None = None
-    emptied = False
+    written, finished = False, []  # what cannot be taken back by putting the files back
     with ended_in_order() as signals:
         try:
             for stack in change.destroys:
                 opened = engine.stack(stack, environment.variables)
                 signals.check()
                 engine.destroy(opened, _engine_line, color=screen.out.is_terminal)
-                emptied = True
-                opened.workspace.remove_stack(stack, preserve_config=True)  # the file is ours
+                finished.append(stack)
+                _forget(opened)
             write(change.edits)
+            written = True
             for stack in change.updates:
                 opened = engine.stack(stack, environment.variables)
                 signals.check()
                 outcome = engine.up(opened, _engine_line, color=screen.out.is_terminal)
                 outputs = dict(outcome.outputs)
+                finished.append(stack)
             return outputs
         except KeyboardInterrupt as why:
             _put_back(change, screen)
@@ -107,7 +109,11 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             if signals.number:
                 _put_back(change, screen)
                 raise Interrupted(signals.number) from None
-            if not emptied and not _anything_done(opened, begun):
+            if not written:
+                raise NotPossible(
+                    f"{why}. The files are as they were; run the same command again to go on"
+                ) from None
+            if not finished and not _anything_done(opened, begun):
                 restore(change.edits)
                 raise NotPossible(
                     f"{why}. Nothing was changed, and the files are as they were"
@@ -115,6 +121,15 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             raise NotPossible(
                 f"{why}. The files keep the edit: run it again with\n{_commands(change.updates)}"
             ) from None
+
+
+def _forget(stack: automation.Stack) -> None:
+    """Remove an emptied stack and its history; its file is the command's own to remove."""
+    try:
+        stack.workspace.remove_stack(stack.name, preserve_config=True)
+    except automation.errors.CommandError as why:
+        last = str(why).strip().splitlines()[-1].strip()
+        raise engine.EngineFailed(f"stack {stack.name} is empty, but stays: {last}") from None
 
 
 def _put_back(change: Change, screen: Screen) -> None:

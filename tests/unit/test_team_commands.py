@@ -225,6 +225,23 @@ def test_an_update_that_failed_half_way_keeps_the_edit(project):
     assert project.text() == LAB.replace("v0.14.7", "v0.16.8")
 
 
+def test_of_two_updates_the_first_is_not_taken_back(project):
+    project.engine.fails, project.engine.fails_at = EngineFailed("the update failed"), "lab-new"
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--own-stack", "--yes")
+    assert "the update failed. The files keep the edit: run it again with" in ran.refusal
+    assert "kai-fleet:teamStacks:" in project.text()
+    assert "name: new" in project.text("lab-new")
+
+
+def test_a_removal_that_fails_leaves_both_files(with_own):
+    before = with_own.files()
+    with_own.engine.fails = EngineFailed("the removal failed")
+    with_own.engine.fails_at = "destroy lab-vision"
+    ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")
+    assert ran.refusal.startswith("the removal failed. The files are as they were")
+    assert with_own.files() == before
+
+
 def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
     file = project.root / "Pulumi.lab.yaml"
 
