@@ -98,7 +98,15 @@ def test_removal_of_an_own_stack_empties_it_first(with_own):
     assert ran.code == 0, ran.refusal
     assert with_own.engine.asked == ["destroy lab-vision", "forget lab-vision", "up lab"]
     assert "Pulumi.lab-vision.yaml" not in with_own.files()
-    assert with_own.text() == LAB + "  kai-fleet:teamStacks: {}\n"
+    assert with_own.text() == LAB, "the last grant goes with its key"
+
+
+def test_other_grants_stay(with_own):
+    file = with_own.root / "Pulumi.lab.yaml"
+    file.write_text(LAB + GRANT + "    nlp: {nodePool: {pool: nlp}, gpus: 1}  # soon\n")
+    assert with_own.run("team", "remove", "vision", "-s", "lab", "--yes").code == 0
+    rest = "  kai-fleet:teamStacks:\n    nlp: {nodePool: {pool: nlp}, gpus: 1}  # soon\n"
+    assert with_own.text() == LAB + rest
 
 
 def update(version, *, result="succeeded", kind="update"):
