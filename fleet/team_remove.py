@@ -25,8 +25,9 @@ def removed(platform: Platform, name: str, running: Sequence[Mapping[str, Any]] 
     try:
         if not place.own:
             edits.append(Edit(platform.file, platform.text, without(platform.text, place.keys)))
-        elif name in (platform.raw.get(GRANTS) or {}):
-            after = without(platform.text, ("config", f"{NAMESPACE}:{GRANTS}", name))
+        elif name in (grants := platform.raw.get(GRANTS) or {}):
+            key = ("config", f"{NAMESPACE}:{GRANTS}")  # goes with the last grant
+            after = without(platform.text, (*key, name) if len(grants) > 1 else key)
             edits.append(Edit(platform.file, platform.text, after))
     except NotEditable as why:
         raise NotPossible(f"{platform.file.name}: {why}") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -41,6 +42,7 @@ SALT = next(
     if line.startswith("encryptionsalt:")
 )
 ADD = ("--mode", "virtual", "--version", "v0.9.3", "--pool", "kai-fleet/pool=vision", "--gpus", "4")
+SWITCH = ("team", "switch", "vision", "v0.16.8", "--yes")
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +84,12 @@ def first(fleet):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def inside(fleet, team):
-    ran = fleet("team", "kubeconfig", team)
-    assert ran.returncode == 0, ran.stderr
-    return api(ran.stdout)
+def inside(fleet, team, known={}):  # noqa: B006 - it stays the same, and asking takes long
+    if team not in known:
+        ran = fleet("team", "kubeconfig", team)
+        assert ran.returncode == 0, ran.stderr
+        known[team] = api(ran.stdout)
+    return known[team]
 
 
 def uids(fleet, host, team):
@@ -134,9 +138,35 @@ def test_the_list_tells_what_is_wanted_and_what_runs(fleet):
     assert rows["nlp"]["supportEnd"] == "2027-06-30"
 
 
+def test_an_interrupted_switch_leaves_the_file_as_it_was(fleet, folder, sandbox):
+    file = folder / f"Pulumi.{STACK}.yaml"
+    before = file.read_bytes()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "fleet", *SWITCH, "--stack", STACK],
+        cwd=folder,
+        env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    printed = ""
+    while "Release vision-kai-release updating" not in printed:
+        line = running.stdout.readline()
+        assert line, printed
+        printed += line
+    assert file.read_bytes() != before
+    running.send_signal(signal.SIGTERM)
+    printed += running.communicate(timeout=120)[0]
+    assert running.returncode == 143, printed
+    assert file.read_bytes() == before
+    assert "Traceback" not in printed
+    assert "or run the same command again to go on" in printed
+
+
 def test_a_switch_touches_that_team_only(fleet, host, neighbour):
     before = uids(fleet, host, "vision")
-    ran = fleet("team", "switch", "vision", "v0.16.8", "--yes")
+    ran = fleet(*SWITCH)  # it goes on from where it was interrupted
     assert ran.returncode == 0, ran.stdout + ran.stderr
     after = uids(fleet, host, "vision")
     assert "deployment kai-scheduler-default" in after

@@ -58,10 +58,11 @@ class Ran:
 
 @dataclass
 class Engine:
-    """Notes which stacks are updated and destroyed; `fails` is raised by the next update."""
+    """Notes what it is asked; `fails` is raised by every update, or by the one of `fails_at`."""
 
     asked: list[str] = field(default_factory=list)
     fails: BaseException | None = None
+    fails_at: str = ""
     history: list = field(default_factory=list)
 
     def stack(self, name, variables):
@@ -69,12 +70,14 @@ class Engine:
 
     def up(self, stack, show, *, color):
         self.asked.append(f"up {stack.name}")
-        if self.fails is not None:
+        if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
     def destroy(self, stack, show, *, color):
         self.asked.append(f"destroy {stack.name}")
+        if self.fails is not None and self.fails_at == f"destroy {stack.name}":
+            raise self.fails
 
 
 class FakeStack:

@@ -21,6 +21,8 @@ def project(tmp_path, monkeypatch):
     made.updates = []
 
     def ask(stack, variables, *asked):
+        if asked[0] == "export":
+            return {}  # a stack without resources
         page = int(asked[asked.index("--page") + 1])
         size = int(asked[asked.index("--page-size") + 1])
         return made.updates[(page - 1) * size : page * size]
@@ -96,7 +98,15 @@ def test_removal_of_an_own_stack_empties_it_first(with_own):
     assert ran.code == 0, ran.refusal
     assert with_own.engine.asked == ["destroy lab-vision", "forget lab-vision", "up lab"]
     assert "Pulumi.lab-vision.yaml" not in with_own.files()
-    assert with_own.text() == LAB + "  kai-fleet:teamStacks: {}\n"
+    assert with_own.text() == LAB, "the last grant goes with its key"
+
+
+def test_other_grants_stay(with_own):
+    file = with_own.root / "Pulumi.lab.yaml"
+    file.write_text(LAB + GRANT + "    nlp: {nodePool: {pool: nlp}, gpus: 1}  # soon\n")
+    assert with_own.run("team", "remove", "vision", "-s", "lab", "--yes").code == 0
+    rest = "  kai-fleet:teamStacks:\n    nlp: {nodePool: {pool: nlp}, gpus: 1}  # soon\n"
+    assert with_own.text() == LAB + rest
 
 
 def update(version, *, result="succeeded", kind="update"):
@@ -223,6 +233,23 @@ def test_an_update_that_failed_half_way_keeps_the_edit(project):
     assert project.text() == LAB.replace("v0.14.7", "v0.16.8")
 
 
+def test_of_two_updates_the_first_is_not_taken_back(project):
+    project.engine.fails, project.engine.fails_at = EngineFailed("the update failed"), "lab-new"
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--own-stack", "--yes")
+    assert "the update failed. The files keep the edit: run it again with" in ran.refusal
+    assert "kai-fleet:teamStacks:" in project.text()
+    assert "name: new" in project.text("lab-new")
+
+
+def test_a_removal_that_fails_leaves_both_files(with_own):
+    before = with_own.files()
+    with_own.engine.fails = EngineFailed("the removal failed")
+    with_own.engine.fails_at = "destroy lab-vision"
+    ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")
+    assert ran.refusal.startswith("the removal failed. The files are as they were")
+    assert with_own.files() == before
+
+
 def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
     file = project.root / "Pulumi.lab.yaml"
 
@@ -235,3 +262,33 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "was changed by something else meanwhile" in ran.refusal
     assert project.text().endswith("# a colleague\n")
+
+
+HOST = """\
+config:
+  kai-fleet:cluster: {name: lab, context: lab}
+  kai-fleet:kai: {version: v0.16.8}
+  kai-fleet:queues:
+    all: {gpu: {quota: 8}, children: {left: {gpu: {quota: 4}}, right: {gpu: {quota: 2}}}}
+  kai-fleet:vcluster: {}
+  kai-fleet:teams: {}
+"""
+
+
+def test_in_mode_host_a_team_gets_a_leaf_of_the_hosts_tree(project):
+    (project.root / "Pulumi.lab.yaml").write_text(HOST)
+    host = ("--mode", "host", "--gpus", "4", "--queue")
+    ran = project.run("team", "add", "new", "-s", "lab", *host, "left", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert "queue: left" in project.text()
+    ran = project.run("team", "add", "own", "-s", "lab", *host, "right", "--own-stack", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert "parentQueue: right" in project.text()
+    assert "queue: right" in project.text("lab-own")
+    ran = project.run("team", "switch", "new", "v0.16.8", "-s", "lab")
+    assert "edit kai-fleet:kai.version in Pulumi.lab.yaml" in ran.refusal
+    rows = project.run("teams", "-s", "lab", "--json").out
+    assert '"guaranteed": 4.0' in rows
+    assert '"guaranteed": 2.0' in rows
+    ran = project.run("team", "remove", "new", "-s", "lab", "--yes")
+    assert "queue left stays: it is the host's" in ran.out
