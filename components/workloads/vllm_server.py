@@ -78,7 +78,7 @@ def _parallel(args: VllmServerArgs) -> int:
 
 
 def _container(args: VllmServerArgs, token_secret: pulumi.Input[str] | None) -> Mapping[str, Any]:
-    seconds = args.pod.ready_seconds or READY_SECONDS
+    seconds = max(args.pod.ready_seconds or 0, READY_SECONDS)
     health = {"httpGet": {"path": "/health", "port": PORT}, "periodSeconds": _EVERY}
     env: list[dict[str, Any]] = [{"name": k, "value": v} for k, v in args.pod.env.items()]
     if token_secret is not None:
