@@ -63,5 +63,6 @@ def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
         "Next:\n"
         f"  .venv/bin/python -m fleet kubeconfig {team} --stack {name} > {team}.kubeconfig\n"
         f"  kubectl --kubeconfig {team}.kubeconfig get {kinds}\n"
+        f"  .venv/bin/python -m fleet doctor --stack {name}\n"
         f"  edit a {switch} in Pulumi.{name}.yaml, then: make preview STACK={name}"
     )

@@ -347,6 +347,13 @@ CASES: dict[str, tuple[Spoil, str, str, str, str]] = {
         "two versions schedule the same pods",
         "delete schedulingshard default",
     ),
+    "a shard that a newer version left": (
+        inside_runs("v0.9.3"),
+        "leftovers",
+        "SchedulingShard default",
+        "the operator of v0.9.3 makes a second scheduler from it",
+        "delete schedulingshard default",
+    ),
     "a scheduler whose shard is gone": (
         gone("schedulingshards", "default"),
         "leftovers",

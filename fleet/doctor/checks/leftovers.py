@@ -64,6 +64,15 @@ def _schedulers(cluster: Seen) -> Iterator[Finding]:
             f" {others.split(', ')[0].removeprefix('kai-scheduler-')}, where the chart brings its"
             " own scheduler (v0.9 and older)",
         )
+    elif shards and cluster.kai is not None and not cluster.kai.has_shards:
+        names = ", ".join(name_of(item) for item in cluster.all("schedulingshards"))
+        yield cluster.broken(
+            NAME,
+            f"SchedulingShard {names}",
+            f"a newer KAI left it, and the operator of {cluster.kai.version} makes a second"
+            " scheduler from it",
+            f"{cluster.kubectl} delete schedulingshard {names.replace(',', '')}",
+        )
     elif orphans and cluster.kai is not None:
         yield cluster.broken(
             NAME,
