@@ -43,7 +43,7 @@ def dump(kubeconfig: Path) -> Dump:
     with config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text())) as api:
         found: Dump = {}
         for path, kind in _kinds(api):
-            for item in _get(api, path)["items"]:
+            for item in _current(_get(api, path)["items"]):
                 key, content = _normal(kind, item)
                 found[key] = content
         return found
@@ -83,6 +83,23 @@ def _kinds(api: client.ApiClient) -> list[tuple[str, str]]:
     ]
 
 
+def _current(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All, but of Helm's records of a release only the last: how many tries it took may differ."""
+    last: dict[tuple[str, str], int] = {}
+    revisions = []
+    for item in items:
+        found = HELM_REVISION.match(item["metadata"]["name"])
+        key = (item["metadata"].get("namespace", ""), found[1] if found else "")
+        revision = int(found[2]) if found else 0
+        revisions.append((key, revision))
+        last[key] = max(revision, last.get(key, 0))
+    return [
+        item
+        for item, (key, revision) in zip(items, revisions, strict=True)
+        if revision == last[key]
+    ]
+
+
 def _normal(kind: str, item: dict[str, Any]) -> tuple[str, Any]:
     metadata = item["metadata"]
     name = metadata["name"]
@@ -94,9 +111,7 @@ def _normal(kind: str, item: dict[str, Any]) -> tuple[str, Any]:
         content["data"] = sorted(item.get("data") or {})
         helm = HELM_REVISION.match(name)
         if helm:
-            current = labels.get("status") != "superseded"
-            name = f"{helm[1]}.{'current' if current else 'old'}"
-            labels = {key: labels[key] for key in ("name", "status")} if current else {}
+            name, labels = helm[1], {key: labels[key] for key in ("name", "status")}
     if kind == "ConfigMap":
         content["data"] = sorted(item.get("data") or {})
     annotations = {
