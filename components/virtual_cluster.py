@@ -113,14 +113,16 @@ class VirtualCluster(pulumi.ComponentResource):
             logging=command.local.Logging.STDERR,  # stdout is the server's address
             opts=child,
         )
-        self.server = ready.stdout
+        # With a secret kubeconfig of the host all that the step gives is secret; an address is
+        # none, and the engine takes no secret for the id of what it reads.
+        self.server = pulumi.Output.unsecret(ready.stdout)
         secret = kubernetes.core.v1.Secret.get(
             f"{name}-kubeconfig",
-            id=ready.stdout.apply(lambda _: f"{self.namespace}/vc-{name}"),
+            id=self.server.apply(lambda _: f"{self.namespace}/vc-{name}"),
             opts=child,
         )
         self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(secret.data, ready.stdout).apply(
+            pulumi.Output.all(secret.data, self.server).apply(
                 lambda known: pointed_at(decoded(known[0]), known[1])
             )
         )
