@@ -27,6 +27,9 @@ class ClusterAccess:
             cluster_identifier=self.name,
             context=self.context,
             kubeconfig=self.secret(),
+            # What somebody changed by hand is put right; without this the API server refuses to,
+            # because whoever changed it owns the field now.
+            enable_patch_force=True,
             opts=opts,
         )
 

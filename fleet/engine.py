@@ -28,6 +28,7 @@ _PROGRAM: Final = (
     "pulumi_kubernetes.helm.v3",
     "pulumi_kubernetes.node.v1",
 )
+_warming: list[threading.Thread] = []
 POLICY_PACK: Final = str(ROOT / "policies")
 Show = Callable[[str], None]
 
@@ -68,6 +69,8 @@ class FailedSteps:
 
 def program() -> None:
     """The project's program, run in this process: no language plugin is needed."""
+    for thread in _warming:
+        thread.join()  # the SDK's lazy modules are seen half loaded by a second thread
     runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
 
@@ -78,7 +81,9 @@ def warm_up() -> None:
         for module in _PROGRAM:
             importlib.import_module(module)
 
-    threading.Thread(target=imports, name="the program's imports").start()
+    thread = threading.Thread(target=imports, name="the program's imports")
+    thread.start()
+    _warming.append(thread)
 
 
 def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> Stack:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from components.settings import load
 from components.settings.mistakes import NAMESPACE
+from components.settings.platform_facts import PlatformFacts
 from fleet import stack_file
 from fleet.environment import NotPossible
 from fleet.stack_write import Edit, read_text
 from fleet.team_places import GRANTS, TEAM, TEAMS, Platform
 from policies import gate
 from policies.problem import Problem
+from policies.rules import team_granted, team_parent_queue
+
+_OF_GRANTS: Final = (team_granted.NAME, team_parent_queue.NAME)
 
 
 def judge(platform: Platform, edits: Sequence[Edit]) -> gate.Verdict:
@@ -36,8 +41,28 @@ def judge(platform: Platform, edits: Sequence[Edit]) -> gate.Verdict:
         teams[name] = team
         names.append(name)
     verdict = gate.judge(raw | {TEAMS: teams})
-    problems = tuple(_in_own_file(problem, names) for problem in verdict.problems)
-    return gate.Verdict(verdict.settings, problems)
+    problems = [_in_own_file(problem, names) for problem in verdict.problems]
+    if grants is not None and verdict.settings is not None:
+        problems += _against_grants(
+            raw | {GRANTS: grants}, after, own | set(after) - {platform.file}
+        )
+    return gate.Verdict(verdict.settings, tuple(dict.fromkeys(problems)))
+
+
+def _against_grants(
+    platform: Mapping[str, Any], after: Mapping[Path, str | None], files: Iterable[Path]
+) -> Iterator[Problem]:
+    """What each team stack's own preview would say of what it is granted."""
+    granting = load(platform).settings
+    if granting is None:
+        return
+    facts = PlatformFacts.of(granting)
+    for file in sorted(files):
+        text = after[file] if file in after else read_text(file)
+        if text is None:
+            continue
+        verdict = gate.judge(_parsed(file, text), facts_of=lambda _: facts)
+        yield from (problem for problem in verdict.refused if problem.rule in _OF_GRANTS)
 
 
 def _own_team(raw: Mapping[str, Any], grants: Any) -> tuple[str, dict[str, Any]]:

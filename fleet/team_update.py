@@ -66,6 +66,7 @@ def carry_out(
         write(change.edits)
         screen.line(f"Written. Next:\n{_commands(change.updates)}")
         return None
+    engine.warm_up()
     environment = for_stack(change.platform.stack, screen.say)
     return _run(change, environment, screen)
 

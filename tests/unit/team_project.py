@@ -108,6 +108,7 @@ class Project:
         monkeypatch.setattr(stack_file, "ROOT", root)
         for name in ("stack", "up", "destroy"):
             monkeypatch.setattr(engine, name, getattr(fake, name))
+        monkeypatch.setattr(engine, "warm_up", lambda: None)
         ready = environment.Environment()
         for module in (team_update, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, say: ready)

@@ -66,7 +66,11 @@ def test_the_kubeconfig_is_a_secret_everywhere(virtual):
     assert virtual[("Command", "ml-kai-ready")].inputs["environment"]["PROBE_KUBECONFIG"] == SECRET
     assert virtual[("Queues", "ml-queues")].inputs["kubeconfig"] == SECRET
     provider = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
-    assert provider.inputs == {"clusterIdentifier": "lab/ml", "kubeconfig": SECRET}
+    assert provider.inputs == {
+        "clusterIdentifier": "lab/ml",
+        "enablePatchForce": "true",
+        "kubeconfig": SECRET,
+    }
 
 
 def test_the_wait_for_kai_goes_with_its_release(virtual):

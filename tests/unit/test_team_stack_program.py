@@ -100,7 +100,8 @@ def test_its_own_credentials_reach_the_platforms_cluster():
         "vision", VISION, {**LAB, "teamStacks": GRANTS}, cluster={"context": "vision"}
     )
     provider = by_name(found)[("kubernetes", "host")]
-    assert provider.inputs == {"clusterIdentifier": "lab", "context": "vision"}
+    assert provider.inputs["clusterIdentifier"] == "lab"
+    assert provider.inputs["context"] == "vision"
 
 
 def test_in_host_mode_its_queues_hang_below_the_granted_one():
