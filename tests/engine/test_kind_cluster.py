@@ -3,11 +3,13 @@ over is the sandbox's."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 
 import pytest
 from kubernetes import client
+from pulumi import automation
 
 from sandbox import lifecycle
 from sandbox.directory import read_state
@@ -17,6 +19,14 @@ from tests.engine.product import Product, api, deployments, namespaces, project,
 from tests.unit.kind_standins import Machine
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+
+TOKEN = "hf_first-of-all"
+PLACE = "kai-fleet:workloads.qwen.huggingFaceToken"
+
+
+def set_token(product, token):
+    product.stack.set_config(PLACE, automation.ConfigValue(token, secret=True), path=True)
 
 
 class Laptop:
@@ -66,10 +76,12 @@ def product(sandbox, machine, tmp_path_factory):
             teams["ml"]["vcluster"]["access"]["port"] = first + 1
             config["kai-fleet:vcluster"]["kubernetesVersion"] = "v1.34.4"
             config["kai-fleet:workloads"] = {
-                "half": {"team": "ml", "kind": "pod", "image": "ubuntu", "gpu": {"fraction": 0.5}}
+                "half": {"team": "ml", "kind": "pod", "image": "ubuntu", "gpu": {"fraction": 0.5}},
+                "qwen": {"team": "ml", "kind": "vllm", "model": "m", "gpu": {"fraction": 0.5}},
             }
 
         product.edit(edit)
+        set_token(product, TOKEN)
         yield product
 
 
@@ -96,6 +108,27 @@ def test_a_pod_with_half_a_gpu_runs_in_the_teams_vcluster(first):
     assert pod.spec.runtime_class_name == "nvidia"
 
 
+def served(run):
+    """The token in the Secret that the server's only pod names."""
+    core = client.CoreV1Api(api(run.outputs["kubeconfigs"]["ml"]))
+    (pod,) = core.list_namespaced_pod("default", label_selector="app=qwen").items
+    (variable,) = pod.spec.containers[0].env
+    assert (variable.name, variable.value) == ("HF_TOKEN", None)
+    named = variable.value_from.secret_key_ref
+    secret = core.read_namespaced_secret(named.name, "default")
+    assert pod.status.phase == "Running"
+    return base64.b64decode(secret.data[named.key]).decode()
+
+
+def test_a_models_token_reaches_its_pod_and_nobody_else(first, product, sandbox):
+    assert served(first) == TOKEN
+    assert TOKEN not in first.printed
+    assert TOKEN not in product.file.read_text()
+    kept = [path for path in (sandbox.directory / "state").rglob("*.json") if path.is_file()]
+    assert any("hugging-face" in path.read_text() for path in kept)
+    assert not [path for path in kept if TOKEN in path.read_text()]
+
+
 def test_the_kubeconfig_of_kind_is_printed_nowhere(first, sandbox):
     text = sandbox.kubeconfig.read_text()
     secrets = [line.split(": ", 1)[1] for line in text.splitlines() if "-data: " in line]
@@ -110,15 +143,22 @@ def test_a_second_update_asks_docker_for_nothing(first, product, machine):
     assert machine.calls() == []
 
 
+def test_a_new_token_is_a_new_pod(first, product):
+    set_token(product, "hf_second")
+    changed = {name.split()[0] for name in product.up().changed}
+    assert {"Secret", "Deployment"} <= changed <= {"Secret", "Deployment", "Stack"}
+    assert served(first) == "hf_second"
+
+
 def test_a_removed_workload_is_deleted_from_the_cluster(first, product):
-    product.edit(lambda config: config.pop("kai-fleet:workloads"))
-    assert product.up().changed == {
-        "Pod half-pod": "delete",
-        "GpuPod half": "delete",
-        "Stack kai-fleet-dev": "update",
-    }
+    product.edit(lambda config: config["kai-fleet:workloads"].pop("half"))
+    changed = product.up().changed
+    assert changed.pop("Pod half-pod") == changed.pop("GpuPod half") == "delete"
+    assert {name.split()[0] for name in changed} <= {"Stack"}
     core = client.CoreV1Api(api(first.outputs["kubeconfigs"]["ml"]))
-    assert core.list_namespaced_pod("default").items == []
+    assert {it.metadata.labels["app"] for it in core.list_namespaced_pod("default").items} == {
+        "qwen"
+    }
 
 
 def test_the_stack_goes_with_its_cluster_also_when_that_is_gone(first, product, machine, sandbox):
