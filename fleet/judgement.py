@@ -98,7 +98,9 @@ class Judge:
     def _release(self, cluster: Cluster, operation: Operation, made_new: bool) -> None:
         status, revision = cluster.release(*operation.address)
         if status == "absent":
-            if not made_new:
+            if made_new:
+                self._say(f"{operation}: it was not installed; it will be now")
+            else:
                 self._say(f"{operation}: it is gone already")
                 self.verdict.gone.append(operation)
         elif made_new and not self._in_own_namespace(operation):

@@ -35,3 +35,27 @@ def test_killed_at_random_moments(case, reference, foreign, who, round_):
         said = converge(case)
         left = reference.differences(case, name)
         assert left == [], f"{name}, {victim} killed after {moment:.2f} s: {left}\n{ran.said}{said}"
+
+
+@pytest.mark.parametrize(
+    ("words", "who"),
+    [
+        ("Release ml-release creating", "all"),
+        ("Release ml-kai-release creating", "engine"),
+    ],
+)
+def test_killed_while_a_release_is_made(case, reference, foreign, words, who):
+    """The moment that leaves most behind: the release may be there, and is not in the state."""
+    case.edit(without_ml)
+    converge(case)
+    case.edit(CHANGES["added"])
+    running = case.start("up")
+    running.wait_for(words)
+    time.sleep(0.4)
+    running.kill(who)
+    assert running.end().code != 0
+    said = "".join(converge(case))
+    assert "the last run ended in the middle of: Release" in said
+    assert "is taken into the state" in said or "half installed" in said or "will be now" in said
+    assert reference.differences(case, "added") == []
+    assert "Nothing changed" in case.up().said
