@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJsonSchema
 
-from components.releases import version_key
+from components.releases import KAI
 from components.settings.gpu_share import GpuShare, share_mistakes
 from components.settings.model import Strict
 from components.settings.platform import Name
@@ -16,8 +16,6 @@ from components.settings.queues import QueueName, leaves
 from components.settings.teams import LabelKey, Team
 
 Kind = Literal["pod", "deployment", "vllm"]
-# Before it, KAI read the same annotations, but topologies were Kueue's.
-TOPOLOGY_SINCE: Final = (0, 12)
 MEMORY_FLAG: Final = "--gpu-memory-utilization"
 # What a VllmServer writes itself.
 _VLLM_FLAGS: Final = (MEMORY_FLAG, "--model", "--port", "--host", "--tensor-parallel-size")
@@ -124,7 +122,8 @@ def workload_mistakes(
         own = leaves(team.queues)
         choice = f"write one of {', '.join(own)}" if own else "the team has no queues yet"
         yield "queue", f"is missing, and the team has {len(own)} leaf queues; {choice}"
-    if workload.topology and kai and version_key(kai) < TOPOLOGY_SINCE:
+    known = KAI.get(kai or "")  # one that is not in the table is refused by itself
+    if workload.topology and known and not known.has_topologies:
         yield "topology", f"is for KAI v0.12 and newer, and the team's is {kai}; drop it"
 
 

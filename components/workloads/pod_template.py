@@ -70,7 +70,9 @@ def object_metadata(name: str, args: PodArgs, default_seconds: int) -> dict[str,
     labels = metadata(name, args)["labels"]
     seconds = default_seconds if args.ready_seconds is None else args.ready_seconds
     wait = {"pulumi.com/timeoutSeconds": str(seconds)} if seconds else {_SKIP: "true"}
-    return {"name": name, "namespace": args.namespace, "labels": labels, "annotations": wait}
+    # KAI's pod-grouper reads the topology of the top owner, not of its pods' template.
+    annotations = {**wait, **_placement(args.topology)}
+    return {"name": name, "namespace": args.namespace, "labels": labels, "annotations": annotations}
 
 
 def service_metadata(name: str, args: PodArgs, replicas: int) -> dict[str, Any]:

@@ -98,11 +98,14 @@ def test_credentials_are_for_branches_of_this_repository_only():
     assert engine["with"]["environment"].startswith("preview-")
 
 
-def test_prod_comes_after_dev_and_in_an_environment_of_its_own():
+def test_prod_comes_after_staging_and_in_an_environment_of_its_own():
     deploy = jobs("deploy.yml")
     assert deploy["prod"]["needs"] == "prod-preview"
-    assert deploy["prod-preview"]["needs"] == "dev"
-    assert [deploy[stack]["with"]["environment"] for stack in ("dev", "prod")] == ["dev", "prod"]
+    assert deploy["prod-preview"]["needs"] == "staging"
+    assert [deploy[stack]["with"]["environment"] for stack in ("staging", "prod")] == [
+        "staging",
+        "prod",
+    ]
     assert workflow("deploy.yml")["on"]["push"] == {"branches": ["main"]}
     engine = steps("pulumi.yml")[-1]
     assert engine["uses"].startswith("pulumi/actions@")
@@ -116,7 +119,7 @@ def test_the_tests_are_run_by_the_readmes_command():
 
 @pytest.mark.engine  # as slow as the job: it plans every stack twice
 def test_changed_stacks_are_found_in_a_real_history(tmp_path):
-    """`same` stays, `dev` changes, `new` comes, `gone` goes, and Pulumi.yaml is no stack."""
+    """`same` stays, `staging` changes, `new` comes, `gone` goes, and Pulumi.yaml is no stack."""
 
     def git(*arguments):
         identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
@@ -137,8 +140,8 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
     (tmp_path / ".venv").symlink_to(sys.prefix)
     git("init", "--quiet")
-    commit({"same": STACK, "dev": STACK, "gone": STACK})
-    commit({"same": STACK, "dev": STACK.replace("gpus: 2", "gpus: 3"), "new": STACK})
+    commit({"same": STACK, "staging": STACK, "gone": STACK})
+    commit({"same": STACK, "staging": STACK.replace("gpus: 2", "gpus: 3"), "new": STACK})
 
     (step,) = (step for step in steps("preview.yml") if step.get("id") == "changed")
     output = tmp_path / "output"
@@ -149,8 +152,8 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
         check=True,
     )
     found = dict(line.split("=", 1) for line in output.read_text().splitlines())
-    assert json.loads(found["changed"]) == ["dev", "gone", "new"]
-    assert json.loads(found["deployed"]) == ["dev"]
+    assert json.loads(found["changed"]) == ["gone", "new", "staging"]
+    assert json.loads(found["deployed"]) == ["staging"]
 
 
 @pytest.mark.engine  # builds actionlint with Go the first time

@@ -177,6 +177,9 @@ def test_topology_becomes_annotations_where_the_version_has_them():
     annotations = pod_of(declared({"w": {**POD, **topology}}), "w")["metadata"]["annotations"]
     assert annotations["kai.scheduler/topology"] == "racks"
     assert annotations["kai.scheduler/topology-required-placement"] == "cloud/rack"
+    deployment = declared({"w": {**POD, "kind": "deployment", **topology}})
+    owner = deployment[("Deployment", "w-deployment")].inputs["metadata"]
+    assert owner["annotations"]["kai.scheduler/topology"] == "racks", "KAI asks the top owner"
     old = {"one": {**TEAMS["one"], "scheduler": {"mode": "virtual", "version": "v0.9.3"}}}
     assert "v0.12 and newer" in mistakes({**POD, **topology}, old)["workloads.w.topology"]
 
