@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from fleet import team_commands, team_stack_commands
 from fleet.environment import NotPossible, for_stack
+from fleet.teams import commands, stack_commands
 
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
@@ -26,9 +26,9 @@ app = typer.Typer(
 )
 sandbox_app = typer.Typer(help="The local sandbox.", no_args_is_help=True)
 app.add_typer(sandbox_app, name="sandbox")
-team_commands.app.add_typer(team_stack_commands.app)
-app.add_typer(team_commands.app, name="team")
-app.command()(team_commands.teams)
+commands.app.add_typer(stack_commands.app)
+app.add_typer(commands.app, name="team")
+app.command()(commands.teams)
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 notes = Console(stderr=True)

@@ -13,10 +13,10 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
 from components.releases import kai
-from fleet import team_credentials, team_move
 from fleet.environment import SANDBOX_CONTEXT
 from fleet.plan import plan
 from fleet.stack_file import ROOT
+from fleet.teams import credentials, move
 from tests.engine.product import (
     Product,
     api,
@@ -76,9 +76,7 @@ def host(sandbox):
 
 @pytest.fixture(scope="module")
 def account(sandbox, granted):
-    return team_credentials.kubeconfig(
-        "vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig)
-    )
+    return credentials.kubeconfig("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +250,7 @@ def test_a_team_moves_to_the_platform_stack_and_back_untouched(
 
     platform.edit(to_platform)
     said = []
-    team_move.move("nlp", "sandbox-nlp", "sandbox", sandbox.env(), said.append, directory)
+    move.move("nlp", "sandbox-nlp", "sandbox", sandbox.env(), said.append, directory)
     assert said == ["team nlp is now in stack sandbox; nothing of it was touched"]
     run = platform.up()
     of_team = {k: op for k, op in run.changed.items() if "team-stacks" not in k}
@@ -265,7 +263,7 @@ def test_a_team_moves_to_the_platform_stack_and_back_untouched(
 
     platform.edit(to_own)
     assert "still runs in this stack" in refusal(platform)
-    team_move.move("nlp", "sandbox", "sandbox-nlp", sandbox.env(), said.append, directory)
+    move.move("nlp", "sandbox", "sandbox-nlp", sandbox.env(), said.append, directory)
     kept = {k for k in platform.up().changed if "nlp" in k and "team-stacks" not in k}
     assert kept <= {"kubernetes nlp"}, "a copy of the provider is left behind, and goes"
     assert nlp.up().changed == {"RoleBinding nlp-rights": "create"}

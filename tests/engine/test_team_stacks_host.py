@@ -8,8 +8,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
-from fleet import team_credentials
 from fleet.environment import SANDBOX_CONTEXT
+from fleet.teams import credentials
 from tests.engine.product import Product, api, cluster_roles, namespaces, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -64,7 +64,7 @@ def host(sandbox):
 
 @pytest.fixture(scope="module")
 def account(sandbox, platform):
-    return team_credentials.kubeconfig(
+    return credentials.kubeconfig(
         "nlp", SANDBOX_CONTEXT, 1, "sandbox-host", str(sandbox.kubeconfig)
     )
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from fleet import engine, environment, stack_file, team_update
+from fleet import engine, environment, stack_file
 from fleet.__main__ import app
 from fleet.engine import Outcome
+from fleet.teams import update
 
 LAB = """\
 # the lab
@@ -110,7 +111,7 @@ class Project:
             monkeypatch.setattr(engine, name, getattr(fake, name))
         monkeypatch.setattr(engine, "warm_up", lambda: None)
         ready = environment.Environment()
-        for module in (team_update, environment):
+        for module in (update, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, say: ready)
         return cls(root, fake)
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleet import team_reach, team_state
 from fleet.engine import EngineFailed
+from fleet.teams import reach, state
 from tests.unit.team_project import GRANT, LAB, OWN, Project
 
 ADD = ("--mode", "virtual", "--version", "v0.16.8", "--pool", "pool=new", "--gpus", "2")
@@ -27,9 +27,9 @@ def project(tmp_path, monkeypatch):
         size = int(asked[asked.index("--page-size") + 1])
         return made.updates[(page - 1) * size : page * size]
 
-    nobody = team_reach.Reach(None, {})
-    monkeypatch.setattr(team_reach, "reach", lambda platform, say: nobody)
-    monkeypatch.setattr(team_state, "ask", ask)
+    nobody = reach.Reach(None, {})
+    monkeypatch.setattr(reach, "reach", lambda platform, say: nobody)
+    monkeypatch.setattr(state, "ask", ask)
     return made
 
 
@@ -258,7 +258,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
         return SimpleNamespace(name=stack)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fleet.team_update.for_stack", destroyed_by_someone)
+        patch.setattr("fleet.teams.update.for_stack", destroyed_by_someone)
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "was changed by something else meanwhile" in ran.refusal
     assert project.text().endswith("# a colleague\n")

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleet import live, team_questions, team_reach, team_state
+from fleet import live
 from fleet.environment import NotPossible
+from fleet.teams import questions, state
+from fleet.teams import reach as team_reach
 from tests.unit.team_project import Project
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"
@@ -65,9 +67,9 @@ def states(monkeypatch, **found):
     def read(stack, variables):
         if stack not in found:
             raise NotPossible(f"stack {stack} was never updated")
-        return team_state.of_resources(found[stack])
+        return state.of_resources(found[stack])
 
-    monkeypatch.setattr(team_state, "read", read)
+    monkeypatch.setattr(state, "read", read)
 
 
 def as_json(project):
@@ -138,10 +140,10 @@ def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(project, reache
 def test_a_state_that_cannot_be_read_is_one_sentence(monkeypatch):
     def failing(stderr):
         done = SimpleNamespace(returncode=255, stderr=stderr, stdout="")
-        monkeypatch.setattr(team_state.shutil, "which", lambda *_, **__: "pulumi")
+        monkeypatch.setattr(state.shutil, "which", lambda *_, **__: "pulumi")
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
         with pytest.raises(NotPossible) as why:
-            team_state.read("lab", {})
+            state.read("lab", {})
         return str(why.value)
 
     assert failing("error: no stack named 'lab' found") == "stack lab was never updated"
@@ -164,7 +166,7 @@ def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus):
 
 
 def test_free_pools_are_labels_with_gpus_that_no_team_has(project):
-    from fleet import team_places
+    from fleet.teams import places
 
     def node(pool, gpus):
         return {
@@ -176,5 +178,5 @@ def test_free_pools_are_labels_with_gpus_that_no_team_has(project):
         }
 
     there = [node("ml", 8), node("free", 8), node("free", 4), node("cpu", 0), node("vision", 8)]
-    found = team_questions.free_pools(team_places.platform("lab"), there)
+    found = questions.free_pools(places.platform("lab"), there)
     assert [str(pool) for pool in found] == ["pool=free (2 nodes, 12 GPUs)"]

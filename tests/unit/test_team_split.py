@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.team_queues import every
-from fleet.team_split import joined, split, with_numbers
+from fleet.teams.queues import every
+from fleet.teams.split import joined, split, with_numbers
 from policies import gate
 
 NAMES = st.lists(st.from_regex(r"[a-z]{1,4}", fullmatch=True), unique=True, max_size=3)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fleet import live, team_reach
+from fleet import live
+from fleet.teams import reach
 from tests.unit.team_project import LAB, Project
 
 POOL = {"pool": "ml-next"}
@@ -36,9 +37,7 @@ def project(tmp_path, monkeypatch):
     made = Project.of(tmp_path, monkeypatch)
 
     def nodes(*there):
-        monkeypatch.setattr(
-            team_reach, "reach", lambda platform, say: team_reach.Reach(Host(*there))
-        )
+        monkeypatch.setattr(reach, "reach", lambda platform, say: reach.Reach(Host(*there)))
 
     made.nodes = nodes
     nodes(node("a", "ml-next", 4))

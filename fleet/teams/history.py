@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
-from fleet import team_state
-from fleet.team_places import Place
+from fleet.teams import state
+from fleet.teams.places import Place
 
 _PAGE: Final = 20  # updates, newest first
 
@@ -25,7 +25,7 @@ def updates(stack: str, variables: Mapping[str, str]) -> Iterator[Mapping[str, A
     """A stack's updates, newest first, read as far as they are wanted."""
     for page in count(1):
         asked = ("history", "--json", "--page-size", str(_PAGE), "--page", str(page))
-        found = team_state.ask(stack, variables, *asked)
+        found = state.ask(stack, variables, *asked)
         yield from found
         if len(found) < _PAGE:
             return

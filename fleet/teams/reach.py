@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet import live, stack_file
 from fleet.environment import SANDBOX_CONTEXT, Say
-from fleet.team_places import Platform
+from fleet.teams.places import Platform
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def move(
     Edit both stack files first; update both stacks afterwards. See docs/team-stacks.md.
     """
     from components.settings.tenant import is_team_stack
-    from fleet import team_move
+    from fleet.teams import move as team_move
 
     # The rules are asked about the platform's file: the team's own has no grant before the one
     # move, and none after the other.
@@ -49,7 +49,7 @@ def credentials(
     """Print a kubeconfig for a team's own stack: the rights that the platform grants it."""
     from components.settings import load
     from components.settings.tenant import is_team_stack
-    from fleet import team_credentials
+    from fleet.teams import credentials as team_credentials
 
     raw = _read(stack)
     if is_team_stack(raw):

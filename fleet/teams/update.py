@@ -12,12 +12,13 @@ from pulumi import automation
 from rich.markup import escape
 from rich.prompt import Confirm
 
-from fleet import engine, plan_text, team_judge
+from fleet import engine, plan_text
 from fleet.environment import Environment, NotPossible, for_stack
 from fleet.interruption import Interrupted, ended_in_order
 from fleet.screen import Screen, Wish
 from fleet.stack_write import Edit, restore, write
-from fleet.team_places import Platform
+from fleet.teams import judge
+from fleet.teams.places import Platform
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ def carry_out(
 
 def _judged(change: Change, screen: Screen) -> None:
     """Show what the rules say about the edit; raise NotPossible where one refuses it."""
-    verdict = team_judge.judge(change.platform, change.edits)
-    before = set(team_judge.judge(change.platform, ()).problems)
+    verdict = judge.judge(change.platform, change.edits)
+    before = set(judge.judge(change.platform, ()).problems)
     for problem in verdict.refused or [p for p in verdict.problems if p not in before]:
         screen.out.print(plan_text.line(problem.record()), highlight=False, soft_wrap=True)
     if verdict.refused:

@@ -10,10 +10,11 @@ from typing import Any
 from rich.prompt import IntPrompt, Prompt
 
 from components.releases import KAI
-from fleet import live, team_queues
+from fleet import live
 from fleet.environment import NotPossible
 from fleet.screen import Screen
-from fleet.team_places import Platform
+from fleet.teams import queues as team_queues
+from fleet.teams.places import Platform
 
 MODES = ("virtual", "host", "default")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fleet.screen import Screen, Wish
-from fleet.team_options import Name, NoUp, Stack, Version, Yes, ends_well, make
+from fleet.teams.options import Name, NoUp, Stack, Version, Yes, ends_well, make
 
 app = typer.Typer()
 
@@ -26,19 +26,20 @@ def try_(
     no_up: NoUp = False,
 ) -> None:
     """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
-    from fleet import live, team_beside, team_nodes, team_places, team_questions, team_reach
+    from fleet import live
+    from fleet.teams import beside, nodes, places, questions, reach
 
     screen = Screen.standard()
-    platform = team_places.platform(stack)
-    labels = team_questions.pairs(pool, "--pool", f"kai-fleet/pool={name}-next")
-    change = team_beside.tried(platform, name, version, labels, gpus)
-    host = team_reach.reach(platform, screen.say).host
+    platform = places.platform(stack)
+    labels = questions.pairs(pool, "--pool", f"kai-fleet/pool={name}-next")
+    change = beside.tried(platform, name, version, labels, gpus)
+    host = reach.reach(platform, screen.say).host
     try:
         if host is not None:
-            team_nodes.check(platform.team(name), labels, gpus, host.nodes())
+            nodes.check(platform.team(name), labels, gpus, host.nodes())
     except live.NoAnswer as why:
         screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
-        screen.say(f"give it nodes before the update: {team_beside.labelling([], labels)}")
+        screen.say(f"give it nodes before the update: {beside.labelling([], labels)}")
     make(change, Wish(yes, no_up), screen, f"{name}-next")
 
 
@@ -46,11 +47,11 @@ def try_(
 @ends_well
 def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: the team takes NAME-next's version and gets its GPUs back; NAME-next goes."""
-    from fleet import team_beside, team_places, team_update
+    from fleet.teams import beside, places, update
 
     screen = Screen.standard()
-    change = team_beside.adopted(team_places.platform(stack), name)
-    if team_update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    change = beside.adopted(places.platform(stack), name)
+    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
         screen.line(f"Done: team {name} has the new version, and {name}-next is gone.")
 
 
@@ -58,9 +59,9 @@ def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = 
 @ends_well
 def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: NAME-next goes, and the team gets its GPUs back."""
-    from fleet import team_beside, team_places, team_update
+    from fleet.teams import beside, places, update
 
     screen = Screen.standard()
-    change = team_beside.dropped(team_places.platform(stack), name)
-    if team_update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    change = beside.dropped(places.platform(stack), name)
+    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
         screen.line("Done: the trial is gone, and the GPUs are back.")

@@ -11,10 +11,10 @@ from fleet.environment import NotPossible
 from fleet.stack_edit import NotEditable, with_values, without
 from fleet.stack_file import SECRET
 from fleet.stack_write import Edit
-from fleet.team_places import TEAMS, Place, Platform
-from fleet.team_split import Field, joined, split, with_numbers
-from fleet.team_switch import known_version, running_kai
-from fleet.team_update import Change
+from fleet.teams.places import TEAMS, Place, Platform
+from fleet.teams.split import Field, joined, split, with_numbers
+from fleet.teams.switch import known_version, running_kai
+from fleet.teams.update import Change
 from fleet.transitions_in_words import kai_switch
 
 NEXT: Final = "-next"

@@ -13,7 +13,7 @@ from fleet.interruption import Interrupted
 from fleet.screen import Screen, Wish
 
 if TYPE_CHECKING:
-    from fleet.team_update import Change
+    from fleet.teams.update import Change
 
 Name = Annotated[str, typer.Argument(help="The team's name.")]
 Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
@@ -46,9 +46,10 @@ def ends_well(command: Callable[P, R]) -> Callable[P, R]:
 
 def make(change: Change, wish: Wish, screen: Screen, name: str) -> None:
     """Carry out what makes a team, and say what to do first with it."""
-    from fleet import first_steps, team_update
+    from fleet import first_steps
+    from fleet.teams import update
 
-    outputs = team_update.carry_out(change, wish, screen)
+    outputs = update.carry_out(change, wish, screen)
     if outputs is not None:
         gpu = change.platform.raw.get("gpu")
         resource = gpu.get("resource") if isinstance(gpu, dict) else None

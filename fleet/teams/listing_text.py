@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleet.team_list import Listing, Row
+from fleet.teams.listing import Listing, Row
 
 _COLUMNS = ("team", "stack", "mode", "version", "running", "support ends", "queues")
 _GPUS = "GPUs used,\npromised,\nmost"

@@ -12,7 +12,7 @@ from components.settings.platform_facts import PlatformFacts
 from fleet import stack_file
 from fleet.environment import NotPossible
 from fleet.stack_write import Edit, read_text
-from fleet.team_places import GRANTS, TEAM, TEAMS, Platform
+from fleet.teams.places import GRANTS, TEAM, TEAMS, Platform
 from policies import gate
 from policies.problem import Problem
 from policies.rules import team_granted, team_parent_queue

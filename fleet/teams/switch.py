@@ -8,8 +8,8 @@ from components import releases
 from fleet.environment import NotPossible
 from fleet.stack_edit import NotEditable, with_value
 from fleet.stack_write import Edit, read_text
-from fleet.team_places import Place, Platform
-from fleet.team_update import Change
+from fleet.teams.places import Place, Platform
+from fleet.teams.update import Change
 from fleet.transitions_in_words import kai_switch
 
 

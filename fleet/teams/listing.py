@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.releases import KAI
-from fleet import live, team_queues, team_state
+from fleet import live
 from fleet.environment import NotPossible
-from fleet.team_places import Place, Platform
-from fleet.team_reach import Reach
+from fleet.teams import queues as team_queues
+from fleet.teams import state as team_state
+from fleet.teams.places import Place, Platform
+from fleet.teams.reach import Reach
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.settings.mistakes import NAMESPACE
-from fleet import live, team_queues
+from fleet import live
 from fleet.environment import NotPossible
 from fleet.stack_edit import NotEditable, without
 from fleet.stack_write import Edit, read_text
-from fleet.team_places import GRANTS, Place, Platform
-from fleet.team_update import Change
+from fleet.teams import queues as team_queues
+from fleet.teams.places import GRANTS, Place, Platform
+from fleet.teams.update import Change
 from fleet.wording import counted
 
 

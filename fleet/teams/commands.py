@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fleet import team_trial_commands
 from fleet.environment import NotPossible
 from fleet.screen import Screen, Wish
-from fleet.team_options import Name, NoUp, Stack, Version, Yes, ends_well, make
+from fleet.teams import trial_commands
+from fleet.teams.options import Name, NoUp, Stack, Version, Yes, ends_well, make
 
 if TYPE_CHECKING:
-    from fleet.team_places import Place, Platform
+    from fleet.teams.places import Place, Platform
 
 app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
-app.add_typer(team_trial_commands.app)
+app.add_typer(trial_commands.app)
 
 Pools = Annotated[
     list[str] | None, typer.Option("--pool", help="KEY=VALUE: a label of its nodes; repeatable.")
@@ -44,26 +44,27 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
-    from fleet import team_add, team_places, team_questions, team_reach
+    from fleet.teams import add as team_add
+    from fleet.teams import places, questions, reach
 
     screen = Screen.standard()
-    platform = team_places.platform(stack)
+    platform = places.platform(stack)
     team_add.check_new(platform, name)
-    given = team_questions.Answers(
+    given = questions.Answers(
         mode,
         version,
-        team_questions.pairs(pool or (), "--pool", f"kai-fleet/pool={name}"),
+        questions.pairs(pool or (), "--pool", f"kai-fleet/pool={name}"),
         gpus,
         dict.fromkeys(queue or (), "")
         if mode == "host"
-        else team_questions.pairs(queue or (), "--queue", f"{name}=4"),
+        else questions.pairs(queue or (), "--queue", f"{name}=4"),
     )
 
     def nodes() -> Any:
-        host = team_reach.reach(platform, screen.say).host
+        host = reach.reach(platform, screen.say).host
         return host.nodes() if host else []
 
-    answers = team_questions.complete(given, platform, name, screen, nodes)
+    answers = questions.complete(given, platform, name, screen, nodes)
     change = team_add.added(platform, name, answers, own=own_stack)
     make(change, Wish(yes, no_up), screen, name)
 
@@ -74,11 +75,12 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from fleet import team_places, team_switch, team_update
+    from fleet.teams import places, update
+    from fleet.teams import switch as team_switch
 
     screen = Screen.standard()
-    change = team_switch.switched(team_places.platform(stack), name, version)
-    if team_update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    change = team_switch.switched(places.platform(stack), name, version)
+    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
         screen.line(f"Done: team {name} runs KAI {version}.")
 
 
@@ -86,19 +88,20 @@ def switch(
 @ends_well
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
-    from fleet import team_history, team_places, team_reach, team_switch, team_update
+    from fleet.teams import history, places, reach, update
+    from fleet.teams import switch as team_switch
 
     screen = Screen.standard()
-    platform = team_places.platform(stack)
+    platform = places.platform(stack)
 
     def earlier(place: Place) -> str | None:
-        reached = team_reach.reach(platform, screen.say)
+        reached = reach.reach(platform, screen.say)
         if reached.variables is None:
             raise NotPossible(reached.note)
-        return team_history.earlier_version(place, reached.variables)
+        return history.earlier_version(place, reached.variables)
 
     change = team_switch.rolled_back(platform, name, earlier)
-    if team_update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
         screen.line(f"Done: team {name} is back on the KAI version that it ran before.")
 
 
@@ -108,10 +111,11 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     from rich.prompt import Prompt
 
-    from fleet import team_places, team_remove, team_update
+    from fleet.teams import places, update
+    from fleet.teams import remove as team_remove
 
     screen = Screen.standard()
-    platform = team_places.platform(stack)
+    platform = places.platform(stack)
     place = platform.team(name)
     if not (screen.asks or yes or no_up):
         raise NotPossible(
@@ -126,7 +130,7 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
     pods = None if yes else _pods(platform, place, screen)  # who is sure need not wait
     change = team_remove.removed(platform, name, pods)
     wish = Wish(yes or no_up, no_up)
-    if team_update.carry_out(change, wish, screen, sure) is not None:
+    if update.carry_out(change, wish, screen, sure) is not None:
         screen.line(f"Done: team {name} is gone.")
 
 
@@ -140,15 +144,16 @@ def kubeconfig(
     ] = None,
 ) -> None:
     """Print a team's kubeconfig, or write it: whoever has it is that vCluster's administrator."""
-    from fleet import stack_write, team_places, team_reach, team_state
+    from fleet import stack_write
+    from fleet.teams import places, reach, state
 
     screen = Screen.standard()
-    platform = team_places.platform(stack)
+    platform = places.platform(stack)
     place = platform.team(name)
-    reached = team_reach.reach(platform, screen.say)
+    reached = reach.reach(platform, screen.say)
     if reached.variables is None:
         raise NotPossible(reached.note)
-    content = team_state.read(place.stack, reached.variables).kubeconfigs.get(name)
+    content = state.read(place.stack, reached.variables).kubeconfigs.get(name)
     if not content:
         raise NotPossible(
             f"team {name} is in {place.file.name}, but was never made; run: make up"
@@ -169,27 +174,28 @@ def teams(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """The teams of a platform: versions wanted and running, support, queues, GPUs in use."""
-    from fleet import team_list, team_list_text, team_places, team_reach
+    from fleet.teams import listing, listing_text, places, reach
 
     screen = Screen.standard()
-    platform = team_places.platform(stack)
-    found = team_list.listing(platform, team_reach.reach(platform, screen.say))
+    platform = places.platform(stack)
+    found = listing.listing(platform, reach.reach(platform, screen.say))
     if as_json:
         record = {"teams": [row.record() for row in found.rows], "notes": list(found.notes)}
         sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     else:
-        team_list_text.show(stack, found, screen.out)
+        listing_text.show(stack, found, screen.out)
 
 
 def _pods(platform: Platform, place: Place, screen: Screen) -> list[Any] | None:
     """The pods that run in a team's vCluster; None where nobody can be asked."""
-    from fleet import live, team_reach, team_state
+    from fleet import live
+    from fleet.teams import reach, state
 
-    reached = team_reach.reach(platform, screen.say)
+    reached = reach.reach(platform, screen.say)
     try:
         if reached.variables is None:
             return None
-        content = team_state.read(place.stack, reached.variables).kubeconfigs.get(place.name)
+        content = state.read(place.stack, reached.variables).kubeconfigs.get(place.name)
         return list(live.Cluster(content=content).pods()) if content else None
     except (NotPossible, live.NoAnswer):
         return None

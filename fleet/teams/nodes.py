@@ -7,8 +7,8 @@ from typing import Any
 
 from fleet import live
 from fleet.environment import NotPossible
-from fleet.team_beside import labelling
-from fleet.team_places import Place
+from fleet.teams.beside import labelling
+from fleet.teams.places import Place
 
 
 def check(

@@ -11,10 +11,10 @@ from fleet import stack_file, yaml_text
 from fleet.environment import NotPossible
 from fleet.stack_edit import NotEditable, with_value
 from fleet.stack_write import Edit
-from fleet.team_places import GRANTS, PLATFORM, TEAM, TEAMS, Platform, own_stack
-from fleet.team_questions import Answers
-from fleet.team_switch import known_version
-from fleet.team_update import Change
+from fleet.teams.places import GRANTS, PLATFORM, TEAM, TEAMS, Platform, own_stack
+from fleet.teams.questions import Answers
+from fleet.teams.switch import known_version
+from fleet.teams.update import Change
 
 _HEAD: Final = (
     "# yaml-language-server: $schema=fleet/stack.schema.json\n"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fleet.team_queues import Written, every
+from fleet.teams.queues import Written, every
 
 _PER_GPU: Final = 10**6  # quotas count in millionths, as the settings round them
 _STEP: Final = 10**4  # parts are cut in hundredths of a GPU
