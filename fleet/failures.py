@@ -37,7 +37,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         f" kubectl -n kai-scheduler get pods and restart what is not ready, {_AGAIN}",
     ),
     (
-        r"digest mismatch|integrity check failed|does not match the digest|digest of",
+        r"mismatched digest|digest mismatch|integrity check failed|does not match the digest",
         "a chart is not the one that was asked for: its registry or a proxy before it gives other"
         f" content for that digest; ask whoever runs it, or set `chart:` to a mirror, {_AGAIN}",
     ),

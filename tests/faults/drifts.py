@@ -78,7 +78,7 @@ def _policy(hands: Hands, spec: Any) -> None:
 
 
 def _binding(hands: Hands) -> None:
-    body = {"spec": {"validationActions": ["Warn"]}}
+    body = {"spec": {"policyName": "nosuch"}}
     hands.guard().patch_validating_admission_policy_binding(hands.guard_name(), body)
 
 
@@ -121,7 +121,7 @@ EDITS = (
         "ml-guard-policy",
         lambda h: _policy(h, {"failurePolicy": "Ignore"}),
     ),
-    Drift("a guard that only warns", "ml-guard-binding", _binding),
+    Drift("a guard that is bound to nothing", "ml-guard-binding", _binding),
     Drift(
         "a queue's quota",
         "ml-queues",

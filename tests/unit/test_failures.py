@@ -32,6 +32,7 @@ def failed(stdout="", stderr="", code=255):
         ('failed calling webhook "queue": connect: connection refused', "kai-scheduler get pods"),
         ("dial tcp 127.0.0.1:6443: connect: connection refused", "API server does not answer"),
         ("x exited prematurely. dial tcp: connection refused", "a provider plugin ended"),
+        ('failed to perform "Push" on destination: mismatched digest', "other content for that"),
         ("failed to fetch https://x/index.yaml : 500 Internal Server Error", "KAI_FLEET_CHARTS"),
     ],
 )
