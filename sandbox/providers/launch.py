@@ -25,9 +25,20 @@ def main() -> None:
         header = len(message).to_bytes(8, "big")
         socket.send_fds(line, [header], [0, 1, 2])
         line.sendall(message)
-        # Until the plugin ends; when this process is killed, the plugin sees the line close.
-        code = line.recv(1)
-    sys.exit(code[0] if code else 1)
+        sys.exit(_wait(line))
+
+
+def _wait(line: socket.socket) -> int:
+    """The plugin's exit code. It ends with this process, and this process with the engine."""
+    engine = os.getppid()
+    line.settimeout(1.0)
+    while os.getppid() == engine:
+        try:
+            code = line.recv(1)
+        except TimeoutError:
+            continue
+        return code[0] if code else 1
+    return 0
 
 
 def _become(checkout: str, module: str, arguments: list[str]) -> None:

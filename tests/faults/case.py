@@ -20,7 +20,15 @@ from sandbox.directory import read_state
 from sandbox.processes import Processes
 
 STACK = "faults"
-PARTS = ("__main__.py", "Pulumi.yaml", "components", "fleet", "policies", "sandbox")
+PARTS = (
+    "__main__.py",
+    "Pulumi.yaml",
+    "components",
+    "fleet",
+    "policies",
+    "provider",
+    "sandbox",
+)
 QUEUE = {"cpu": {"quota": "unlimited"}, "memory": {"quota": "unlimited"}}
 ML = {
     "scheduler": {"mode": "virtual", "version": "v0.9.3"},

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import termios
@@ -18,11 +19,10 @@ class Typed:
 
     def __init__(self, folder, *arguments):
         for entry in ROOT.iterdir():
-            if entry.name in ("components", "policies", "sandbox", "__main__.py"):
+            if entry.name in ("components", "policies", "provider", "sandbox", "__main__.py"):
                 (folder / entry.name).symlink_to(entry)
-        (folder / "fleet").mkdir()  # real files: a command finds its project by where its code is
-        for module in (ROOT / "fleet").glob("*.py"):
-            (folder / "fleet" / module.name).write_bytes(module.read_bytes())
+        # Real files: a command finds its project by where its code is.
+        shutil.copytree(ROOT / "fleet", folder / "fleet", ignore=shutil.ignore_patterns("*.pyc"))
         (folder / "Pulumi.lab.yaml").write_text(LAB)
         self.folder, self.printed = folder, b""
         self.screen, theirs = pty.openpty()
