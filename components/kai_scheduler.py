@@ -126,7 +126,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 "KAI_CONDITIONS": ",".join(release.ready_conditions),
                 "KAI_TIMEOUT": str(args.ready_timeout),
             },
-            triggers=[self.release.id],
+            triggers=[self.release.id, *args.past.again(f"{name}-ready", f"{name}-release")],
             opts=after,
         )
         self.version = release.version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ import pulumi
 from pulumi.runtime import invoke
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
+COMMAND: Final = "command:local:Command"
 # The engine's own function; what it returns is the state as the last update left it, also one
 # that failed half-way, which a stack's outputs are not.
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
@@ -17,13 +18,26 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 @dataclass(frozen=True)
 class Past:
-    """Chart versions by the name of the Release resource."""
+    """Chart versions by the name of the Release resource, and what waits were triggered by."""
 
     versions: Mapping[str, str] = field(default_factory=dict)
+    triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def version(self, release: str) -> str | None:
         """The version that a Release has now; None where there is none yet."""
         return self.versions.get(release)
+
+    def again(self, wait: str, release: str) -> list[str]:
+        """What has to be among the triggers of a wait besides its release's id.
+
+        A release that somebody uninstalled is made anew under the same id, which would not
+        trigger the wait for it: each such time it gets another number.
+        """
+        before = self.triggers.get(wait)
+        number = int(before[1]) if before and len(before) > 1 else 0
+        if before is not None and release not in self.versions:
+            number += 1
+        return [str(number)] if number else []
 
 
 def read_past() -> Past:
@@ -35,9 +49,13 @@ def read_past() -> Past:
         # Without a past every change of a version replaces its release, which is always right.
         pulumi.log.debug(f"the stack's past cannot be read: {why}")
         return Past()
-    found = {}
+    found: dict[str, str] = {}
+    triggers: dict[str, Sequence[Any]] = {}
     for urn, resource in ((read or {}).get("outputs") or {}).items():
         version = resource["outputs"].get("version") if resource["type"] == RELEASE else None
+        name = urn.rpartition("::")[2]
         if isinstance(version, str):
-            found[urn.rpartition("::")[2]] = version
-    return Past(found)
+            found[name] = version
+        if resource["type"] == COMMAND:
+            triggers[name] = resource["outputs"].get("triggers") or []
+    return Past(found, triggers)

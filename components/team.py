@@ -98,6 +98,7 @@ class Team(pulumi.ComponentResource):
                 values=args.vcluster.values,
                 licensed=args.vcluster.licensed,
                 own_stack=args.own_stack,
+                past=args.past,
             ),
             opts=first,
         )

@@ -13,6 +13,7 @@ import pulumi_kubernetes as kubernetes
 from components.charts import chart_args
 from components.cluster_access import ClusterAccess
 from components.kubeconfig import decoded, pointed_at
+from components.past import Past
 from components.releases import VCLUSTER_REPOSITORY, vcluster
 from components.settings.teams import Access, Mode
 from components.team_stack_access import namespace_binding
@@ -38,6 +39,7 @@ class VirtualClusterArgs:
     values: Mapping[str, Any] = field(default_factory=dict)
     licensed: bool = False
     ready_timeout: int = 600
+    past: Past = field(default_factory=Past)
     own_stack: bool = False
 
 
@@ -113,7 +115,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in args.node_pool.items()),
                 "VCLUSTER_TIMEOUT": str(args.ready_timeout),
             },
-            triggers=[self.release.id],
+            triggers=[self.release.id, *args.past.again(f"{name}-ready", f"{name}-release")],
             logging=command.local.Logging.STDERR,  # stdout is the server's address
             opts=child,
         )
