@@ -10,6 +10,7 @@ import pulumi
 import pulumi_command as command
 
 from components.kind.config import declared, gpu_node
+from components.queue_tree import QUEUES
 from components.settings.kind import Kind
 
 SCRIPTS: Final = "components/kind"
@@ -66,7 +67,7 @@ def _going_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
     def transform(
         args: pulumi.ResourceTransformationArgs,
     ) -> pulumi.ResourceTransformationResult | None:
-        is_on_it = args.type_.startswith(("kubernetes:", "command:"))
+        is_on_it = args.type_.startswith(("kubernetes:", "command:", QUEUES))
         if not is_on_it or args.opts.deleted_with is not None or args.opts.id is not None:
             return None
         with_it = pulumi.ResourceOptions(deleted_with=cluster)

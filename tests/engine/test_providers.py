@@ -404,7 +404,7 @@ def test_a_release_that_failed_is_completed_by_the_next_run(
             chart=path,
             name=unique,
             namespace="default",
-            timeout=10,
+            timeout=60,
             values={"value": "x", "wrong": wrong},
         )
 
