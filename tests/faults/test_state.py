@@ -7,14 +7,16 @@ import yaml
 from kubernetes import client, config
 
 from tests.faults import dumps
-from tests.faults.wanted import SOAK, converge, with_ml
+from tests.faults.wanted import SOAK, converge, with_ml, without_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
 
 
 def test_two_updates_at_once(case, reference, foreign):
     """The second one says who has the lock, and that it runs; the first does not notice."""
-    case.edit(with_ml)
+    case.edit(without_ml)
+    converge(case)
+    case.edit(with_ml)  # so much to do that the second comes in between
     first = case.start("up")
     first.wait_for("@ updating")
     second = case.fleet("up")
