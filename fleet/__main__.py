@@ -96,7 +96,7 @@ def diff(
 
     Exit 0: nothing. 1: a rule refuses it, or the base. 2: unreadable. 3: something.
     """
-    from fleet import diff_markdown, diff_report, diff_text
+    from fleet.diffs import diff_markdown, diff_report, diff_text
 
     try:
         report = diff_report.report(stack, base)
@@ -150,7 +150,8 @@ def destroy(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
 @app.command()
 def cancel(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
     """Take the lock off a stack whose update was killed. The next `up` goes on from there."""
-    from fleet import engine, locks
+    from fleet import engine
+    from fleet.recovery import locks
 
     environment = for_stack(stack, say)
     holder = locks.holder(stack, environment.variables)
@@ -166,7 +167,7 @@ def cancel(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
 @app.command()
 def restore(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
     """Put back the last good state of a stack whose state file is broken, and keep that one."""
-    from fleet import restore as copies
+    from fleet.recovery import restore as copies
 
     environment = for_stack(stack, say)
     put = copies.restore(stack, environment.variables)

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from fleet import failures, settle
 from fleet.engine_events import Stack
 from fleet.environment import NotPossible
+from fleet.recovery import failures, settle
 from fleet.stack_file import ROOT
 
 # What the program imports, the typed Kubernetes API above all.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from components.settings.mistakes import NAMESPACE
+from fleet.diffs.transitions_in_words import kai_switch
 from fleet.environment import NotPossible
 from fleet.stack_edit import NotEditable, with_values, without
 from fleet.stack_file import SECRET
@@ -15,7 +16,6 @@ from fleet.teams.places import TEAMS, Place, Platform
 from fleet.teams.split import Field, joined, split, with_numbers
 from fleet.teams.switch import known_version, running_kai
 from fleet.teams.update import Change
-from fleet.transitions_in_words import kai_switch
 
 NEXT: Final = "-next"
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from fleet import engine, failures
+from fleet import engine
 from fleet.environment import NotPossible, Say
 from fleet.recording import PROJECT
+from fleet.recovery import failures
 from fleet.stack_file import ROOT
 
 TEAM: Final = "kai-fleet:index:Team"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from components import releases
+from fleet.diffs.transitions_in_words import kai_switch
 from fleet.environment import NotPossible
 from fleet.stack_edit import NotEditable, with_value
 from fleet.stack_write import Edit, read_text
 from fleet.teams.places import Place, Platform
 from fleet.teams.update import Change
-from fleet.transitions_in_words import kai_switch
 
 
 def switched(platform: Platform, name: str, version: str) -> Change:

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from fleet import diff_markdown, diff_text
-from fleet.diff import difference
-from fleet.diff_base import State
+from fleet.diffs import diff_markdown, diff_text
+from fleet.diffs.diff import difference
+from fleet.diffs.diff_base import State
 from tests.unit.golden import compare as golden
 from tests.unit.golden.reports import named, report, without
 

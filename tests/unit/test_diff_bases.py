@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from fleet import diff_report
+from fleet.diffs import diff_report
 from fleet.environment import NotPossible
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, SECRETS, git

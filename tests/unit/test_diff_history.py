@@ -3,8 +3,8 @@
 import pytest
 
 from fleet import plan
-from fleet.diff_base import Planning, State
-from fleet.diff_report import Report
+from fleet.diffs.diff_base import Planning, State
+from fleet.diffs.diff_report import Report
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, git
 

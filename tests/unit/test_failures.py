@@ -9,8 +9,8 @@ import socket
 import pytest
 from pulumi.automation import CommandResult, errors
 
-from fleet import failures, locks, restore
 from fleet.environment import NotPossible
+from fleet.recovery import failures, locks, restore
 
 LOCK = (
     "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to"

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from fleet.judgement import Judge
-from fleet.live_objects import Cluster, Live, Unanswered
-from fleet.state import RELEASE, Operation, State
+from fleet.recovery.judgement import Judge
+from fleet.recovery.live_objects import Cluster, Live, Unanswered
+from fleet.recovery.state import RELEASE, Operation, State
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
 INSIDE = (
@@ -64,7 +64,7 @@ class Fake:
 
 
 def judged(monkeypatch, cluster, what, *resources, since=None):
-    monkeypatch.setattr("fleet.judgement.Cluster", lambda *_: cluster)
+    monkeypatch.setattr("fleet.recovery.judgement.Cluster", lambda *_: cluster)
     now = State({"deployment": {"resources": list(resources)}})
     providers = {HOST: {}, INSIDE: {}}
     said = []

@@ -9,7 +9,7 @@ from components.queue_tree import QUEUES
 from components.settings import load
 from components.settings.platform_facts import PlatformFacts
 from components.team_stack_rights import bounds, on_host
-from fleet.diff import difference
+from fleet.diffs.diff import difference
 from fleet.picture import as_declared
 from fleet.plan import plan
 from fleet.recording import record

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from fleet import file_backend
+from fleet.recovery import file_backend
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"

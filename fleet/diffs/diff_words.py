@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleet.diff import Change, Difference, Field
-from fleet.diff_queues import queue_sentences
-from fleet.picture import Picture, Place, Team
-from fleet.queue_items import QUEUE
-from fleet.transitions_in_words import (
+from fleet.diffs.diff import Change, Difference, Field
+from fleet.diffs.diff_queues import queue_sentences
+from fleet.diffs.transitions_in_words import (
     AFTER_ITS_PROVIDER,
     COMMAND,
     PROVIDER,
     kai_switch,
     vcluster_switch,
 )
+from fleet.picture import Picture, Place, Team
+from fleet.queue_items import QUEUE
 from fleet.wording import counted
 from policies.wording import listed
 

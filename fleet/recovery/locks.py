@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from fleet import file_backend
+from fleet.recovery import file_backend
 
 # The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
 _HOLDER: Final = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from fleet import orphans, state
 from fleet.environment import NotPossible
-from fleet.judgement import Judge, Verdict
-from fleet.state import RELEASE, Operation, State
+from fleet.recovery import orphans, state
+from fleet.recovery.judgement import Judge, Verdict
+from fleet.recovery.state import RELEASE, Operation, State
 
 Say = Callable[[str], None]
 # What the API server, Helm and the providers say of a thing that is there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fleet.diff import Change, Difference, Field
+from fleet.diffs.diff import Change, Difference, Field
 from fleet.wording import counted
 from policies.amounts import written
 from policies.model import RESOURCES

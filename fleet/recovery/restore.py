@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleet import file_backend, locks
 from fleet.environment import NotPossible
+from fleet.recovery import file_backend, locks
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from fleet import plan_text
-from fleet.diff import Change, Field
-from fleet.diff_report import SAME, Report
-from fleet.diff_words import HOST
+from fleet.diffs.diff import Change, Field
+from fleet.diffs.diff_report import SAME, Report
+from fleet.diffs.diff_words import HOST
 from fleet.team_table import team_table
 from fleet.wording import counted
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from fleet import transitions_in_words as words
+from fleet.diffs import transitions_in_words as words
 from fleet.queue_items import with_queues
 
 TEAM: Final = "kai-fleet:index:Team"

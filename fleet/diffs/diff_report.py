@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleet import plan as offline
-from fleet.diff import Difference, difference
-from fleet.diff_base import Base, Planning, State
-from fleet.diff_words import Sentence, sentences, untouched
+from fleet.diffs.diff import Difference, difference
+from fleet.diffs.diff_base import Base, Planning, State
+from fleet.diffs.diff_words import Sentence, sentences, untouched
 from fleet.encrypted import encrypted, encrypted_anew
 from fleet.environment import NotPossible
 from fleet.picture import Picture, picture

@@ -7,7 +7,7 @@ from typing import Final
 
 from pulumi import automation
 
-from fleet import locks
+from fleet.recovery import locks
 
 _AGAIN: Final = "then run the same command again: it goes on from here"
 # What stands in the engine's output, and the sentence for it; the first that fits is said.

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleet import markdown
-from fleet.diff import Change
-from fleet.diff_report import SAME, Report
-from fleet.diff_words import HOST
+from fleet.diffs.diff import Change
+from fleet.diffs.diff_report import SAME, Report
+from fleet.diffs.diff_words import HOST
 from fleet.plan_markdown import team_table
 from fleet.wording import counted
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.live_objects import Cluster, Live, Unanswered
-from fleet.state import NAMESPACE, RELEASE, Operation, State
+from fleet.recovery.live_objects import Cluster, Live, Unanswered
+from fleet.recovery.state import NAMESPACE, RELEASE, Operation, State
 
 
 @dataclass

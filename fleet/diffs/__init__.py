@@ -1,0 +1,1 @@
+"""What a change of a stack file changes, in words, as Markdown and as JSON."""

@@ -1,0 +1,1 @@
+"""What an interrupted or failed run leaves: told in a sentence, settled, put back."""
