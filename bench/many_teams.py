@@ -28,7 +28,7 @@ class Script:
 
 def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
     """First `up` of each size, and what is done to one team among them."""
-    table = Table("Many teams in one stack", "script")
+    table = Table(f"Many teams in one stack, pods start after {pod_seconds} s", "script")
     script = _scripted(program)
     firsts = []
     for size in sizes:
@@ -59,7 +59,7 @@ def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
         table.notes.append(f"First `up` grows with teams^{exponent(firsts):.2f} (1 is linear).")
     table.notes.append(
         f"The script really made {_SCRIPTED} teams, {script.new:.1f} s each, and is linear; its"
-        f" time for more is that times their number. Pods start after {pod_seconds or '0'} s here."
+        " time for more is that times their number."
     )
     return table
 

@@ -19,9 +19,10 @@ REAL_TEAM: Final = 43.0
 SHARE: Final = 0.15  # of that, the most that the program may add
 
 
-def compare(program: Program) -> Table:
+def compare(program: Program, pod_seconds: str) -> Table:
     """A neighbour is there throughout. The better of two counts where a step is done twice."""
-    table = Table("One team beside a neighbour", "`helm` and `kubectl`")
+    pods = f"pods start after {pod_seconds} s" if pod_seconds else "pods start at once"
+    table = Table(f"One team beside a neighbour, {pods}", "`helm` and `kubectl`")
     program.write(_stack())
     program.fleet("up")
     nothing = program.fleet("up").seconds
