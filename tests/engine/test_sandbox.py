@@ -19,6 +19,7 @@ HOST_PARTS = {
     "kube-scheduler",
     "kwok",
     "supervisor",
+    "plugins",
 }
 
 
