@@ -122,6 +122,9 @@ def test_kai_reports_ready_once_its_operator_runs(sandbox: Sandbox) -> None:
             kubectl(sandbox, "wait", item, "--for=condition=Ready", "--timeout=30s")
     finally:
         run(sandbox, "helm", "uninstall", "kai-scheduler", *here, "--wait")
+        # Others that share the sandbox find the host as it was.
+        shard = "schedulingshards.kai.scheduler/default"
+        kubectl(sandbox, "delete", shard, "namespace/kai-scheduler", "--ignore-not-found")
 
 
 STATEFUL_SET = """
