@@ -47,7 +47,11 @@ def test_the_cluster_is_made_by_the_scripts_and_deleted_by_them(declared):
 
 def test_its_kubeconfig_is_a_secret_and_its_name_its_identity(declared):
     provider = next(i for i in declared.values() if i.urn.endswith("kubernetes::host"))
-    assert provider.inputs == {"clusterIdentifier": "lab", "kubeconfig": SECRET}
+    assert provider.inputs == {
+        "clusterIdentifier": "lab",
+        "enablePatchForce": "true",
+        "kubeconfig": SECRET,
+    }
 
 
 def test_everything_on_it_goes_with_it_and_what_is_in_a_vcluster_with_that(monkeypatch):
