@@ -59,17 +59,14 @@ class _Queues(pulumi.CustomResource):
     """The resource of the provider: `queues` are the specs by name, `tree` their label."""
 
     def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
+        tree = list(walk(args.queues, parent=args.parent))
         specs: dict[str, Any] = {
             placed.name: placed.queue.spec(
                 placed.parent, args.gpu_limit if placed.parent == args.parent else None
             )
-            for placed in walk(args.queues, parent=args.parent)
+            for placed in tree
         }
-        labels = {
-            placed.name: placed.labels
-            for placed in walk(args.queues, parent=args.parent)
-            if placed.labels
-        }
+        labels = {placed.name: placed.labels for placed in tree if placed.labels}
         given = {
             "labels": labels or None,
             "parent": args.parent,

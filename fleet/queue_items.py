@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from components.queue_tree import QUEUES
 from policies import declared_trees
+from policies.declared_trees import QUEUE
 
-QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
+__all__ = ["QUEUE", "with_queues"]
+
 Item = Mapping[str, Any]
 
 

@@ -33,7 +33,6 @@ from policies.pod_templates import workloads
 from policies.unknown import UNKNOWN, Amount, Text, Unknown
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
-_QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
 _UNLIMITED: Mapping[Resource, Share] = {r: Share(quota=-1.0, limit=-1.0) for r in RESOURCES}
 _FEATURES: Final[dict[str, Literal["shards", "topologies"]]] = {
     "kubernetes:kai.scheduler/v1:SchedulingShard": "shards",
@@ -122,7 +121,7 @@ def _without_trees(resources: Sequence[Declared]) -> Iterator[Declared]:
         for queue in declared_trees.members(resource.props, of_cluster):
             yield replace(
                 resource,
-                type=_QUEUE,
+                type=declared_trees.QUEUE,
                 name=queue.name,
                 props=queue.props,
                 provider=queue.provider,
@@ -173,7 +172,7 @@ def _read(found: _Found, resource: Declared) -> None:
     if resource.type in _RELEASES:
         _read_release(found, resource)
         return
-    if resource.type == _QUEUE:
+    if resource.type == declared_trees.QUEUE:
         queue = _queue(resource, name)
         found.queues.append(queue)
         if get(metadata, "annotations", PARENT_ELSEWHERE) == "true" and queue.parent is not None:

@@ -10,6 +10,7 @@ from policies.model import PARENT_ELSEWHERE
 from policies.plain import get, mapping, text
 from policies.unknown import UNKNOWN
 
+QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"
 
 

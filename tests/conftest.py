@@ -4,7 +4,22 @@ from pathlib import Path
 
 import pytest
 
+from sandbox import lifecycle, tools
+
 FACTS = Path(__file__).resolve().parents[2] / "shared" / "facts"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Acquire the tools before the first test: a build must not count as a test's time."""
+    if session.config.option.collectonly:
+        return
+    needing = ("engine", "faults")
+    if any(item.get_closest_marker(name) for item in session.items for name in needing):
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        try:
+            tools.ensure(lifecycle.TOOLS, reporter.write_line if reporter else print)
+        except tools.ToolError as why:
+            raise pytest.UsageError(str(why)) from why
 
 
 @pytest.fixture(scope="session")

@@ -43,9 +43,7 @@ def judge(platform: Platform, edits: Sequence[Edit]) -> gate.Verdict:
     verdict = gate.judge(raw | {TEAMS: teams})
     problems = [_in_own_file(problem, names) for problem in verdict.problems]
     if grants is not None and verdict.settings is not None:
-        problems += _against_grants(
-            raw | {GRANTS: grants}, after, own | set(after) - {platform.file}
-        )
+        problems += _against_grants(raw | {GRANTS: grants}, after, files)
     return gate.Verdict(verdict.settings, tuple(dict.fromkeys(problems)))
 
 

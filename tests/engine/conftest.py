@@ -5,19 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox import lifecycle, tools
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Acquire the tools before the first test: a build must not count as a test's time."""
-    if session.config.option.collectonly:
-        return
-    if any(item.get_closest_marker("engine") for item in session.items):
-        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        try:
-            tools.ensure(lifecycle.TOOLS, reporter.write_line if reporter else print)
-        except tools.ToolError as why:
-            raise pytest.UsageError(str(why)) from why
+from sandbox import lifecycle
 
 
 @pytest.fixture(scope="session")

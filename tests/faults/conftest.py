@@ -7,7 +7,6 @@ import pytest
 import yaml
 from kubernetes import client, config, utils
 
-from sandbox import lifecycle, tools
 from tests.faults import dumps
 from tests.faults.case import Case
 from tests.faults.wanted import Reference, switched, with_ml, without_ml
@@ -44,18 +43,6 @@ PATHS = [
     "/apis/node.k8s.io/v1/runtimeclasses/someone-elses",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles/vc-someone-else",
 ]
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Acquire the tools before the first test: a build must not count as a test's time."""
-    if session.config.option.collectonly:
-        return
-    if any(item.get_closest_marker("faults") for item in session.items):
-        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        try:
-            tools.ensure(lifecycle.TOOLS, reporter.write_line if reporter else print)
-        except tools.ToolError as why:
-            raise pytest.UsageError(str(why)) from why
 
 
 @pytest.fixture(scope="session")
