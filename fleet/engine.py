@@ -17,6 +17,7 @@ from fleet.engine_events import Stack
 from fleet.environment import NotPossible
 from fleet.recovery import failures, settle
 from fleet.stack_file import ROOT
+from fleet.workspace import Workspace
 
 # What the program imports, the typed Kubernetes API above all.
 _PROGRAM: Final = (
@@ -93,10 +94,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
     """
     os.environ.update(environment)
     try:
-        workspace = automation.LocalWorkspace(
-            work_dir=str(directory), env_vars=dict(environment), program=program
-        )
-        return Stack.opened(name, workspace)
+        return Stack.opened(name, Workspace(directory, environment, program))
     except automation.errors.CommandError as why:
         raise EngineFailed(failures.explain(f"opening stack {name}", name, why)) from None
 

@@ -14,6 +14,8 @@ from fleet import local_state, stack_file
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
 KIND_CHECK: Final = stack_file.ROOT / "components" / "kind" / "check.sh"
+# What the engine's commands need not ask the CLI then.
+CLI_VERSION: Final = "KAI_FLEET_PULUMI_VERSION"
 ENGINE_TOOLS: Final = (
     "pulumi",
     "pulumi-analyzer-policy-python",
@@ -94,15 +96,16 @@ def _sandbox(stack: str, say: Say, platform: str | None) -> Environment:
     there = occupant.read_text().strip() if occupant.exists() else ""
     if host is not None and there != host:
         raise NotPossible(_not_there(host, there))
+    variables = {**running.env(), CLI_VERSION: running.version("pulumi")}
     if host is not None:  # it leaves the place to its platform when it goes
-        return Environment(running.env(), running.standins)
+        return Environment(variables, running.standins)
     if there not in ("", stack):
         raise NotPossible(
             f"the sandbox runs stack {there}; a host cluster is in one mode, so make room for"
             f" {stack} first: make down"
         )
     occupant.write_text(stack)
-    return Environment(running.env(), running.standins, occupant)
+    return Environment(variables, running.standins, occupant)
 
 
 def _not_there(platform: str, there: str) -> str:
@@ -129,4 +132,5 @@ def _own_cluster(say: Say) -> Environment:
         raise NotPossible(str(why)) from None
     folders = dict.fromkeys(str(tool.path.parent) for tool in found.values())
     path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
-    return Environment({"PATH": path}, tuple(tools.standins(found)))
+    variables = {"PATH": path, CLI_VERSION: found["pulumi"].version}
+    return Environment(variables, tuple(tools.standins(found)))

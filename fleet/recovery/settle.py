@@ -10,14 +10,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulumi import automation
 
 from fleet.environment import NotPossible
 from fleet.recovery import orphans, state
-from fleet.recovery.judgement import Judge, Verdict
 from fleet.recovery.state import RELEASE, Operation, State
+
+if TYPE_CHECKING:
+    from fleet.recovery.judgement import Verdict
 
 Say = Callable[[str], None]
 # What the API server, Helm and the providers say of a thing that is there.
@@ -105,6 +107,8 @@ def _judge(
     since: datetime.datetime | None,
     say: Say,
 ) -> Verdict:
+    from fleet.recovery.judgement import Judge  # a client of Kubernetes: seldom needed, and slow
+
     with ExitStack() as clusters:
         judge = Judge(now, lambda: state.provider_inputs(stack), clusters, since, say)
         for operation in operations:

@@ -122,7 +122,12 @@ class Running:
 
     def end(self, seconds: float = 240.0) -> Ran:
         """Wait for its end."""
-        code = self.process.wait(seconds)
+        try:
+            code = self.process.wait(seconds)
+        except psutil.TimeoutExpired:
+            alive = "\n".join(" ".join(part.cmdline()) for part in self.parts())
+            self.kill("all")
+            raise AssertionError(f"no end in {seconds} s:\n{self.said()}\n{alive}") from None
         return Ran(code, self.said(), time.monotonic() - self.begun)
 
 

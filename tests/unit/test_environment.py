@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from fleet import stack_file
 from fleet.environment import OCCUPANT, NotPossible, for_stack
 from sandbox import lifecycle
+from sandbox.lifecycle import Sandbox
 
 PLATFORM = """\
 config:
@@ -36,7 +36,7 @@ def sandbox(tmp_path, monkeypatch) -> Path:
     for name, text in files.items():
         (tmp_path / f"Pulumi.{name}.yaml").write_text(text)
     monkeypatch.setattr(stack_file, "ROOT", tmp_path)
-    running = SimpleNamespace(directory=tmp_path, env=dict, standins=())
+    running = Sandbox(tmp_path, ())
     monkeypatch.setattr(lifecycle, "up", lambda say: running)
     monkeypatch.setattr(lifecycle, "find", lambda: running)
     return tmp_path
