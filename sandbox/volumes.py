@@ -7,6 +7,8 @@ from typing import Any, Final
 from sandbox.kube_api import Api
 
 PROVISIONER: Final = "kai-fleet/sandbox"
+# Where kube-scheduler writes the node of the pod that waits for the claim.
+NODE: Final = "volume.kubernetes.io/selected-node"
 CLAIMS: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES: Final = "/api/v1/persistentvolumes"
 STORAGE_CLASS: Final = {
@@ -17,7 +19,9 @@ STORAGE_CLASS: Final = {
         "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
     },
     "provisioner": PROVISIONER,
-    "volumeBindingMode": "Immediate",
+    # With Immediate, a claim that is bound while its pod is being scheduled can leave the pod
+    # Pending for five minutes: kube-scheduler looks at a copy that is older than the event.
+    "volumeBindingMode": "WaitForFirstConsumer",
     "reclaimPolicy": "Delete",
 }
 
@@ -28,7 +32,7 @@ def ensure_storage_class(api: Api) -> None:
 
 
 def provide(api: Api) -> None:
-    """Give waiting claims their volumes, and take back volumes whose claim is gone.
+    """Give claims that a pod waits for their volumes, and take back volumes whose claim is gone.
 
     Raises ApiError.
     """
@@ -45,7 +49,8 @@ def provide(api: Api) -> None:
 
 def _ours(claim: dict[str, Any]) -> bool:
     spec = claim["spec"]
-    return spec.get("storageClassName") == "sandbox" and not spec.get("volumeName")
+    wanted = NODE in (claim["metadata"].get("annotations") or {})
+    return wanted and spec.get("storageClassName") == "sandbox" and not spec.get("volumeName")
 
 
 def _provisioned(volume: dict[str, Any]) -> bool:

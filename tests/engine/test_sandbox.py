@@ -79,7 +79,12 @@ spec:
 apiVersion: batch/v1
 kind: Job
 metadata: {name: train, namespace: workloads}
-spec: {template: {spec: {restartPolicy: Never, containers: [{name: train, image: none}]}}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: train, image: none}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim

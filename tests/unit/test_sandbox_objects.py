@@ -115,7 +115,12 @@ def claim(name: str, **changes: Any) -> dict[str, Any]:
         "storageClassName": "sandbox",
     }
     return {
-        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"},
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{name}",
+            "annotations": {volumes.NODE: "ml-1"},
+        },
         "spec": {**spec, **changes},
         "status": {"phase": "Pending"},
     }
@@ -135,6 +140,14 @@ def test_waiting_claims_get_a_volume_once() -> None:
     assert f"{volumes.VOLUMES}/pvc-uid-theirs" not in api.objects
     volume["status"] = {"phase": "Available"}
     api.calls.clear()
+    volumes.provide(api)
+    assert api.calls == []
+
+
+def test_a_claim_that_no_pod_waits_for_gets_none() -> None:
+    early = claim("early")
+    del early["metadata"]["annotations"]
+    api = Objects(**{f"{volumes.CLAIMS}/early": early})
     volumes.provide(api)
     assert api.calls == []
 
