@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
+from fleet import loaded_plugins
 from fleet.engine_events import Stack
 from fleet.environment import NotPossible
 from fleet.recovery import failures, settle
@@ -76,7 +77,8 @@ def program() -> None:
 
 
 def warm_up() -> None:
-    """Begin with the program's imports, a second of work, while the tools are still asked."""
+    """Begin with all imports, a second and a half of work, while the tools are still asked."""
+    loaded_plugins.load()
 
     def imports() -> None:
         for module in _PROGRAM:

@@ -3,12 +3,16 @@
 Nothing may import this module: a PolicyPack serves the engine and never returns (P5).
 """
 
+import runpy
 import sys
 from pathlib import Path
 
 # The engine starts the pack in its own directory, from wherever the program is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from policies.pack import serve
+from provider.launch import hand_over
 
-serve()
+code = hand_over("KAI_FLEET_LOADED", "policies.pack", sys.argv[1:])
+if code is not None:
+    sys.exit(code)
+runpy.run_module("policies.pack", run_name="__main__")

@@ -159,8 +159,12 @@ class Analyzer(sdk._PolicyAnalyzerServicer):  # type: ignore[misc]
             return super().AnalyzeStack(proto.AnalyzeStackRequest(), context)
 
 
-def serve() -> None:
+def main() -> None:
     """Answer the engine until it ends this process; never returns (P5)."""
     reading = Reading()
     sdk._PolicyAnalyzerServicer = partial(Analyzer, reading)
     sdk.PolicyPack(NAME, policies=policies(reading), enforcement_level=EnforcementLevel.MANDATORY)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -14,7 +15,14 @@ from kubernetes.config.config_exception import ConfigException
 
 from provider import wire
 from provider.paths import Path, spelled
-from provider.plugin import PartialError, Plugin, PluginError, answered
+from provider.plugin import (
+    PartialError,
+    Plugin,
+    PluginError,
+    answered,
+    engine_address,
+    serve,
+)
 from provider.protocol import provider_pb2
 from provider.queues import Queues, SomeQueuesError
 
@@ -174,3 +182,12 @@ def _changes(old: object, new: object, path: Path = ()) -> Iterator[tuple[str, A
                 yield from _changes(old[key], new[key], (*path, key))
     elif old != new:
         yield spelled(path), _KIND.UPDATE
+
+
+def main() -> None:
+    """Serves until the engine ends."""
+    serve(QueuePlugin(engine_address(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

@@ -50,7 +50,7 @@ exec {host} "$@"
 _PROVIDER = """\
 #!/bin/sh
 # kai-fleet's stand-in for a Pulumi provider plugin; not Pulumi's own.
-exec {python} -I -S {launch} {checkout} {module} "$@"
+exec {python} -I -S {launch} KAI_FLEET_PLUGINS {checkout} {module} "$@"
 """
 
 
@@ -66,7 +66,7 @@ def language_host(folder: Path, name: str, host: Path) -> Path:
 
 def provider(folder: Path, name: str, module: str) -> Path:
     """A launcher `folder/name` for a provider that is a Python module of this checkout."""
-    checkout, launch = CHECKOUT, CHECKOUT / "sandbox" / "providers" / "launch.py"
+    checkout, launch = CHECKOUT, CHECKOUT / "provider" / "launch.py"
     text = _PROVIDER.format(
         python=_python(),
         launch=shlex.quote(str(launch)),

@@ -34,6 +34,7 @@ TOOLS: Final = (
     "pulumi-resource-kubernetes",
     "pulumi-resource-command",
 )
+_PLUGIN_SOURCES: Final = ("sandbox/providers", "provider")
 SIMULATED: Final = (
     "nodes, GPUs and pods are simulated by KWOK: no container runs, pods are Running {when} "
     "they have a node, pods of Jobs succeed at once",
@@ -190,11 +191,14 @@ def _plugins(where: Path) -> Part:
     """Serves the stand-in provider plugins, quicker than each by itself; they do without it."""
     return Part(
         "plugins",
-        (sys.executable, "-m", "sandbox.providers.forks", str(where / directory.PLUGINS)),
+        (
+            *(sys.executable, "-u", "-m", "provider.forks", str(where / directory.PLUGINS)),
+            *("sandbox.providers.kubernetes", "sandbox.providers.command"),
+        ),
         where / "logs" / "plugins.log",
         {
             "PYTHONPATH": str(CHECKOUT),
-            "SOURCES": f"{_newest(CHECKOUT / 'sandbox' / 'providers', '*.py')}",
+            "SOURCES": f"{max(_newest(CHECKOUT / folder, '*.py') for folder in _PLUGIN_SOURCES)}",
         },
     )
 

@@ -7,11 +7,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
-from sandbox import plugin_version
+from sandbox import known_versions, plugin_version
 from sandbox.tool_specs import PathCheck, Version
 
 ANSWER_SECONDS: Final = 20.0
@@ -24,7 +24,7 @@ def find(name: str, check: PathCheck, cache: Path) -> tuple[Path, str] | None:
     What lies in `cache` is passed over: it is our own, seen through a sandbox's PATH.
     """
     for path in _candidates(name, cache):
-        version = version_of(path, check)
+        version = _version_of(path, check, cache)
         if check.accepts(_numbers(version)):
             return path, version
     return None
@@ -34,7 +34,7 @@ def refused(name: str, check: PathCheck, cache: Path) -> list[str]:
     """Why what is on PATH is not used: one sentence for each."""
     low, below = (".".join(map(str, bound)) for bound in (check.oldest, check.below))
     return [
-        f"{path} is {version_of(path, check) or 'of no known version'}, "
+        f"{path} is {_version_of(path, check, cache) or 'of no known version'}, "
         f"and {low} or newer, below {below}, is needed"
         for path in _candidates(name, cache)
         if check.ask or check.plugin
@@ -48,8 +48,12 @@ def beside(name: str, other: Path, cache: Path) -> Path | None:
     return found or (neighbour if os.access(neighbour, os.X_OK) else None)
 
 
+def _version_of(path: Path, check: PathCheck, cache: Path) -> str:
+    return known_versions.known(cache, path, partial(_told, path, check))
+
+
 @lru_cache
-def version_of(path: Path, check: PathCheck) -> str:
+def _told(path: Path, check: PathCheck) -> str:
     """The version that a tool tells, such as `1.34.4`; empty when it tells none."""
     if check.plugin:
         said = plugin_version.ask(path)

@@ -1,7 +1,8 @@
-"""`python -m sandbox.providers.forks SOCKET`: stand-in plugins, forked from one that is loaded.
+"""`python -u -m provider.forks SOCKET MODULE…`: plugins, forked from one process that loaded them.
 
-The engine starts a Kubernetes plugin for each cluster, so one for each team: twenty times a third
-of a second and 60 MB if each were a Python of its own.
+A plugin in Python takes half a second to load, and the engine waits for it. What is loaded once,
+while there is other work, is forked in a hundredth of that. `--with-stdin` ends it with its stdin,
+so with whoever started it.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import select
 import signal
 import socket
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-# Loaded before the first fork; nothing of them may start a thread by being imported.
-MODULES: Final = ("sandbox.providers.kubernetes", "sandbox.providers.command")
 _DESCRIPTORS: Final = 3
 
 
-def serve(path: Path) -> NoReturn:
-    """Answer launchers at the socket until killed."""
-    for module in MODULES:
+def serve(path: Path, modules: Sequence[str], *, with_stdin: bool = False) -> None:
+    """Load the modules, of which none may start a thread by that; then answer launchers.
+
+    Each has a function `main`, which is the plugin.
+    """
+    for module in modules:
         importlib.import_module(module)
     path.unlink(missing_ok=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
@@ -33,6 +37,9 @@ def serve(path: Path) -> NoReturn:
         path.chmod(0o600)
         door.listen(128)
         while True:
+            heard, _, _ = select.select([door, sys.stdin] if with_stdin else [door], [], [])
+            if door not in heard:
+                return
             line, _ = door.accept()
             with line:
                 if os.fork() == 0:
@@ -86,4 +93,6 @@ def _end_with(line: socket.socket) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    options = [argument for argument in sys.argv[1:] if argument.startswith("--")]
+    where, *wanted = (argument for argument in sys.argv[1:] if not argument.startswith("--"))
+    serve(Path(where), wanted, with_stdin="--with-stdin" in options)

@@ -1,0 +1,128 @@
+"""Plugins that are forked from a loaded process: what the engine notices of that is nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fleet import loaded_plugins
+from fleet.stack_file import ROOT
+
+LAUNCH = ROOT / "provider" / "launch.py"
+PLUGIN = """\
+import os, sys, time
+
+def main():
+    print(os.getcwd(), os.environ["GIVEN"], *sys.argv[1:])
+    if "stay" in sys.argv:
+        time.sleep(60)
+    sys.exit(7)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plugin_of_a_test.py").write_text(PLUGIN)
+    return tmp_path
+
+
+@pytest.fixture
+def loaded(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-u", "-m", "provider.forks", "--with-stdin"]
+    with subprocess.Popen(
+        [*command, str(folder / "socket"), "plugin_of_a_test"],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"},
+    ) as process:
+        until((folder / "socket").exists)
+        yield process
+        process.kill()
+
+
+def until(true, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def launched(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-I", "-S", str(LAUNCH)),
+            *("DOOR", str(folder), "plugin_of_a_test", *arguments),
+        ],
+        env={
+            "DOOR": str(folder / "socket"),
+            "GIVEN": "to the launcher",
+            "PATH": os.environ["PATH"],
+        },
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_fork_is_the_plugin_that_the_launcher_would_have_been(folder, loaded):
+    forked = launched(folder, "127.0.0.1:1", "--more")
+    said = forked.communicate(timeout=10)[0]
+    loaded.kill()
+    loaded.wait()
+    alone = launched(folder, "127.0.0.1:1", "--more")
+    assert alone.communicate(timeout=10)[0] == said
+    assert said == f"{folder} to the launcher 127.0.0.1:1 --more\n"
+    assert forked.returncode == alone.returncode == 7
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_it_ends_with_its_launcher(folder, loaded, how):
+    launcher = launched(folder, "stay")
+    assert launcher.stdout is not None
+    launcher.stdout.readline()
+    (plugin,) = psutil.Process(loaded.pid).children()
+    launcher.send_signal(how)
+    assert launcher.wait(5) == -how
+    psutil.wait_procs([plugin], 5)
+    assert not plugin.is_running()
+
+
+def test_the_loaded_process_ends_with_its_stdin(loaded):
+    loaded.stdin.close()
+    assert loaded.wait(10) == 0
+
+
+def test_a_command_loads_its_plugins_once_and_takes_them_with_it(tmp_path):
+    program = """\
+import os, sys
+from fleet import loaded_plugins
+loaded_plugins.load()
+first = os.environ[loaded_plugins.VARIABLE]
+loaded_plugins.load()
+assert os.environ[loaded_plugins.VARIABLE] == first
+print(first)
+sys.stdin.readline()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as command:
+        socket = Path(command.stdout.readline().strip())
+        until(socket.exists, 30)
+        (loaded,) = psutil.Process(command.pid).children()
+        command.communicate("\n", timeout=10)
+    assert not loaded.is_running()
+    assert not list(tmp_path.iterdir())
+    assert loaded_plugins.VARIABLE not in os.environ
