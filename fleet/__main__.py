@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 import sys
@@ -73,6 +74,7 @@ def plan(
     from fleet import plan as offline
     from fleet import plan_markdown, plan_text
 
+    gc.disable()  # this process ends with the plan: nothing is worth collecting
     result = offline.plan(stack, config)
     match format:
         case Format.json:
@@ -98,6 +100,7 @@ def diff(
     """
     from fleet.diffs import diff_markdown, diff_report, diff_text
 
+    gc.disable()  # as for a plan
     try:
         report = diff_report.report(stack, base)
     except NotPossible as why:

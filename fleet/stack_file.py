@@ -47,7 +47,7 @@ def read(path: Path) -> dict[str, Any]:
 def parse(text: str, name: str) -> dict[str, Any]:
     """The same of a file's text; `name` is the file's, for messages. Raises Unreadable."""
     try:
-        document = YAML(typ="safe").load(text)
+        document = _load(text)
     except MarkedYAMLError as why:
         raise Unreadable(f"{name}{_place(why)}: {why.problem or why.context}") from None
     except (YAMLError, ValueError, RecursionError) as why:
@@ -61,6 +61,13 @@ def parse(text: str, name: str) -> dict[str, Any]:
         for key, value in (config or {}).items()
         if isinstance(key, str) and key.startswith(prefix)
     }
+
+
+def _load(text: str) -> Any:
+    try:
+        return YAML(typ="safe").load(text)  # libyaml: a thousand queues in a tenth of a second
+    except (YAMLError, ValueError):
+        return YAML(typ="safe", pure=True).load(text)  # says better what is wrong
 
 
 def _place(why: MarkedYAMLError) -> str:
