@@ -20,7 +20,7 @@ from components.transitions import kai_transition
 # The chart's clean-up deletes every Deployment of the namespace of this name, whatever the
 # release's own is (K11); so KAI goes there, and nothing else does.
 NAMESPACE: Final = "kai-scheduler"
-PROBE: Final = ".venv/bin/python -m components.probes.kai"
+PROBE: Final = "components/probes/run kai"
 
 
 @dataclass

@@ -14,7 +14,7 @@ from components.cluster_access import ClusterAccess
 from components.releases import KaiRelease
 from components.settings.scheduling import DEFAULT_SHARD, Fairshare, Scheduling, Shard
 
-PROBE: Final = ".venv/bin/python -m components.probes.shards"
+PROBE: Final = "components/probes/run shards"
 
 
 @dataclass

@@ -19,7 +19,7 @@ from components.settings.teams import Access, Mode
 from components.team_stack_access import namespace_binding
 from components.vcluster_values import vcluster_values
 
-PROBE: Final = ".venv/bin/python -m components.probes.vcluster"
+PROBE: Final = "components/probes/run vcluster"
 
 
 @dataclass

@@ -1,12 +1,13 @@
-"""The policy pack and the product's own provider, loaded before the engine asks for them.
+"""The policy pack, the queue provider and the probes, loaded before the engine asks for them.
 
-The engine starts each when it needs it, and waits half a second for Python to load. Here they
-load beside the command's own imports; the engine then gets forks of them (provider/forks.py).
+Each is started when it is needed, and waited for: half a second until Python has loaded it. Here
+they load beside the command's own imports, and what is started is a fork (provider/forks.py).
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import subprocess
@@ -18,7 +19,14 @@ from typing import Final
 from fleet.stack_file import ROOT
 
 VARIABLE: Final = "KAI_FLEET_LOADED"  # the socket at which their launchers ask
-MODULES: Final = ("policies.pack", "provider.queue_plugin")
+MODULES: Final = (
+    "policies.pack",
+    "provider.queue_plugin",
+    "components.probes.kai",
+    "components.probes.shards",
+    "components.probes.vcluster",
+)
+_END_SECONDS: Final = 5.0
 
 
 def load() -> None:
@@ -38,8 +46,8 @@ def load() -> None:
     os.environ[VARIABLE] = str(socket)
 
     def end() -> None:
-        process.kill()
-        process.wait()
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            process.communicate(timeout=_END_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(end)

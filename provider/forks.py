@@ -39,12 +39,14 @@ def serve(path: Path, modules: Sequence[str], *, with_stdin: bool = False) -> No
         while True:
             heard, _, _ = select.select([door, sys.stdin] if with_stdin else [door], [], [])
             if door not in heard:
-                return
+                break
             line, _ = door.accept()
             with line:
                 if os.fork() == 0:
                     door.close()
                     _child(line)
+    with contextlib.suppress(ChildProcessError):
+        os.wait()  # for all of them: plugins take their parent's end for the engine's
 
 
 def _child(line: socket.socket) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -165,7 +166,9 @@ def _client(context: str, kubeconfig: str) -> client.ApiClient:
     try:
         if kubeconfig:
             return config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
-        return config.new_client_from_config(context=context or None)
+        # Named, because the client reads this variable when it is imported, which may be earlier.
+        file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
+        return config.new_client_from_config(file, context or None)
     except (ConfigException, OSError, yaml.YAMLError) as why:
         raise PluginError(f"the kubeconfig of the cluster cannot be used: {why}") from None
 

@@ -1,4 +1,4 @@
-"""`python -m components.probes.kai wait|clean-up`: around one KAI release.
+"""`run kai wait|clean-up`: around one KAI release.
 
 wait: every deployment of that version is rolled out, its objects say Ready, and a Queue is
 accepted. clean-up: remove what uninstalling that version would leave in the way.
@@ -13,7 +13,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from components.probes.wait import NotReady, cluster, run, say, until_ready
+from components.probes.wait import NotReady, cluster, reported, say, until_ready
 
 NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
@@ -180,5 +180,11 @@ def _kai_webhooks(api: client.ApiClient) -> list[str]:
     ]
 
 
+@reported
+def main() -> None:
+    """The verb on the command line."""
+    {"wait": wait, "clean-up": clean_up}[sys.argv[1]](cluster())
+
+
 if __name__ == "__main__":
-    run(lambda: {"wait": wait, "clean-up": clean_up}[sys.argv[1]](cluster()))
+    main()

@@ -1,4 +1,4 @@
-"""`python -m components.probes.shards apply|remove`: fields of KAI's SchedulingShards and Config.
+"""`run shards apply|remove`: fields of KAI's SchedulingShards and Config.
 
 KAI_OBJECTS holds their specs as JSON, by plural kind and name. apply: have these fields, and
 drop those that an earlier apply had and this one has not. remove: let go of all of them.
@@ -14,7 +14,7 @@ from typing import Any, Final
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from components.probes.wait import NotReady, cluster, run, say, until_ready
+from components.probes.wait import NotReady, cluster, reported, say, until_ready
 
 GROUP: Final = "kai.scheduler"
 VERSION: Final = "v1"
@@ -175,6 +175,7 @@ def _message(why: ApiException) -> str:
         return str(why.reason)
 
 
+@reported
 def main() -> None:
     """The verb on the command line."""
     verbs = {"apply": apply, "remove": remove}
@@ -185,4 +186,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

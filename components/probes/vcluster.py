@@ -1,4 +1,4 @@
-"""`python -m components.probes.vcluster`: wait for a vCluster, then print its API's address.
+"""`run vcluster`: wait for a vCluster, then print its API's address.
 
 Ready means: its Service has an address, its Secret is written, and its API answers there.
 """
@@ -11,9 +11,10 @@ import yaml
 from kubernetes import client, config
 
 from components.kubeconfig import decoded, pointed_at
-from components.probes.wait import cluster, run, say, until_ready
+from components.probes.wait import cluster, reported, say, until_ready
 
 
+@reported
 def main() -> None:
     """Print `https://…` on stdout, everything else on stderr."""
     name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
@@ -93,4 +94,4 @@ def _not_answering(kubeconfig: str, address: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -32,7 +33,9 @@ def cluster() -> client.ApiClient:
     try:
         if content:
             return config.new_client_from_config_dict(yaml.safe_load(content))
-        return config.new_client_from_config(context=os.environ.get("PROBE_CONTEXT") or None)
+        # Named, because the client reads this variable when it is imported, which may be earlier.
+        file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
+        return config.new_client_from_config(file, os.environ.get("PROBE_CONTEXT") or None)
     except (ConfigException, OSError, yaml.YAMLError) as why:
         raise NotReady(f"the kubeconfig cannot be used: {why}") from None
 
@@ -71,10 +74,15 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def run(main: Callable[[], None]) -> None:
-    """Run a probe: exit 1 with its one sentence when what it waits for does not come."""
-    try:
-        main()
-    except NotReady as why:
-        say(str(why))
-        raise SystemExit(1) from None
+def reported(main: Callable[[], None]) -> Callable[[], None]:
+    """The main function of a probe: exit 1 with one sentence when what it waits for never comes."""
+
+    @functools.wraps(main)
+    def probe() -> None:
+        try:
+            main()
+        except NotReady as why:
+            say(str(why))
+            raise SystemExit(1) from None
+
+    return probe

@@ -95,8 +95,13 @@ def test_it_ends_with_its_launcher(folder, loaded, how):
     assert not plugin.is_running()
 
 
-def test_the_loaded_process_ends_with_its_stdin(loaded):
+def test_the_loaded_process_ends_with_its_stdin_but_not_before_its_forks(folder, loaded):
+    launcher = launched(folder, "stay")
+    launcher.stdout.readline()
     loaded.stdin.close()
+    with pytest.raises(subprocess.TimeoutExpired):
+        loaded.wait(0.5)
+    launcher.kill()
     assert loaded.wait(10) == 0
 
 

@@ -98,8 +98,8 @@ def test_shards_are_applied_when_kai_is_ready_and_again_when_its_release_is_new(
     found = declared(**host(**FULL))
     command = found[("Command", "host-shards-apply")].inputs
     assert command["create"] == command["update"]
-    assert command["create"].endswith("components.probes.shards apply")
-    assert command["delete"].endswith("components.probes.shards remove")
+    assert command["create"].endswith("probes/run shards apply")
+    assert command["delete"].endswith("probes/run shards remove")
     assert len(command["triggers"]) == 1
     assert command["environment"]["KAI_VERSION"] == "v0.16.8"
 
