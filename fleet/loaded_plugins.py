@@ -16,6 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from fleet.stack_file import ROOT
 
 VARIABLE: Final = "KAI_FLEET_LOADED"  # the socket at which their launchers ask
@@ -46,6 +48,9 @@ def load() -> None:
     os.environ[VARIABLE] = str(socket)
 
     def end() -> None:
+        with contextlib.suppress(psutil.Error):
+            if not psutil.Process(process.pid).children():
+                process.kill()  # it may be loading still, for nobody
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             process.communicate(timeout=_END_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)

@@ -21,21 +21,22 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 _DESCRIPTORS: Final = 3
+BEGUN: Final = b"+"  # to the launcher: somebody is the plugin now
 
 
 def serve(path: Path, modules: Sequence[str], *, with_stdin: bool = False) -> None:
-    """Load the modules, of which none may start a thread by that; then answer launchers.
+    """Load the modules, of which none may start a thread by that; answer launchers then.
 
-    Each has a function `main`, which is the plugin.
+    Each has a function `main`, which is the plugin. Launchers that come early wait.
     """
-    for module in modules:
-        importlib.import_module(module)
     path.unlink(missing_ok=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
         door.bind(str(path))
         path.chmod(0o600)
         door.listen(128)
+        for module in modules:
+            importlib.import_module(module)
         while True:
             heard, _, _ = select.select([door, sys.stdin] if with_stdin else [door], [], [])
             if door not in heard:
@@ -56,6 +57,7 @@ def _child(line: socket.socket) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         header, descriptors, _, _ = socket.recv_fds(line, 8, _DESCRIPTORS)
         module, folder, count, *rest = _received(line, int.from_bytes(header, "big"))
+        line.sendall(BEGUN)
         for own, given in enumerate(descriptors):
             os.dup2(given, own)
             os.close(given)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 def hand_over(variable: str, module: str, arguments: Sequence[str]) -> int | None:
     """Have the listener whose socket is in the variable be the plugin; its exit code.
 
-    None where nobody listens. The plugin has this process's descriptors, folder and environment,
-    and ends with it.
+    None where nobody is there to be it. The plugin has this process's descriptors, folder and
+    environment, and ends with it.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         try:
@@ -28,22 +28,27 @@ def hand_over(variable: str, module: str, arguments: Sequence[str]) -> int | Non
         parts += [f"{name}={value}" for name, value in os.environ.items()]
         message = "\0".join(parts).encode("utf-8", "surrogateescape")
         header = len(message).to_bytes(8, "big")
-        socket.send_fds(line, [header], [0, 1, 2])
-        line.sendall(message)
-        return _wait(line)
+        engine = os.getppid()
+        try:
+            socket.send_fds(line, [header], [0, 1, 2])
+            line.sendall(message)
+            if not _heard(line, engine):
+                return None  # it ended before it had loaded
+        except OSError:
+            return None
+        code = _heard(line, engine)
+        return code[0] if code else 1
 
 
-def _wait(line: socket.socket) -> int:
-    """The plugin's exit code. It ends with this process, and this process with the engine."""
-    engine = os.getppid()
+def _heard(line: socket.socket, engine: int) -> bytes:
+    """The next byte, nothing at the end. This process ends with the engine, the plugin with it."""
     line.settimeout(1.0)
     while os.getppid() == engine:
         try:
-            code = line.recv(1)
+            return line.recv(1)
         except TimeoutError:
             continue
-        return code[0] if code else 1
-    return 0
+    sys.exit(0)
 
 
 def main() -> None:

@@ -83,6 +83,18 @@ def test_a_fork_is_the_plugin_that_the_launcher_would_have_been(folder, loaded):
     assert forked.returncode == alone.returncode == 7
 
 
+def test_where_the_loaded_process_cannot_load_the_launcher_is_the_plugin(folder):
+    (folder / "broken.py").write_text("import time; time.sleep(1); raise ImportError('gone')")
+    command = [sys.executable, "-u", "-m", "provider.forks", str(folder / "socket"), "broken"]
+    path = f"{ROOT}{os.pathsep}{folder}"
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
+    ):
+        until((folder / "socket").exists)
+        said, _ = launched(folder, "127.0.0.1:1").communicate(timeout=20)
+    assert said == f"{folder} to the launcher 127.0.0.1:1\n"
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_it_ends_with_its_launcher(folder, loaded, how):
     launcher = launched(folder, "stay")
