@@ -17,17 +17,15 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from provider.plugin import PluginError
+from provider.queue_api import API_VERSION, KIND, Object, QueueApi
 
 TREE: Final = "kai-fleet/tree"
 Specs = Mapping[str, Mapping[str, Any]]
 Labels = Mapping[str, Mapping[str, str]]
-Object = dict[str, Any]
 
-_KIND: Final = ("scheduling.run.ai", "v2", "queues")
 _WORKERS: Final = 8  # a queue's webhook answers one request after the other anyway
 _ATTEMPTS_SECONDS: Final = 30.0
 _GONE_SECONDS: Final = 60.0
-_REQUEST_SECONDS: Final = (5, 60)
 
 
 class SomeQueuesError(PluginError):
@@ -40,7 +38,7 @@ class Queues:
     def __init__(
         self, api: client.ApiClient, tree: str, cancelled: Callable[[], bool] = lambda: False
     ) -> None:
-        self._api = client.CustomObjectsApi(api)
+        self._api = QueueApi(api)
         self._tree = tree
         self._cancelled = cancelled
 
@@ -91,12 +89,8 @@ class Queues:
             time.sleep(0.2)
 
     def _all(self) -> dict[str, Object]:
-        def read() -> dict[str, Object]:
-            listed = self._api.list_cluster_custom_object(*_KIND, _request_timeout=_REQUEST_SECONDS)
-            return {item["metadata"]["name"]: item for item in listed["items"]}
-
         try:
-            found: dict[str, Object] = self._patient(read)
+            found: dict[str, Object] = self._patient(self._api.all)
             return found
         except ApiException as why:
             if why.status == 404:
@@ -124,28 +118,19 @@ class Queues:
         self, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], now: Object | None
     ) -> None:
         body: Object = {
-            "apiVersion": f"{_KIND[0]}/{_KIND[1]}",
-            "kind": "Queue",
+            "apiVersion": API_VERSION,
+            "kind": KIND,
             "metadata": {"name": name, "labels": dict(labels)},
             "spec": spec,
         }
-        manager = {"field_manager": "kai-fleet", "_request_timeout": _REQUEST_SECONDS}
         if now is None:
-            self._patient(
-                lambda: self._api.create_cluster_custom_object(
-                    *_KIND, body, **manager, _preload_content=False
-                )
-            )
+            self._patient(lambda: self._api.create(body))
             return
         carried = now["metadata"].get("labels") or {}
         if now.get("spec") != spec or not labels.items() <= carried.items():
             # A replacement, not an apply: a field that somebody else set has to go too.
             body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
-            self._patient(
-                lambda: self._api.replace_cluster_custom_object(
-                    *_KIND, name, body, **manager, _preload_content=False
-                )
-            )
+            self._patient(lambda: self._api.replace(name, body))
 
     def _delete(self, items: Mapping[str, Object], failed: list[str]) -> None:
         parents = {name: item.get("spec", {}).get("parentQueue") for name, item in items.items()}
@@ -154,11 +139,7 @@ class Queues:
 
     def _delete_one(self, name: str) -> None:
         try:
-            self._patient(
-                lambda: self._api.delete_cluster_custom_object(
-                    *_KIND, name, _request_timeout=_REQUEST_SECONDS, _preload_content=False
-                )
-            )
+            self._patient(lambda: self._api.delete(name))
         except ApiException as why:
             if why.status != 404:
                 raise
