@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from components.settings.quantities import gpu_devices
 from policies.model import GPU_RESOURCES, KAI_NAMESPACE
 
-SECONDS: Final = (3.0, 10.0)  # to connect, to read
+SECONDS: Final = 10.0  # for all of an answer
+CONNECT_SECONDS: Final = 3.0
 _SYSTEM: Final = ("kube-system", KAI_NAMESPACE, "kai-resource-reservation")
+_LONGEST: Final = 120  # of a reason: it ends a sentence
 
 
 class NoAnswer(Exception):  # noqa: N818 - its message is all a user sees
@@ -31,35 +31,32 @@ class Cluster:
 
     def nodes(self) -> list[Mapping[str, Any]]:
         """Every node, as JSON. Raises NoAnswer."""
-        return self._items("nodes")
+        return self._items("/api/v1/nodes")
 
     def pods(self) -> list[Mapping[str, Any]]:
         """The pods that are not finished, without those of Kubernetes and KAI. Raises NoAnswer."""
         return [
             pod
-            for pod in self._items("pods")
+            for pod in self._items("/api/v1/pods")
             if _at(pod, "metadata", "namespace") not in _SYSTEM
             and _at(pod, "status", "phase") not in ("Succeeded", "Failed")
         ]
 
-    def _items(self, kind: str) -> list[Mapping[str, Any]]:
-        from kubernetes import client, config
-        from urllib3.exceptions import HTTPError
+    def _items(self, path: str) -> list[Mapping[str, Any]]:
+        from fleet import api_reader
 
         try:
             if self.content is not None:
-                found = config.new_client_from_config_dict(yaml.safe_load(self.content))
+                api = api_reader.client_of_kubeconfig(self.content)
             else:
                 file = str(self.file) if self.file else None
-                found = config.new_client_from_config(file, self.context)
-            found.configuration.retries = False
-            core = client.CoreV1Api(found)
-            ask = core.list_node if kind == "nodes" else core.list_pod_for_all_namespaces
-            answer = json.loads(ask(_preload_content=False, _request_timeout=SECONDS).data)
-        except (config.ConfigException, client.ApiException, HTTPError, OSError, ValueError) as why:
-            raise NoAnswer(_short(why)) from None
-        items = _at(answer, "items")
-        return list(items) if isinstance(items, list) else []
+                api = api_reader.client_of_context(file, self.context)
+            with closing(api_reader.Reader(api, SECONDS, CONNECT_SECONDS)) as reader:
+                return reader.list(path)
+        except api_reader.Unreachable as why:
+            raise NoAnswer(why.reason[:_LONGEST]) from None
+        except api_reader.Refused as why:
+            raise NoAnswer(str(why)) from None
 
 
 def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
@@ -104,8 +101,3 @@ def _at(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _short(why: Exception) -> str:
-    text = str(getattr(why, "reason", None) or why).strip().splitlines()
-    return text[0][:120] if text else type(why).__name__

@@ -13,8 +13,8 @@ import yaml
 from cryptography import x509
 
 from components.kubeconfig import decoded, pointed_at
+from fleet.api_reader import SECONDS, Reader, Refused, Unreachable
 from fleet.doctor.objects import Object, labels_of, name_of, namespace_of, spec
-from fleet.doctor.reader import SECONDS, Reader, Refused, Unreachable
 from fleet.doctor.seen import Look, Seen, TeamSeen
 from fleet.doctor.wanted import HOST, Wanted, WantedTeam, found_team
 from policies.model import KAI_NAMESPACE

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from components.settings import Settings
 from fleet import stack_file
+from fleet.api_reader import Reader, Unreachable
 from fleet.doctor.checks import examine
 from fleet.doctor.finding import ExitCode, Finding, Health
 from fleet.doctor.gather import Sources, gather
-from fleet.doctor.reader import Reader, Unreachable
 from fleet.doctor.seen import Look
 from fleet.doctor.wanted import HOST, WantedTeam, host_of, teams_of
 from fleet.environment import SANDBOX_CONTEXT, NotPossible

@@ -9,15 +9,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-import urllib3
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config.config_exception import ConfigException
+from urllib3.exceptions import HTTPError
+
+from fleet.api_reader import (
+    SECONDS,
+    Reader,
+    Refused,
+    Unreachable,
+    client_of_context,
+    client_of_kubeconfig,
+)
 
 # The official provider and its stand-in write under managers of this name.
 _MANAGER: Final = "pulumi"
-_SECONDS: Final = 10.0
+_ABSENT: Final = 404
 
 
 @dataclass(frozen=True)
@@ -47,13 +54,11 @@ class Cluster:
             given = provider.get("kubeconfig") or os.environ.get("KUBECONFIG")
             context = provider.get("context")
             if given and "\n" in given:
-                content = yaml.safe_load(given)
-                api = config.new_client_from_config_dict(content, context=context)
+                api = client_of_kubeconfig(given, context)
             else:
-                api = config.new_client_from_config(given, context=context)
-        except (ConfigException, OSError, yaml.YAMLError, TypeError) as why:
-            raise Unanswered(f"its kubeconfig cannot be used: {why}") from None
-        api.configuration.retries = False
+                api = client_of_context(given, context)
+        except Unreachable as why:
+            raise Unanswered(f"its kubeconfig cannot be used: {why.reason}") from None
         self._api = stack.enter_context(api)
 
     def object(self, inputs: Mapping[str, Any], namespace: str, name: str) -> Live | None:
@@ -75,7 +80,7 @@ class Cluster:
     def release(self, namespace: str, name: str) -> tuple[str, int]:
         """A Helm release's status and revision, as Helm keeps them; ("absent", 0) without one."""
         wanted = f"owner=helm,name={name}"
-        found = self._get(f"/api/v1/namespaces/{namespace}/secrets?labelSelector={wanted}")
+        found = self._get(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=wanted)
         records = [
             (int(item["metadata"]["labels"]["version"]), item["metadata"]["labels"]["status"])
             for item in (found or {}).get("items", [])
@@ -87,12 +92,12 @@ class Cluster:
         """Forget a release's revision that was never finished: Helm's lock on the release."""
         try:
             client.CoreV1Api(self._api).delete_namespaced_secret(
-                f"sh.helm.release.v1.{name}.v{revision}", namespace, _request_timeout=_SECONDS
+                f"sh.helm.release.v1.{name}.v{revision}", namespace, _request_timeout=SECONDS
             )
         except ApiException as why:
-            if why.status != 404:
+            if why.status != _ABSENT:
                 raise Unanswered(f"it answers {why.status} {why.reason}") from None
-        except (urllib3.exceptions.HTTPError, OSError) as why:
+        except (HTTPError, OSError) as why:
             raise Unanswered(f"it does not answer ({type(why).__name__})") from None
 
     def _plural(self, version: str, kind: str) -> str | None:
@@ -102,23 +107,15 @@ class Cluster:
                 return str(resource["name"])
         return None
 
-    def _get(self, path: str) -> dict[str, Any] | None:
-        configuration = self._api.configuration
-        auth = configuration.auth_settings().get("BearerToken")
-        headers = {"Accept": "application/json"} | ({auth["key"]: auth["value"]} if auth else {})
-        pool: urllib3.PoolManager = self._api.rest_client.pool_manager
+    def _get(self, path: str, **query: str) -> dict[str, Any] | None:
         try:
-            answer = pool.request(
-                "GET", configuration.host + path, headers=headers, timeout=_SECONDS, retries=False
-            )
-            if answer.status == 404:
+            return Reader(self._api).get(path, **query)  # each question has its own time
+        except Refused as why:
+            if why.status == _ABSENT:
                 return None
-            if answer.status != 200:
-                raise Unanswered(f"it answers {answer.status} {answer.reason}")
-            found: dict[str, Any] = answer.json()
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as why:
-            raise Unanswered(f"it does not answer ({type(why).__name__})") from None
-        return found
+            raise Unanswered(f"it answers {why.status} {why}") from None
+        except Unreachable as why:
+            raise Unanswered(f"it does not answer ({why.kind})") from None
 
 
 def _within(wanted: Any, live: Any) -> bool:

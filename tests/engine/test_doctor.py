@@ -106,9 +106,9 @@ def test_it_needs_no_more_than_get_and_list(ml, host, sandbox):
         "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
+    from fleet.api_reader import Reader
     from fleet.doctor import visit as visiting
     from fleet.doctor.gather import gather
-    from fleet.doctor.reader import Reader
 
     core.create_namespaced_service_account("default", {"metadata": {"name": name}})
     rbac.create_cluster_role(role)

@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from fleet.__main__ import app
+from fleet.api_reader import Reader, Refused, Unreachable
 from fleet.doctor.gather import Sources, gather
-from fleet.doctor.reader import Reader, Refused, Unreachable
-
-
-class Api(BaseHTTPRequestHandler):
-    """An API server of canned answers that notes what it is asked."""
-
-    answers: dict[str, tuple[int, object]] = {}
-    asked: list[tuple[str, str]] = []
-    delay = 0.0
-
-    def do_GET(self):
-        self._answer("GET")
-
-    def do_POST(self):
-        self._answer("POST")
-
-    def _answer(self, verb):
-        path = self.path.partition("?")[0]
-        type(self).asked.append((verb, self.path))
-        time.sleep(self.delay)
-        status, body = self.answers.get(path, (404, {}))
-        if callable(body):
-            body = body(self.path)
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        with contextlib.suppress(BrokenPipeError):
-            self.wfile.write(text)
-
-    def log_message(self, *_):
-        """Nothing on the terminal."""
+from tests.unit.canned_api import kubeconfig, serving
 
 
 @pytest.fixture
 def server():
-    class Own(Api):
-        answers: dict[str, tuple[int, object]] = {"/version": (200, {"major": "1"})}
-        asked: list[tuple[str, str]] = []
-
-    serving = ThreadingHTTPServer(("127.0.0.1", 0), Own)
-    serving.daemon_threads = True
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
-    yield Own, f"http://127.0.0.1:{serving.server_port}"
-    serving.shutdown()
-    serving.server_close()
-
-
-def kubeconfig(url, token="secret-token"):
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "lab",
-            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
-            "clusters": [{"name": "lab", "cluster": {"server": url}}],
-            "users": [{"name": "me", "user": {"token": token}}],
-        }
-    )
+    with serving() as both:
+        yield both
 
 
 def test_pages_are_read_to_the_end(server):

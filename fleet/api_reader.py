@@ -1,4 +1,7 @@
-"""Asking one API server within a fixed time; there is no way to write through it."""
+"""Asking one API server within a fixed time; there is no way to write through it.
+
+It needs Kubernetes' own client, which is slow to import: who seldom asks imports it when asking.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,19 @@ from kubernetes.config.config_exception import ConfigException
 SECONDS: Final = 10.0  # for everything that is asked of one API server
 _PAGE: Final = 500
 _FAILED: Final = 400
+_NO_KUBECONFIG: Final = (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError)
 
 
 class Unreachable(Exception):  # noqa: N818 - its message is what a finding shows
-    """The API server did not answer, or not in time; or there is no way to it."""
+    """The API server did not answer, or not in time; or there is no way to it.
+
+    `reason` is what it was found by in a library's words, on one line; `kind` is that error's name.
+    """
+
+    def __init__(self, message: str, cause: Exception | None = None) -> None:
+        super().__init__(message)
+        self.reason = _short(message if cause is None else cause)
+        self.kind = type(self if cause is None else cause).__name__
 
 
 class Refused(Exception):  # noqa: N818 - its message is what a finding shows
@@ -30,31 +42,42 @@ class Refused(Exception):  # noqa: N818 - its message is what a finding shows
         self.status = status
 
 
-class Reader:
-    """GET, and nothing else."""
+def client_of_context(file: str | None, context: str | None) -> client.ApiClient:
+    """A client for a context of a kubeconfig file, the usual one where None; raises Unreachable."""
+    try:
+        return config.new_client_from_config(file, context)
+    except _NO_KUBECONFIG as why:
+        raise Unreachable(f"the kubeconfig cannot be used: {_short(why)}", why) from None
 
-    def __init__(self, api: client.ApiClient, seconds: float = SECONDS) -> None:
+
+def client_of_kubeconfig(text: str, context: str | None = None) -> client.ApiClient:
+    """A client for a context of a kubeconfig's content; raises Unreachable."""
+    try:
+        return config.new_client_from_config_dict(yaml.safe_load(text), context=context)
+    except _NO_KUBECONFIG as why:
+        raise Unreachable(f"its kubeconfig cannot be used: {_short(why)}", why) from None
+
+
+class Reader:
+    """GET, and nothing else. `seconds` are for all its questions, `connect` for each connection."""
+
+    def __init__(
+        self, api: client.ApiClient, seconds: float = SECONDS, connect: float | None = None
+    ) -> None:
         self._configuration = api.configuration
         self._pool = api.rest_client.pool_manager
         self._ends = time.monotonic() + seconds
-        self._seconds = seconds
+        self._seconds, self._connect = seconds, connect
 
     @classmethod
     def of_context(cls, file: str | None, context: str | None, seconds: float = SECONDS) -> Reader:
         """A cluster of a kubeconfig file (the usual one if None); raises Unreachable."""
-        try:
-            return cls(config.new_client_from_config(file, context), seconds)
-        except (ConfigException, OSError, yaml.YAMLError, TypeError) as why:
-            raise Unreachable(f"the kubeconfig cannot be used: {_short(why)}") from None
+        return cls(client_of_context(file, context), seconds)
 
     @classmethod
     def of_kubeconfig(cls, text: str, seconds: float = SECONDS) -> Reader:
         """The cluster of a kubeconfig's content; raises Unreachable."""
-        try:
-            read = yaml.safe_load(text)
-            return cls(config.new_client_from_config_dict(read), seconds)
-        except (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError) as why:
-            raise Unreachable(f"its kubeconfig cannot be used: {_short(why)}") from None
+        return cls(client_of_kubeconfig(text), seconds)
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
         """The JSON at a path. Raises Unreachable and Refused."""
@@ -68,17 +91,17 @@ class Reader:
                 "GET",
                 f"{url}?{urlencode(query)}" if query else url,
                 headers=self._headers(),
-                timeout=urllib3.Timeout(total=left),
+                timeout=urllib3.Timeout(connect=self._connect, total=left),
                 retries=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as why:
-            raise Unreachable(_network(why)) from None
+            raise Unreachable(_network(why), why) from None
         if answer.status >= _FAILED:
             raise Refused(answer.status, str(answer.reason or answer.status))
         try:
             read = json.loads(answer.data)
-        except ValueError:
-            raise Unreachable("what answers there is no Kubernetes API") from None
+        except ValueError as why:
+            raise Unreachable("what answers there is no Kubernetes API", why) from None
         return read if isinstance(read, dict) else {}
 
     def list(self, path: str, **query: str) -> list[Mapping[str, Any]]:

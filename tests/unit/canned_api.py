@@ -1,0 +1,75 @@
+"""An API server of canned answers, and a kubeconfig for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import yaml
+
+
+class Api(BaseHTTPRequestHandler):
+    """An API server of canned answers that notes what it is asked."""
+
+    answers: dict[str, tuple[int, object]] = {}
+    asked: list[tuple[str, str]] = []
+    delay = 0.0
+
+    def do_GET(self):
+        self._answer("GET")
+
+    def do_POST(self):
+        self._answer("POST")
+
+    def do_DELETE(self):
+        self._answer("DELETE")
+
+    def _answer(self, verb):
+        path = self.path.partition("?")[0]
+        type(self).asked.append((verb, self.path))
+        time.sleep(self.delay)
+        status, body = self.answers.get(path, (404, {}))
+        if callable(body):
+            body = body(self.path)
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        with contextlib.suppress(BrokenPipeError):
+            self.wfile.write(text)
+
+    def log_message(self, *_):
+        """Nothing on the terminal."""
+
+
+@contextlib.contextmanager
+def serving():
+    """A server, as the class whose answers are to be set, and its address."""
+
+    class Own(Api):
+        answers: dict[str, tuple[int, object]] = {"/version": (200, {"major": "1"})}
+        asked: list[tuple[str, str]] = []
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
+    server.daemon_threads = True
+    polling = {"poll_interval": 0.01}  # else its end takes half a second
+    threading.Thread(target=server.serve_forever, kwargs=polling, daemon=True).start()
+    yield Own, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def kubeconfig(url, token="secret-token"):
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "lab",
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
+            "clusters": [{"name": "lab", "cluster": {"server": url}}],
+            "users": [{"name": "me", "user": {"token": token}}],
+        }
+    )
