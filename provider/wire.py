@@ -13,9 +13,10 @@ from typing import Any, Final
 from google.protobuf.struct_pb2 import ListValue, Struct
 from google.protobuf.struct_pb2 import Value as WireValue
 
+from provider.marks import SECRET as _SECRET
+from provider.marks import SIGNATURE as _SIGNATURE
+
 # Fixed by Pulumi's protocol.
-_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
 _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 _RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 _ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"

@@ -15,12 +15,11 @@ from typing import Any, Final
 from pulumi import automation
 
 from fleet.recovery import file_backend
+from fleet.state_secrets import in_clear, is_secret, opened
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _KUBERNETES: Final = "kubernetes:"
-# Pulumi's mark of a secret among the properties of a state.
-_SECRET: Final = ("4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270")
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,7 @@ class State:
         if operation.type == RELEASE and not any(_secrets(inputs)):
             # The provider keeps a release's inputs as one secret beside its outputs; without
             # them it would take a release for an import, and upgrade it for nothing.
-            secret = {_SECRET[0]: _SECRET[1], "plaintext": json.dumps(inputs)}
-            resource["outputs"] = {**inputs, "__inputs": secret}
+            resource["outputs"] = {**inputs, "__inputs": in_clear(inputs)}
         self.resources.append(resource)
 
     def save(self, stack: automation.Stack) -> None:
@@ -142,23 +140,15 @@ def provider_inputs(stack: automation.Stack) -> dict[str, dict[str, Any]]:
     """The inputs of the stack's providers by URN, secrets in clear: for this process only."""
     text = _pulumi(stack, ["stack", "export", "--show-secrets", "--stack", stack.name])
     return {
-        resource["urn"]: {
-            key: _clear(value) for key, value in (resource.get("inputs") or {}).items()
-        }
+        resource["urn"]: opened(resource.get("inputs") or {})
         for resource in State(json.loads(text)).resources
         if str(resource["type"]).startswith("pulumi:providers:")
     }
 
 
-def _clear(value: Any) -> Any:
-    if isinstance(value, dict) and value.get(_SECRET[0]) == _SECRET[1]:
-        return json.loads(value["plaintext"])
-    return value
-
-
 def _secrets(value: Any) -> Iterator[bool]:
     if isinstance(value, dict):
-        if value.get(_SECRET[0]) == _SECRET[1]:
+        if is_secret(value):
             yield True
         for item in value.values():
             yield from _secrets(item)

@@ -14,8 +14,7 @@ from components.past import RELEASE
 from fleet.environment import NotPossible
 from fleet.recording import STACK_TYPE
 from fleet.stack_file import ROOT
-
-_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"  # marks a secret in exported state
+from fleet.state_secrets import opened
 
 _TEAM: Final = "::kai-fleet:index:Team$"  # below it in a URN is what a team has
 
@@ -67,7 +66,7 @@ def of_resources(resources: list[Mapping[str, Any]]) -> State:
     outputs: Mapping[str, Any] = {}
     for resource in resources:
         if resource.get("type") == STACK_TYPE:
-            outputs = _plain(resource.get("outputs") or {})
+            outputs = opened(resource.get("outputs") or {})
         urn = str(resource["urn"])
         if resource.get("type") != RELEASE or resource.get("delete") or _TEAM not in urn:
             continue  # the host's own releases, and what waits to be deleted
@@ -83,15 +82,3 @@ def of_resources(resources: list[Mapping[str, Any]]) -> State:
         outputs.get("teams") or {},
         outputs.get("kubeconfigs") or {},
     )
-
-
-def _plain(value: Any) -> Any:
-    """Outputs with their secrets opened."""
-    if isinstance(value, Mapping):
-        if _SIGNATURE in value:
-            text = value.get("plaintext")
-            return _plain(json.loads(text)) if isinstance(text, str) else None
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value

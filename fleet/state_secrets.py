@@ -1,0 +1,31 @@
+"""Secrets in a stack's exported state: how they are marked, and what is in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from provider.marks import SECRET, SIGNATURE
+
+
+def is_secret(value: Any) -> bool:
+    """Whether a value of a state is a secret, encrypted or in clear."""
+    return isinstance(value, Mapping) and value.get(SIGNATURE) == SECRET
+
+
+def in_clear(value: Any) -> dict[str, Any]:
+    """A value as a secret that the engine is to encrypt when it takes the state in."""
+    return {SIGNATURE: SECRET, "plaintext": json.dumps(value)}
+
+
+def opened(value: Any) -> Any:
+    """A value with its secrets opened at any depth; None for one that is still encrypted."""
+    if is_secret(value):
+        text = value.get("plaintext")
+        return opened(json.loads(text)) if isinstance(text, str) else None
+    if isinstance(value, Mapping):
+        return {key: opened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [opened(item) for item in value]
+    return value
