@@ -14,6 +14,7 @@ from unittest import mock
 
 from google.protobuf import json_format
 from pulumi.runtime import config, mocks, resource, rpc
+from pulumi.runtime import settings as runtime_settings
 from pulumi.runtime.proto import source_pb2
 from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
@@ -108,6 +109,8 @@ def record(
     echo = _Echo(platform)
     recorder = _Recorder(stack, echo)
     silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
+    # Else the stack that was recorded before this one would be the parent of what has none.
+    runtime_settings.ROOT.set(None)
     mocks.set_mocks(
         echo,
         project=PROJECT,
