@@ -7,6 +7,7 @@ where things are, and the text is cut there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -58,7 +59,7 @@ def without(text: str, keys: Keys) -> str:
 def _data(text: str, keys: Keys) -> Any:
     """What the file says, without shared parts: an edit of one must not change another."""
     try:
-        found = yaml_text.plain(YAML(typ="safe").load(text)) or {}
+        found = yaml_text.plain(_loaded(text)) or {}
     except (YAMLError, ValueError, RecursionError) as why:
         raise _refusal(keys) from why
     if not isinstance(found, dict):
@@ -66,10 +67,22 @@ def _data(text: str, keys: Keys) -> Any:
     return found
 
 
+# Parsing is nearly all of an edit's time, and the text that one edit checks is what the next reads.
+@lru_cache(maxsize=4)
+def _loaded(text: str) -> Any:
+    return YAML(typ="safe").load(text)
+
+
+@lru_cache(maxsize=4)
+def _root(text: str) -> Node | None:
+    found: Node | None = YAML(typ="rt", pure=True).compose(text)
+    return found
+
+
 def _checked(text: str, wanted: Any, keys: Keys) -> str:
     """`text`, if it says exactly what was wanted; anchors and odd layouts are found here."""
     try:
-        found = yaml_text.plain(YAML(typ="safe").load(text)) or {}
+        found = yaml_text.plain(_loaded(text)) or {}
     except (YAMLError, ValueError, RecursionError) as why:
         raise _refusal(keys) from why
     if found != wanted or _order(found) != _order(wanted):
@@ -115,7 +128,7 @@ def _set(text: str, keys: Keys, value: Any) -> str:
 
 def _composed(text: str, keys: Keys) -> MappingNode | None:
     try:
-        root = YAML(typ="rt", pure=True).compose(text)
+        root = _root(text)
     except (YAMLError, ValueError, RecursionError) as why:
         raise _refusal(keys) from why
     if root is None:

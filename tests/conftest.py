@@ -1,12 +1,24 @@
 """What all tests share: the facts about other projects' charts, where they are at hand."""
 
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
+from fleet.schema import schema
 from sandbox import lifecycle, tools
 
 FACTS = Path(__file__).resolve().parents[2] / "shared" / "facts"
+
+
+# Where the environment forbids to keep compiled modules, each run would rewrite all tests anew, and
+# each process that a test starts compile the product. They are in no commit: see .gitignore.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -28,3 +40,19 @@ def facts() -> Path:
     if not FACTS.is_dir():
         pytest.skip("the fact sheets about KAI's and vCluster's charts are not beside this clone")
     return FACTS
+
+
+@pytest.fixture(scope="session")
+def editor() -> Callable[[Any], None]:
+    """Checks a stack file's content against the schema as an editor does; made once, it is slow."""
+    wanted = schema()
+    kind = jsonschema.validators.validator_for(wanted)
+    kind.check_schema(wanted)
+    validator = kind(wanted)
+
+    def check(document: Any) -> None:
+        error = jsonschema.exceptions.best_match(validator.iter_errors(document))
+        if error is not None:
+            raise error
+
+    return check

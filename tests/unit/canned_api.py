@@ -55,8 +55,7 @@ def serving():
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
     server.daemon_threads = True
-    polling = {"poll_interval": 0.01}  # else its end takes half a second
-    threading.Thread(target=server.serve_forever, kwargs=polling, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield Own, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

@@ -155,7 +155,7 @@ def files(draw):
     return text + draw(noise) + draw(st.sampled_from(["", "other: 1\n"])), there
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(files(), st.data())
 def test_any_edit_changes_its_own_lines_only(file, data):
     text, there = file

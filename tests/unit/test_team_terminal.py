@@ -22,7 +22,7 @@ class Typed:
             if entry.name in ("components", "policies", "provider", "sandbox", "__main__.py"):
                 (folder / entry.name).symlink_to(entry)
         # Real files: a command finds its project by where its code is.
-        shutil.copytree(ROOT / "fleet", folder / "fleet", ignore=shutil.ignore_patterns("*.pyc"))
+        shutil.copytree(ROOT / "fleet", folder / "fleet")
         (folder / "Pulumi.lab.yaml").write_text(LAB)
         self.folder, self.printed = folder, b""
         self.screen, theirs = pty.openpty()

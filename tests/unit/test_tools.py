@@ -188,7 +188,7 @@ def publisher(machine, monkeypatch):
 
     handler = partial(Quiet, directory=str(folder))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
     def publish(content: bytes, checksum: str | None = None, published: str | None = None):
         (folder / "kwok").write_bytes(content)
