@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -39,18 +40,20 @@ def test_the_command_writes_the_diff_and_leaves_nothing_behind(repository):
 
 
 def test_nothing_changed_is_exit_code_0_and_costs_no_more_than_two_plans(repository):
-    """Compared, as machines differ: both sides are planned, and at the same time."""
+    """Compared, as machines differ; of a processor's time, as other work takes the rest."""
 
     def seconds(*arguments):
-        start = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ran = repository.fleet(*arguments, "--stack", "lab")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert ran.returncode == 0
-        return time.monotonic() - start, ran.stdout.splitlines()[-1]
+        took = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        return took, ran.stdout.splitlines()[-1]
 
     one, _ = seconds("plan")
     both, verdict = seconds("diff", "--base", "HEAD")
     assert verdict == "nothing changes"
-    assert both < 4 * one or seconds("diff", "--base", "HEAD")[0] < 4 * seconds("plan")[0]
+    assert both < 4 * one
 
 
 @pytest.mark.parametrize(

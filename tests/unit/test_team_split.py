@@ -46,7 +46,7 @@ def refused(tree, gpus):
     return [str(problem) for problem in gate.judge(raw).refused]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(1, 16))
 def test_both_parts_are_right_and_together_they_are_the_whole(data, gpus):
     tree = data.draw(trees(float(gpus)))
