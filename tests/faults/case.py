@@ -148,8 +148,7 @@ class Case:
         for name in PARTS:
             source = ROOT / name
             if source.is_dir():
-                ignored = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(source, checkout / name, ignore=ignored)
+                shutil.copytree(source, checkout / name)
             else:
                 shutil.copy(source, checkout / name)
         (checkout / ".venv").symlink_to(ROOT / ".venv")
