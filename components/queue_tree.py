@@ -18,13 +18,15 @@ QUEUES: Final = "kai-fleet:index:Queues"
 class QueueTreeArgs:
     """`queues` is the tree as configured, `access` the cluster that it is for. `gpu_limit`, in
     whole GPUs, bounds the top-level queues that give no limit of their own: a team's share, inside
-    its vCluster (V18). `parent` is a queue of another stack's tree below which this one hangs.
+    its vCluster (V18). `parent` is a queue of another stack's tree below which this one hangs,
+    and `shard` the shard that serves it.
     """
 
     queues: Mapping[str, Queue]
     access: ClusterAccess
     gpu_limit: int | None = None
     parent: str | None = None
+    shard: str | None = None
 
 
 class QueueTree(pulumi.ComponentResource):
@@ -59,7 +61,7 @@ class _Queues(pulumi.CustomResource):
     """The resource of the provider: `queues` are the specs by name, `tree` their label."""
 
     def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
-        tree = list(walk(args.queues, parent=args.parent))
+        tree = list(walk(args.queues, parent=args.parent, shard=args.shard))
         specs: dict[str, Any] = {
             placed.name: placed.queue.spec(
                 placed.parent, args.gpu_limit if placed.parent == args.parent else None

@@ -28,7 +28,8 @@ class TeamArgs:
     """A team's settings, its vCluster's with the stack's defaults filled in, and the host.
 
     `gpu_sharing` says whether the KAI that schedules the team's pods shares GPUs, `own_stack`
-    whether the team has a stack to itself; `parent_queue` is then what it is granted on the host.
+    whether the team has a stack to itself; `parent_queue` is then what it is granted on the host,
+    and `parent_shard` the shard that serves that queue.
     """
 
     team: TeamSettings
@@ -40,6 +41,7 @@ class TeamArgs:
     gpu_sharing: bool = True
     own_stack: bool = False
     parent_queue: str | None = None
+    parent_shard: str | None = None
 
     @classmethod
     def of(
@@ -59,6 +61,7 @@ class TeamArgs:
             else settings.kai is not None and settings.shares_gpus(settings.kai),
             own_stack=isinstance(settings, Tenant),
             parent_queue=settings.granted_queue if isinstance(settings, Tenant) else None,
+            parent_shard=settings.granted_shard if isinstance(settings, Tenant) else None,
         )
 
 
@@ -80,7 +83,9 @@ class Team(pulumi.ComponentResource):
         queues = [team.queue] if team.queue else []
         if team.scheduler.mode == "host":
             if team.queues:
-                tree = QueueTreeArgs(team.queues, args.host, parent=args.parent_queue)
+                tree = QueueTreeArgs(
+                    team.queues, args.host, parent=args.parent_queue, shard=args.parent_shard
+                )
                 queues = QueueTree(f"{name}-queues", tree, opts=first).leaves
             # The team's pods come as soon as its vCluster answers, so this comes before that.
             guard = self._guard(name, args, queues, first, f"team-{name}")

@@ -150,10 +150,10 @@ def _between_keys(settings: Settings) -> Iterator[Mistake]:
             f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
             " beside this program: write none",
         )
-    yield from _of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
+    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
     for name, team in settings.teams.items():
         place = ("teams", name)
-        yield from _of_scheduling(
+        yield from of_scheduling(
             (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues
         )
         for key, sentence in mode_mistakes(team):
@@ -184,12 +184,17 @@ def _sharing(settings: Settings) -> Iterator[Mistake]:
             )
 
 
-def _of_scheduling(
-    place: Location, scheduling: Scheduling | None, queues_place: Location, queues: QueueTree
+def of_scheduling(
+    place: Location,
+    scheduling: Scheduling | None,
+    queues_place: Location,
+    queues: QueueTree,
+    parent: str | None = None,
 ) -> Iterator[Mistake]:
+    """What is wrong with one KAI's scheduling and its queues, which may hang below a `parent`."""
     for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
         yield Mistake(key_path((*place, key)), sentence)
-    for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}):
+    for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}, parent):
         yield Mistake(key_path((*queues_place, key)), sentence)
 
 

@@ -48,9 +48,13 @@ class HostScheduler(Fact):
 
 
 class HostQueue(Fact):
-    """A queue of the host's tree; `resources` are in KAI's units, as in its Queue object."""
+    """A queue of the host's tree; `resources` are in KAI's units, as in its Queue object.
+
+    `shard` is the one that serves it, also where a queue above it says so.
+    """
 
     parent: str | None = None
+    shard: str | None = None
     resources: dict[str, dict[str, float]] = Field(default_factory=dict)
 
 
@@ -88,6 +92,7 @@ class PlatformFacts(Fact):
             queues={
                 placed.name: HostQueue(
                     parent=placed.parent,
+                    shard=placed.shard,
                     resources=placed.queue.spec(placed.parent)["resources"],
                 )
                 for placed in walk(settings.queues)

@@ -126,11 +126,14 @@ def leaves(tree: Mapping[str, Queue]) -> list[str]:
 
 
 def shard_mistakes(
-    tree: Mapping[str, Queue], shards: Mapping[str, object]
+    tree: Mapping[str, Queue], shards: Mapping[str, object], parent: str | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Queues that name a shard that there is not, or name one below the top: (path, sentence)."""
+    """Queues that name a shard that there is not, or name one below the top: (path, sentence).
+
+    `parent` is a queue of another tree below which this one hangs.
+    """
     known = ", ".join(dict.fromkeys((DEFAULT_SHARD, *shards)))
-    for placed in walk(tree):
+    for placed in walk(tree, parent=parent):
         named, path = placed.queue.shard, f"{placed.path.removeprefix('.')}.shard"
         if named is None:
             continue

@@ -11,6 +11,7 @@ from components.settings import (
     Settings,
     access_mistakes,
     key_path,
+    of_scheduling,
     validated,
     workloads_mistakes,
 )
@@ -52,6 +53,12 @@ class Tenant(Settings):
         """The queue of the host's tree that is the team's; None where it is granted none."""
         grant = self.platform.team_stacks.get(self.team)
         return grant.parent_queue if grant else None
+
+    @property
+    def granted_shard(self) -> str | None:
+        """The shard that serves the granted queue, and so what is below it; None is the default."""
+        queue = self.platform.queues.get(self.granted_queue or "")
+        return queue.shard if queue else None
 
     def team_path(self, team: str) -> str:
         """The one team's key."""
@@ -96,6 +103,13 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     found += [
         Mistake(f"{_TEAM}.{key}", text) for key, text in mode_mistakes(file.team, own_stack=True)
     ]
+    found += of_scheduling(
+        ("team", "scheduler"),
+        file.team.scheduler,
+        ("team", "queues"),
+        file.team.queues,
+        tenant.granted_queue if file.team.scheduler.mode == "host" else None,
+    )
     found += access_mistakes(tenant, tenant.team)
     found += workloads_mistakes(tenant, dropped)
     found += _credentials(file.cluster, facts)

@@ -117,6 +117,19 @@ def test_in_host_mode_its_queues_hang_below_the_granted_one():
     assert [str(p) for p in problems if p.level is Level.MANDATORY] == []
 
 
+@pytest.mark.parametrize("shard", ["gold", "default", None])
+def test_in_host_mode_its_queues_are_of_the_granted_ones_shard(shard):
+    top = {**UNLIMITED, "children": {"mine": UNLIMITED}} | ({"shard": shard} if shard else {})
+    kai = {"version": "v0.16.8", "shards": {"gold": {}}}
+    below = {"nlp-a": {**UNLIMITED, "children": {"nlp-b": UNLIMITED}}}
+    found = by_name(
+        team_stack("nlp", {**NLP, "queues": below}, {**HOST, "kai": kai, "queues": {"top": top}})
+    )
+    label = {"kai.scheduler/node-pool": "gold"}
+    tree = found[("Queues", "nlp-queues")].inputs
+    assert tree.get("labels") == ({"nlp-a": label, "nlp-b": label} if shard == "gold" else None)
+
+
 def test_a_queue_below_an_absent_parent_is_still_refused():
     resources = record("lab", HOST)
     tree = next(item for item in resources if item.type == QUEUES)

@@ -133,3 +133,22 @@ def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
             read_platform("prod")
     with pytest.raises(NoPlatform, match="is this stack itself"):
         read_platform("prod-vision")
+
+
+def test_a_shard_is_checked_where_the_team_has_its_own_kai_and_refused_below_the_granted_queue():
+    queue = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")} | {"shard": "gold"}
+    own = {"mode": "virtual", "version": "v0.16.8"}
+    found = mistakes(team={**TEAM, "scheduler": own, "queues": {"a": queue}})
+    assert "write one of default" in found["kai-fleet:team.queues.a.shard"]
+    own |= {"shards": {"gold": {}}}
+    assert mistakes(team={**TEAM, "scheduler": own, "queues": {"a": queue}}) == {}
+    host = {
+        "cluster": {"name": "lab", "context": "lab"},
+        "kai": {"version": "v0.16.8", "shards": {"gold": {}}},
+        "queues": {"mine": queue},
+        "teamStacks": {"vision": {"parentQueue": "mine"}},
+    }
+    team = {"name": "vision", "scheduler": {"mode": "host"}, "queues": {"vision-a": queue}}
+    found = {m.path: m.message for m in loaded(host, team=team).mistakes}
+    assert list(found) == ["kai-fleet:team.queues.vision-a.shard"]
+    assert "drop it" in found["kai-fleet:team.queues.vision-a.shard"]
