@@ -87,34 +87,33 @@ def _amount(leaf: str, text: str) -> float | int:
 
 def _with_own_stack(platform: Platform, name: str, team: dict[str, Any]) -> Change:
     """The team's own file, and in the platform's the word that it may have what it asks for."""
-    stack = own_stack(platform.stack, name)
-    file = stack_file.path_of(stack)
-    if file.exists():
-        raise NotPossible(f"{file.name} is there already, for something else; write another name")
+    file = own_file(platform, name, team)
     grant: dict[str, Any] = {key: team[key] for key in ("nodePool", "gpus") if key in team}
     if "queue" in team:
         grant["parentQueue"] = team["queue"]
-    own = {"name": name} | team
-    text = yaml_text.block(
-        {
-            "config": {
-                f"{NAMESPACE}:{PLATFORM}": {"stack": platform.stack},
-                f"{NAMESPACE}:{TEAM}": own,
-            }
-        },
-        0,
-    )
     try:
         after = with_value(platform.text, ("config", f"{NAMESPACE}:{GRANTS}", name), grant)
     except NotEditable as why:
         raise NotPossible(f"{platform.file.name}: {why}") from None
-    head = _HEAD.format(name=name, platform=platform.stack)
     return Change(
         platform,
-        (Edit(platform.file, platform.text, after), Edit(file, None, head + text)),
+        (Edit(platform.file, platform.text, after), file),
         (words(name, team),),
-        (platform.stack, stack),
+        (platform.stack, own_stack(platform.stack, name)),
     )
+
+
+def own_file(platform: Platform, name: str, team: Mapping[str, Any]) -> Edit:
+    """The stack file of a new team's own. Raises NotPossible where there is one of that name."""
+    file = stack_file.path_of(own_stack(platform.stack, name))
+    if file.exists():
+        raise NotPossible(f"{file.name} is there already, for something else; write another name")
+    config = {
+        f"{NAMESPACE}:{PLATFORM}": {"stack": platform.stack},
+        f"{NAMESPACE}:{TEAM}": {"name": name} | dict(team),
+    }
+    head = _HEAD.format(name=name, platform=platform.stack)
+    return Edit(file, None, head + yaml_text.block({"config": config}, 0))
 
 
 def words(name: str, team: Mapping[str, Any]) -> str:

@@ -6,13 +6,12 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from components.settings.mistakes import NAMESPACE
 from fleet.diffs.transitions_in_words import kai_switch
 from fleet.environment import NotPossible
-from fleet.stack_edit import NotEditable, with_values, without
 from fleet.stack_file import SECRET
-from fleet.stack_write import Edit
-from fleet.teams.places import TEAMS, Place, Platform
+from fleet.teams import beside_files
+from fleet.teams.beside_files import Written
+from fleet.teams.places import Place, Platform
 from fleet.teams.split import Field, joined, split, with_numbers
 from fleet.teams.switch import known_version, running_kai
 from fleet.teams.update import Change
@@ -24,7 +23,7 @@ def tried(
     platform: Platform, name: str, version: str, pool: Mapping[str, str], gpus: int
 ) -> Change:
     """The change that puts NAME-next with `version` and `gpus` of NAME's beside it."""
-    place = _in_platform(platform, name)
+    place = platform.team(name)
     old = running_kai(place)
     known_version(version, untested=place.scheduler.get("untested") is True)
     beside = f"{name}{NEXT}"
@@ -45,43 +44,34 @@ def tried(
     team = _copied(place, version, pool, gpus, with_numbers(tree, parts.taken))
     numbers: dict[Field, Any] = {("gpus",): whole - gpus}
     numbers |= {("queues", *field): number for field, number in parts.stays.items()}
-    after = _edited(platform, place, numbers, {(*place.keys[:2], beside): team})
+    written = beside_files.begun(platform, place, beside, team, numbers)
     labels = _labels(pool)
     sentences = (
         f"{beside}: {gpus} of {name}'s {whole} GPUs, nodes {labels}, KAI {version} beside {old}",
         f"{name} keeps {whole - gpus} GPUs, and its queues the same part of what they had",
     )
-    return Change(
-        platform, (Edit(platform.file, platform.text, after),), sentences, (platform.stack,)
-    )
+    return _change(platform, written, sentences)
 
 
 def adopted(platform: Platform, name: str) -> Change:
     """The change that gives NAME the version of NAME-next, and all GPUs back."""
     place, beside = _pair(platform, name)
     old, new = running_kai(place), running_kai(beside)
-    version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
-    text = _back_together(platform, place, beside, version)
+    version = {("scheduler", "version"): new} if old != new else {}
+    written = beside_files.ended(platform, place, beside, _together(place, beside) | version)
     way = kai_switch(old, new)
     sentences = (
         f"{name}: KAI {old} → {new}, {way}; its queues and running pods stay",
         *_gone(place, beside),
     )
-    return Change(
-        platform, (Edit(platform.file, platform.text, text),), sentences, (platform.stack,)
-    )
+    return _change(platform, written, sentences)
 
 
 def dropped(platform: Platform, name: str) -> Change:
     """The change that takes NAME-next away and gives its GPUs back to NAME."""
     place, beside = _pair(platform, name.removesuffix(NEXT))
-    text = _back_together(platform, place, beside, {})
-    return Change(
-        platform,
-        (Edit(platform.file, platform.text, text),),
-        tuple(_gone(place, beside)),
-        (platform.stack,),
-    )
+    written = beside_files.ended(platform, place, beside, _together(place, beside))
+    return _change(platform, written, tuple(_gone(place, beside)))
 
 
 def labelling(nodes: Sequence[str], pool: Mapping[str, str]) -> str:
@@ -94,31 +84,23 @@ def _gone(place: Place, beside: Place) -> list[str]:
     pool = beside.raw.get("nodePool")
     mine = place.raw.get("nodePool")
     back = labelling([], mine) if isinstance(mine, Mapping) else ""
+    stack = f", and stack {beside.stack} with its file and grant" if beside.own else ""
     labels = _labels(pool) if isinstance(pool, Mapping) else "its nodes"
     return [
-        f"{beside.name} goes with its namespace and every pod in it; its GPUs are {place.name}'s",
+        f"{beside.name} goes with its namespace and every pod in it{stack}; its GPUs are"
+        f" {place.name}'s",
         f"nodes {labels} are nobody's then; give each one back: {back}",
     ]
 
 
 def _pair(platform: Platform, name: str) -> tuple[Place, Place]:
-    place = _in_platform(platform, name)
+    place = platform.team(name)
     if f"{name}{NEXT}" not in platform.teams:
         raise NotPossible(
             f"there is no team {name}{NEXT} beside {name}; begin with: fleet team try {name}"
             " VERSION --pool KEY=VALUE --gpus N"
         )
-    return place, _in_platform(platform, f"{name}{NEXT}")
-
-
-def _in_platform(platform: Platform, name: str) -> Place:
-    place = platform.team(name)
-    if place.own:
-        raise NotPossible(
-            f"team {name} has a stack of its own, {place.stack}; add a second one beside it: fleet"
-            f" team add {name}{NEXT} --stack {platform.stack} --own-stack"
-        )
-    return place
+    return place, platform.team(f"{name}{NEXT}")
 
 
 def _copied(
@@ -131,6 +113,7 @@ def _copied(
             f"{place.path} has an encrypted value, which cannot be copied; add {place.name}{NEXT}"
             " with fleet team add"
         )
+    team.pop("name", None)  # in a file of its own it has one
     team["scheduler"] = dict(place.scheduler) | {"version": version}
     access = team.get("vcluster", {}).get("access", {})
     access.pop("port", None)  # it is the first team's
@@ -140,29 +123,15 @@ def _copied(
     return team
 
 
-def _back_together(
-    platform: Platform, place: Place, beside: Place, more: Mapping[Field, Any]
-) -> str:
+def _together(place: Place, beside: Place) -> dict[Field, Any]:
+    """The team's own values with the trial's GPUs and quotas added."""
     mine, theirs = place.raw.get("gpus", 0), beside.raw.get("gpus", 0)
-    numbers: dict[Field, Any] = {("gpus",): mine + theirs}
     tree = joined(place.raw.get("queues"), beside.raw.get("queues"))
-    numbers |= {("queues", *field): number for field, number in tree.items()}
-    text = _edited(platform, place, numbers, more)
-    try:
-        return without(text, ("config", f"{NAMESPACE}:{TEAMS}", beside.name))
-    except NotEditable as why:
-        raise NotPossible(f"{platform.file.name}: {why}") from None
+    return {("gpus",): mine + theirs} | {("queues", *field): n for field, n in tree.items()}
 
 
-def _edited(
-    platform: Platform, place: Place, numbers: Mapping[Field, Any], more: Mapping[Field, Any]
-) -> str:
-    """The platform's file with numbers of a team, and more values by their whole keys."""
-    values = {(*place.keys, *field): number for field, number in numbers.items()}
-    try:
-        return with_values(platform.text, values | dict(more))
-    except NotEditable as why:
-        raise NotPossible(f"{platform.file.name}: {why}") from None
+def _change(platform: Platform, written: Written, sentences: tuple[str, ...]) -> Change:
+    return Change(platform, written.edits, sentences, written.updates, written.destroys)
 
 
 def _labels(pool: Mapping[str, str]) -> str:

@@ -50,10 +50,15 @@ def judge(platform: Platform, edits: Sequence[Edit]) -> gate.Verdict:
 def _against_grants(
     platform: Mapping[str, Any], after: Mapping[Path, str | None], files: Iterable[Path]
 ) -> Iterator[Problem]:
-    """What each team stack's own preview would say of what it is granted."""
+    """What each team stack's own preview would say of what it is granted, and the platform's of
+    its grants: there may be teams whose files are somewhere else.
+    """
     granting = load(platform).settings
     if granting is None:
         return
+    for problem in gate.judge(platform).refused:
+        if problem.path.startswith(f"{NAMESPACE}:{GRANTS}."):
+            yield problem
     facts = PlatformFacts.of(granting)
     for file in sorted(files):
         text = after[file] if file in after else read_text(file)

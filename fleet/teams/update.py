@@ -61,8 +61,8 @@ def carry_out(
     if not run:
         if change.destroys:
             raise NotPossible(
-                f"stack {change.destroys[0]} has to be emptied before its file goes; leave --no-up"
-                " out"
+                f"stack {change.destroys[0]} has to be emptied before its file goes; write --yes,"
+                " and leave --no-up out"
             )
         write(change.edits)
         screen.line(f"Written. Next:\n{_commands(change.updates)}")

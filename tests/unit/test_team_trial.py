@@ -2,9 +2,9 @@
 
 import pytest
 
-from fleet import live
+from fleet import live, stack_file
 from fleet.teams import reach
-from tests.unit.team_project import LAB, Project
+from tests.unit.team_project import LAB, OWN, Project
 
 POOL = {"pool": "ml-next"}
 TRY = ("team", "try", "ml", "v0.16.8", "-s", "lab", "--pool", "pool=ml-next", "--gpus", "2")
@@ -45,8 +45,6 @@ def project(tmp_path, monkeypatch):
 
 
 def teams(project):
-    from fleet import stack_file
-
     return stack_file.read(project.root / "Pulumi.lab.yaml")["teams"]
 
 
@@ -135,3 +133,102 @@ def test_a_cluster_that_does_not_answer_is_said_and_no_obstacle(project):
     assert ran.code == 0
     assert "did not answer" in ran.out
     assert "kubectl label node <node> pool=ml-next --overwrite" in ran.out
+
+
+TRY_OWN = ("team", "try", "vision", "v0.16.8", "-s", "lab", "--pool", "pool=vision-next")
+ORDER = ["up lab", "up lab-vision", "up lab-vision-next"]
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    made = Project.of(tmp_path, monkeypatch, own=True)
+    host = Host(node("v", "vision-next", 4))
+    monkeypatch.setattr(reach, "reach", lambda platform, say: reach.Reach(host))
+    return made
+
+
+def of_stack(project, stack):
+    return stack_file.read(project.root / f"Pulumi.{stack}.yaml")
+
+
+def test_a_team_with_its_own_stack_is_tried_in_a_second_one_out_of_its_grant(own):
+    ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert of_stack(own, "lab")["teamStacks"] == {
+        "vision": {"nodePool": {"pool": "vision"}, "gpus": 1},
+        "vision-next": {"nodePool": {"pool": "vision-next"}, "gpus": 1},
+    }
+    beside = of_stack(own, "lab-vision-next")
+    assert beside["platform"] == {"stack": "lab"}
+    assert beside["team"] == {
+        "name": "vision-next",
+        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+        "nodePool": {"pool": "vision-next"},
+        "gpus": 1,
+        "queues": {"default": {"gpu": {"quota": 1}, "children": {"a": {"gpu": {"quota": 1}}}}},
+    }
+    mine = of_stack(own, "lab-vision")["team"]
+    assert (mine["gpus"], mine["scheduler"]["version"]) == (1, "v0.14.7")
+    assert own.engine.asked == ORDER, "the team gives up its part before the trial takes it"
+
+
+@pytest.mark.parametrize(
+    ("command", "left"), [("adopt", OWN.replace("v0.14.7", "v0.16.8")), ("drop", OWN)]
+)
+def test_such_a_trial_ends_with_its_stack_and_the_grant_whole_again(own, command, left):
+    before = own.files()
+    own.run(*TRY_OWN, "--gpus", "1", "--no-up")
+    ran = own.run("team", command, "vision", "-s", "lab", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert own.files() == before | {"Pulumi.lab-vision.yaml": left.encode()}
+    assert own.engine.asked == [
+        "destroy lab-vision-next",
+        "forget lab-vision-next",
+        "up lab",
+        "up lab-vision",
+    ]
+    assert "and stack lab-vision-next with its file and grant" in ran.out
+
+
+def test_what_the_team_does_not_use_of_its_grant_stays_its_own(own):
+    file = own.root / "Pulumi.lab.yaml"
+    file.write_text(
+        file.read_text().replace("{pool: vision}, gpus: 2}", "{pool: vision}, gpus: 8}")
+    )
+    own.run(*TRY_OWN, "--gpus", "1", "--no-up")
+    grants = of_stack(own, "lab")["teamStacks"]
+    assert {name: grant["gpus"] for name, grant in grants.items()} == {
+        "vision": 7,
+        "vision-next": 1,
+    }
+
+
+def test_more_than_the_grant_holds_is_refused_and_nothing_written(own):
+    file = own.root / "Pulumi.lab.yaml"
+    file.write_text(
+        file.read_text().replace("{pool: vision}, gpus: 2}", "{pool: vision}, gpus: 1}")
+    )
+    before = own.files()
+    ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
+    assert "the rules refuse this" in ran.refusal
+    assert "[team-granted]" in ran.out
+    assert (own.files(), own.engine.asked) == (before, [])
+
+
+def test_a_trial_without_credentials_is_refused_with_what_to_do(own):
+    file = own.root / "Pulumi.lab.yaml"
+    file.write_text(file.read_text().replace("context: lab", "kubeconfig: {secure: v1:x}"))
+    before = own.files()
+    ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
+    assert "fleet team add vision-next --own-stack --no-up" in ran.refusal
+    assert own.files() == before
+
+
+def test_the_nodes_of_another_grant_are_refused(own):
+    file = own.root / "Pulumi.lab.yaml"
+    grant = "    nlp: {nodePool: {pool: vision-next}, gpus: 1}\n"
+    file.write_text(file.read_text() + grant)
+    before = own.files()
+    ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
+    assert "[team-node-pools]" in ran.out
+    assert own.files() == before
