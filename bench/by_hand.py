@@ -25,6 +25,7 @@ from sandbox.lifecycle import Sandbox
 KAI_SPACE = ("-n", "kai-scheduler")
 FREE = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 GROUP = "kai.scheduler"
+_PATIENCE = 600  # seconds; the program's own waits have as many
 
 
 @dataclass
@@ -60,8 +61,8 @@ class ByHand:
         run(self.sandbox, "helm", "install", self.name, chart, *here, stdin=json.dumps(values))
         quota = ("quota", "gpus", "--hard=requests.nvidia.com/gpu=2")
         kubectl(self.sandbox, "-n", self.namespace, "create", *quota)
-        until(self._kubeconfig_written)
-        until(lambda: "ok" in self._quiet("get", "--raw", "/readyz"))
+        until(self._kubeconfig_written, _PATIENCE)
+        until(lambda: "ok" in self._quiet("get", "--raw", "/readyz"), _PATIENCE)
         self._inside("create", "namespace", "kai-scheduler")
         self._helm("install", version)
         self._wait(version)
@@ -92,10 +93,12 @@ class ByHand:
         self._wait(version)
         return time.monotonic() - begun
 
-    def remove(self) -> None:
-        """The team, whole."""
+    def remove(self) -> float:
+        """The team, whole, in seconds."""
+        begun = time.monotonic()
         run(self.sandbox, "helm", "uninstall", self.name, "-n", self.namespace, "--wait")
         kubectl(self.sandbox, "delete", "namespace", self.namespace)
+        return time.monotonic() - begun
 
     def _helm(self, verb: str, version: str, *more: str) -> None:
         chart = str(self.charts / f"kai-scheduler-{version}.tgz")
@@ -108,9 +111,9 @@ class ByHand:
         )
 
     def _wait(self, version: str) -> None:
-        until(lambda: set(KAI[version].deployments) <= self._rolled_out())
+        until(lambda: set(KAI[version].deployments) <= self._rolled_out(), _PATIENCE)
         for what in KAI[version].ready_conditions:
-            until(partial(self._ready, what))
+            until(partial(self._ready, what), _PATIENCE)
         body = '{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue",'
         body += ' "metadata": {"name": "probe"}, "spec": {"resources": {}}}'
         self._inside("create", "--dry-run=server", "-f", "-", stdin=body)

@@ -1,83 +1,151 @@
-"""Many teams at once, beside a script that makes one after the other."""
+"""Many teams in one environment, some with a stack of their own, beside `helm` and `kubectl`.
+
+One team of either kind is switched, rolled back, removed and added by the commands that a person
+types; the script does the same step to a team of its own right after, beside the same neighbours.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from bench.by_hand import ByHand
 from bench.figures import Figure, Table, exponent
-from bench.program import Program
+from bench.measure import Ran
+from bench.pools import nodes
+from bench.program import STACK, Program
 from bench.stacks import team, teams
+from fleet.stack_file import path_of
 
-OLD, NEW = "v0.14.7", "v0.16.8"
-_SCRIPTED: Final = 3  # teams that the script really makes; it is linear, so more tell nothing more
-
-
-@dataclass(frozen=True)
-class Script:
-    """Seconds of each step for one team, by hand."""
-
-    new: float
-    switched: float
-    removed: float
+OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
+# The script really makes these; it is linear, so more of them tell nothing more.
+_HANDS: Final = ("hand0", "hand1", "hand2")
+_ONE_IN: Final = 4  # so many teams to one that has a stack of its own
+_AS_BEFORE: Final = ("--mode", "virtual", "--version", OLD, "--gpus", "2", "--queue", "leaf0=0.1")
 
 
 def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
-    """First `up` of each size, and what is done to one team among them."""
-    table = Table(f"Many teams in one stack, pods start after {pod_seconds} s", "script")
-    script = _scripted(program)
-    firsts = []
-    for size in sizes:
-        all_of_them = teams(size, OLD)
-        program.write(all_of_them)
-        first = program.fleet("up")
-        firsts.append((float(size), first.seconds))
-        nothing = program.fleet("up")
-        program.write(_with(all_of_them, team0=team("bench-0", NEW)))
-        switched = program.fleet("up")
-        program.write(all_of_them)
-        rolled_back = program.fleet("up")
-        program.write(_with(all_of_them, team0=None))
-        removed = program.fleet("up")
-        program.write(all_of_them)
-        added = program.fleet("up")
-        wanted, by_script = 1 / 3 if size >= 20 else None, script.new * size
-        table.figures += [
-            Figure(f"{size} teams: first `up`", first.seconds, by_script, wanted, first.mib),
-            Figure(f"{size} teams: `up`, nothing changed", nothing.seconds, mib=nothing.mib),
-            Figure(f"{size} teams: one switched", switched.seconds, script.switched, 1.3),
-            Figure(f"{size} teams: one rolled back, by replacement", rolled_back.seconds),
-            Figure(f"{size} teams: one removed", removed.seconds, script.removed, 1.0),
-            Figure(f"{size} teams: one added", added.seconds, script.new, 1.3),
+    """First `up` of each size, then what is done to one team of either kind among them."""
+    table = Table(f"Many teams, pods start after {pod_seconds} s", "script")
+    most = max(sizes)
+    pools = [f"bench-{name}" for name in (*range(most), *_own(most), *_HANDS)]
+    with tempfile.TemporaryDirectory() as folder, nodes(program.sandbox, pools):
+        charts = program.sandbox.directory / "charts"
+        hands = [
+            ByHand(program.sandbox, Path(folder), charts, name, f"bench-{name}") for name in _HANDS
         ]
-        program.fleet("destroy")
+        script = sum(hand.new_team(OLD) for hand in hands) / len(hands)
+        for hand in hands:
+            hand.remove()
+        firsts = []
+        for size in sizes:
+            with _environment(program, size) as own:
+                first = _first(program, own)
+                firsts.append((float(size), first))
+                what = f"{size} teams, {len(own)} in own stacks"
+                wanted = 1 / 3 if size >= 20 else None
+                all_of_them = Figure(f"{what}: first `up` of all", first, script * size, wanted)
+                print(all_of_them.row(), flush=True)
+                table.figures += [
+                    all_of_them,
+                    _nothing(program, f"{what}: `up` of the platform, nothing changed"),
+                    *_one(program, hands[0], "team0", f"{size}, one in the platform's stack"),
+                    *_one(program, hands[1], own[0], f"{size}, one in its own stack"),
+                ]
     if len(firsts) > 1:
         table.notes.append(f"First `up` grows with teams^{exponent(firsts):.2f} (1 is linear).")
-    table.notes.append(
-        f"The script really made {_SCRIPTED} teams, {script.new:.1f} s each, and is linear; its"
-        " time for more is that times their number."
-    )
+    table.notes += [
+        f"The script made {len(_HANDS)} teams one after the other, {script:.1f} s each, while"
+        " nobody else was there. It is linear: its time for all is that times their number.",
+        "First `up` is that of the platform with its teams, then that of all team stacks at once."
+        " Every other step is one command, `fleet team switch`, `rollback`, `remove` or `add` with"
+        " `--yes`; the script does it to a team of its own beside the same teams, which it makes"
+        " before and removes when the program has.",
+    ]
     return table
 
 
-def _scripted(program: Program) -> Script:
-    with tempfile.TemporaryDirectory() as folder:
-        charts = program.sandbox.directory / "charts"
-        hands = [
-            ByHand(program.sandbox, Path(folder), charts, f"hand{n}") for n in range(_SCRIPTED)
-        ]
-        new = sum(hand.new_team(OLD) for hand in hands) / _SCRIPTED
-        switched = min(hand.upgrade(NEW) for hand in hands)
-        begun = time.monotonic()
-        for hand in hands:
-            hand.remove()
-        return Script(new, switched, (time.monotonic() - begun) / _SCRIPTED)
+@contextmanager
+def _environment(program: Program, size: int) -> Iterator[list[str]]:
+    """The stack files of so many teams; the names of those with their own. Nothing stays."""
+    own = _own(size)
+    theirs = {name: team(f"bench-{name}", OLD) for name in own}
+    grants = {n: {key: its[key] for key in ("nodePool", "gpus")} for n, its in theirs.items()}
+    program.write(teams(size - len(own), OLD) | {"kai-fleet:teamStacks": grants})
+    try:
+        for name, its in theirs.items():
+            config: dict[str, Any] = {
+                "kai-fleet:platform": {"stack": STACK},
+                "kai-fleet:team": {"name": name} | its,
+            }
+            text = yaml.safe_dump({"config": config}, sort_keys=False)
+            path_of(_stack(name)).write_text(text)
+        yield own
+        _at_once(program, "destroy", own)
+        program.fleet("destroy")
+    finally:
+        for name in own:
+            path_of(_stack(name)).unlink(missing_ok=True)
 
 
-def _with(config: dict[str, Any], **changed: dict[str, Any] | None) -> dict[str, Any]:
-    merged = {**config["kai-fleet:teams"], **changed}
-    return {**config, "kai-fleet:teams": {name: it for name, it in merged.items() if it}}
+def _own(size: int) -> list[str]:
+    return [f"own{n}" for n in range(max(1, size // _ONE_IN))]
+
+
+def _first(program: Program, own: list[str]) -> float:
+    """Seconds until all teams are there: the platform's, then all others at once."""
+    begun = time.monotonic()
+    program.fleet("up")
+    _at_once(program, "up", own)
+    return time.monotonic() - begun
+
+
+def _at_once(program: Program, command: str, own: list[str]) -> None:
+    def run(name: str) -> Ran:
+        return program.hand(sys.executable, "-m", "fleet", command, "--stack", _stack(name))
+
+    with ThreadPoolExecutor(max(1, len(own))) as pool:
+        list(pool.map(run, own))
+
+
+def _nothing(program: Program, what: str) -> Figure:
+    ran = program.fleet("up")
+    return Figure(what, ran.seconds, mib=ran.mib)
+
+
+def _one(program: Program, hand: ByHand, name: str, what: str) -> Iterator[Figure]:
+    """What is done to one team, each time beside the script."""
+    new = hand.new_team(OLD)
+    own = ("--own-stack",) if name.startswith("own") else ()
+    pool = f"kai-fleet/pool=bench-{name.removeprefix('team')}"
+
+    def typed(*arguments: str) -> Ran:
+        return program.fleet("team", *arguments, "--yes")
+
+    switched = typed("switch", name, NEW)
+    yield _told(f"{what}: switched in place", switched, hand.upgrade(NEW), 1.3)
+    back = typed("rollback", name)
+    yield _told(f"{what}: rolled back, by replacement", back, hand.replace(OLD), 1.3)
+    removed = typed("remove", name)
+    yield _told(f"{what}: removed", removed, hand.remove(), 1.0)
+    added = typed("add", name, *_AS_BEFORE, "--pool", pool, *own)
+    yield _told(f"{what}: added", added, new, 1.3)
+
+
+def _told(what: str, ran: Ran, by_hand: float, wanted: float) -> Figure:
+    """A figure, shown at once: all of them take a quarter of an hour."""
+    figure = Figure(what, ran.seconds, by_hand, wanted, ran.mib)
+    print(figure.row(), flush=True)
+    return figure
+
+
+def _stack(name: str) -> str:
+    return f"{STACK}-{name}"
