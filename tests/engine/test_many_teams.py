@@ -1,0 +1,162 @@
+"""Twenty teams in one environment, five of them in stacks of their own.
+
+One of either kind is switched, goes back, is removed and comes again, by the commands as typed; the
+engine's events say what each of them did, and to whom. The tests build on one another.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from kubernetes import client
+
+from bench.pools import nodes
+from fleet.teams import state
+from tests.engine.many_fleet import (
+    INSIDE,
+    NEW,
+    OLD,
+    OWN,
+    STACK,
+    is_of,
+    project,
+    states,
+    take_down,
+    uids,
+)
+from tests.engine.product import api, cluster_roles, namespaces, queues
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+# One of either kind, and the stack that it is in.
+EITHER = pytest.mark.parametrize(("name", "stack"), [("in07", STACK), ("own2", f"{STACK}-own2")])
+
+
+@pytest.fixture(scope="module")
+def fleet(sandbox, tmp_path_factory):
+    fleet = project(tmp_path_factory.mktemp("many") / "project", sandbox)
+    with nodes(sandbox, (f"many-{name}" for name in (*INSIDE, *OWN, "own2-next"))):
+        yield fleet
+        take_down(fleet, sandbox)
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+@pytest.fixture(scope="module")
+def everybody(fleet, sandbox):
+    """All twenty, each with a client for its vCluster."""
+    fleet("up")
+    own = [f"{STACK}-{name}" for name in OWN]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda stack: fleet("up", stack=stack), own))
+    found = {}
+    for stack in (STACK, *own):
+        found |= state.read(stack, sandbox.env()).kubeconfigs
+    return {name: api(content) for name, content in found.items()}
+
+
+@pytest.fixture
+def only(everybody, host, sandbox):
+    """Run a command, and see that it did something to that team and nothing to anybody else."""
+
+    def run(command, name, stacks):
+        before, kept = uids(host, everybody, but=name), states(sandbox)
+        ran = command()
+        assert ran.changed, ran.printed
+        assert [urn for urn in ran.changed if not is_of(urn, name)] == []
+        assert ran.stacks == stacks
+        assert uids(host, everybody, but=name) == before
+        now = states(sandbox)
+        assert {it for it in kept.keys() | now.keys() if kept.get(it) != now.get(it)} <= stacks
+        return ran
+
+    return run
+
+
+def test_twenty_teams_are_there_and_a_second_update_changes_nothing(everybody, fleet):
+    assert set(everybody) == {*INSIDE, *OWN}
+    for name in ("in07", "own2"):
+        assert set(queues(everybody[name])) == {"default", "leaf0"}
+    assert fleet("up").changed == set()
+    assert fleet("up", stack=f"{STACK}-own2").changed == set()
+
+
+@EITHER
+def test_a_switch_changes_that_teams_kai_and_nothing_else(
+    only, fleet, everybody, host, name, stack
+):
+    before = uids(host, everybody)[name]
+    ran = only(lambda: fleet("team", "switch", name, NEW, "--yes"), name, {stack})
+    assert f"::{name}-kai-release" in "".join(ran.changed)
+    assert all(f"::{name}-kai" in urn for urn in ran.changed), ran.changed
+    assert uids(host, everybody)[name] == before
+
+
+@EITHER
+def test_a_rollback_replaces_that_teams_kai_and_nothing_else(
+    only, fleet, everybody, host, name, stack
+):
+    before = uids(host, everybody)[name]
+    ran = only(lambda: fleet("team", "rollback", name, "--yes"), name, {stack})
+    replaced = {urn for operation, urn in ran.steps if operation == "delete-replaced"}
+    assert f"::{name}-kai-release" in "".join(replaced)
+    assert all(f"::{name}-kai" in urn for urn in ran.changed), ran.changed
+    assert uids(host, everybody)[name] == before
+
+
+@EITHER
+def test_a_team_goes_whole_and_comes_again(only, fleet, everybody, host, sandbox, name, stack):
+    own = ["--own-stack"] if stack != STACK else []
+    ran = only(lambda: fleet("team", "remove", name, "--yes"), name, {STACK, stack})
+    assert {operation for operation, urn in ran.steps if urn in ran.changed} == {
+        "delete",
+        "discard",  # what was only read
+    }
+    assert f"team-{name}" not in namespaces(host)
+    assert cluster_roles(host, name) == set()
+    assert (stack in states(sandbox)) == (stack == STACK)
+    everybody.pop(name).close()
+    team_as_before = ["--mode", "virtual", "--version", OLD, "--gpus", "2", "--queue", "leaf0=0.1"]
+    there = ["--pool", f"kai-fleet/pool=many-{name}", *own, "--yes"]
+    ran = only(lambda: fleet("team", "add", name, *team_as_before, *there), name, {STACK, stack})
+    assert {operation for operation, urn in ran.steps if urn in ran.changed} == {"create"}
+    everybody[name] = api(state.read(stack, sandbox.env()).kubeconfigs[name])
+    assert set(queues(everybody[name])) == {"default", "leaf0"}
+
+
+def bound(host, name):
+    """The GPUs that the host lets a team hold."""
+    quota = client.CoreV1Api(host).read_namespaced_resource_quota("gpus", f"team-{name}")
+    return quota.spec.hard["requests.nvidia.com/gpu"]
+
+
+def test_a_version_is_tried_in_a_second_stack_out_of_what_the_team_is_granted(
+    only, fleet, everybody, host
+):
+    own, beside = f"{STACK}-own2", f"{STACK}-own2-next"
+    before, files = uids(host, everybody)["own2"], fleet.files()
+    nodes_of = ["--pool", "kai-fleet/pool=many-own2-next", "--gpus", "1"]
+    only(
+        lambda: fleet("team", "try", "own2", NEW, *nodes_of, "--yes"), "own2", {STACK, own, beside}
+    )
+    assert (bound(host, "own2"), bound(host, "own2-next")) == ("1", "1")
+    assert uids(host, everybody)["own2"] == before
+    only(lambda: fleet("team", "drop", "own2", "--yes"), "own2", {STACK, own, beside})
+    assert "team-own2-next" not in namespaces(host)
+    assert bound(host, "own2") == "2"
+    assert uids(host, everybody)["own2"] == before
+    assert fleet.files() == files
+
+
+def test_nothing_stays_when_all_are_gone(everybody, fleet, sandbox, host):
+    take_down(fleet, sandbox)
+    assert [space for space in namespaces(host) if space.startswith("team-")] == []
+    assert "kai-fleet-team-stacks" not in namespaces(host)
+    assert cluster_roles(host, *INSIDE, *OWN) == set()
+    bounds = client.AdmissionregistrationV1Api(host).list_validating_admission_policy().items
+    assert [it.metadata.name for it in bounds if "own" in it.metadata.name] == []
+    assert states(sandbox) == {}
