@@ -27,7 +27,7 @@ from tests.engine.many_fleet import (
 )
 from tests.engine.product import api, cluster_roles, namespaces, queues
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(2400)]
 
 # One of either kind, and the stack that it is in.
 EITHER = pytest.mark.parametrize(("name", "stack"), [("in07", STACK), ("own2", f"{STACK}-own2")])
