@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import shlex
@@ -19,6 +20,7 @@ from fleet.teams import commands, stack_commands
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
 
+atexit.register(gc.freeze)  # at its end Python would look for cycles in all that was imported
 app = typer.Typer(
     help="GPU platforms for many teams, as code.",
     no_args_is_help=True,
