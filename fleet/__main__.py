@@ -121,9 +121,11 @@ def diff(
 @app.command()
 def up(stack: Stack = "sandbox") -> None:
     """Make the cluster as declared. On the sandbox's stacks, start the sandbox first."""
+    from fleet import loaded_plugins
+
+    loaded_plugins.load()  # first: it loads while this process does
     from fleet import engine, summary
 
-    engine.warm_up()
     environment = for_stack(stack, say)
     opened = engine.stack(stack, environment.variables)
     outcome = engine.up(opened, _engine_line, color=out.is_terminal)
@@ -133,9 +135,11 @@ def up(stack: Stack = "sandbox") -> None:
 @app.command()
 def preview(stack: Stack = "sandbox") -> None:
     """Say what `up` would change, resource by resource, with every rule's verdict."""
+    from fleet import loaded_plugins
+
+    loaded_plugins.load()
     from fleet import engine
 
-    engine.warm_up()
     environment = for_stack(stack, say)
     opened = engine.stack(stack, environment.variables)
     if engine.preview(opened, _engine_line, color=out.is_terminal).unchanged:

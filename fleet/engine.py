@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from fleet import loaded_plugins
 from fleet.engine_events import Stack
 from fleet.environment import NotPossible
 from fleet.recovery import failures, settle
@@ -76,9 +75,8 @@ def program() -> None:
     runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
 
-def warm_up() -> None:
-    """Begin with all imports, a second and a half of work, while the tools are still asked."""
-    loaded_plugins.load()
+def _warm_up() -> None:
+    """Begin with the program's imports, a second of work, while the engine starts."""
 
     def imports() -> None:
         for module in _PROGRAM:
@@ -116,6 +114,7 @@ def up(stack: Stack, show: Show, *, color: bool, parallel: int | None = None) ->
             return once()
 
     def once() -> Outcome:
+        _warm_up()
         with stack.listening() as (told, hear):
 
             def note(event: automation.EngineEvent) -> None:
@@ -140,6 +139,7 @@ def preview(stack: Stack, show: Show, *, color: bool) -> Outcome:
     """Say what an update would do, with the policy pack in front."""
 
     def run() -> Outcome:
+        _warm_up()
         result = stack.preview(
             on_output=show,
             policy_packs=[POLICY_PACK],

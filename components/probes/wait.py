@@ -16,7 +16,7 @@ from kubernetes.config.config_exception import ConfigException
 
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]
-_EVERY = 0.5  # seconds between two questions
+_EVERY = 0.25  # seconds between two questions
 _NEWS = 5.0  # seconds between two lines of progress
 
 

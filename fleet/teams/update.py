@@ -12,7 +12,7 @@ from pulumi import automation
 from rich.markup import escape
 from rich.prompt import Confirm
 
-from fleet import engine, plan_text
+from fleet import engine, loaded_plugins, plan_text
 from fleet.environment import Environment, NotPossible, for_stack
 from fleet.interruption import Interrupted, ended_in_order
 from fleet.screen import Screen, Wish
@@ -67,7 +67,7 @@ def carry_out(
         write(change.edits)
         screen.line(f"Written. Next:\n{_commands(change.updates)}")
         return None
-    engine.warm_up()
+    loaded_plugins.load()
     environment = for_stack(change.platform.stack, screen.say)
     return _run(change, environment, screen)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from fleet import engine, environment, stack_file
+from fleet import engine, environment, loaded_plugins, stack_file
 from fleet.__main__ import app
 from fleet.engine import Outcome
 from fleet.teams import update
@@ -109,7 +109,7 @@ class Project:
         monkeypatch.setattr(stack_file, "ROOT", root)
         for name in ("stack", "up", "destroy"):
             monkeypatch.setattr(engine, name, getattr(fake, name))
-        monkeypatch.setattr(engine, "warm_up", lambda: None)
+        monkeypatch.setattr(loaded_plugins, "load", lambda: None)
         ready = environment.Environment()
         for module in (update, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, say: ready)
