@@ -24,6 +24,7 @@ HOST_PARTS = {
 
 
 def test_second_up_starts_nothing_and_is_quick(sandbox: Sandbox) -> None:
+    lifecycle.up(print)  # tests that run a copy of the project had its own parts started
     before = pids(sandbox)
     assert set(before) >= HOST_PARTS
     said: list[str] = []
