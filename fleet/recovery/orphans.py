@@ -18,6 +18,9 @@ _WORKERS: Final = (
     "components.probes.",
 )
 _HELM_CONFIG: Final = "kai-fleet-"  # how the file is called that the stand-in writes for helm
+# Forks of a loaded process end with the launcher that asked for them, which is looked at itself;
+# and the process that loads them belongs to a command, perhaps to this one.
+_LOADED: Final = "provider.forks"
 _LISTENERS: Final = ("pulumi.policy", "pulumi-analyzer-")
 
 
@@ -48,6 +51,8 @@ def _orphans(directory: Path) -> list[tuple[psutil.Process, bool]]:
         with contextlib.suppress(psutil.Error, OSError):
             line = process.cmdline()
             works = _changes_a_cluster(line)
+            if _LOADED in line:
+                continue
             if not works and not any(mark in word for word in line for mark in _LISTENERS):
                 continue
             here = Path(process.cwd()).is_relative_to(directory)

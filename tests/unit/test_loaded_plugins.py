@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from fleet import loaded_plugins
+from fleet.recovery import orphans
 from fleet.stack_file import ROOT
 
 LAUNCH = ROOT / "provider" / "launch.py"
@@ -117,10 +118,25 @@ def test_the_loaded_process_ends_with_its_stdin_but_not_before_its_forks(folder,
     assert loaded.wait(10) == 0
 
 
+def test_what_is_loaded_for_a_command_is_no_leftover_of_a_killed_engine(tmp_path, monkeypatch):
+    """A command waits a minute for those before it goes on, and would then end its own."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    ends: list[Callable[[], None]] = []
+    monkeypatch.setattr(loaded_plugins.atexit, "register", ends.append)
+    monkeypatch.delenv(loaded_plugins.VARIABLE, raising=False)
+    loaded_plugins.load()
+    try:
+        assert orphans._orphans(ROOT) == []
+    finally:
+        os.environ.pop(loaded_plugins.VARIABLE)
+        ends[0]()
+
+
 def test_a_command_loads_its_plugins_once_and_takes_them_with_it(tmp_path):
     program = """\
 import os, sys
 from fleet import loaded_plugins
+from fleet.recovery import orphans
 loaded_plugins.load()
 first = os.environ[loaded_plugins.VARIABLE]
 loaded_plugins.load()
