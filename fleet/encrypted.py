@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
+
+from fleet import yaml_file
 
 
 def encrypted(file: Path) -> dict[str, str]:
     """The ciphertext of each `secure:` value by its key; none of a file that cannot be read."""
     try:
-        document = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
+        document = yaml_file.load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, YAMLError, RecursionError):
         return {}
     config = document.get("config") if isinstance(document, dict) else None

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from fleet import yaml_text
+from fleet import yaml_file, yaml_text
 
 Keys = Sequence[str]
 
@@ -70,7 +70,7 @@ def _data(text: str, keys: Keys) -> Any:
 # Parsing is nearly all of an edit's time, and the text that one edit checks is what the next reads.
 @lru_cache(maxsize=4)
 def _loaded(text: str) -> Any:
-    return YAML(typ="safe").load(text)
+    return yaml_file.load(text)
 
 
 @lru_cache(maxsize=4)

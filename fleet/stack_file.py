@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from components.settings.mistakes import NAMESPACE
+from fleet import yaml_file
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECRET: Final = "[secret]"
@@ -47,7 +47,7 @@ def read(path: Path) -> dict[str, Any]:
 def parse(text: str, name: str) -> dict[str, Any]:
     """The same of a file's text; `name` is the file's, for messages. Raises Unreadable."""
     try:
-        document = _load(text)
+        document = yaml_file.load(text)
     except MarkedYAMLError as why:
         raise Unreadable(f"{name}{_place(why)}: {why.problem or why.context}") from None
     except (YAMLError, ValueError, RecursionError) as why:
@@ -61,13 +61,6 @@ def parse(text: str, name: str) -> dict[str, Any]:
         for key, value in (config or {}).items()
         if isinstance(key, str) and key.startswith(prefix)
     }
-
-
-def _load(text: str) -> Any:
-    try:
-        return YAML(typ="safe").load(text)  # libyaml: a thousand queues in a tenth of a second
-    except (YAMLError, ValueError):
-        return YAML(typ="safe", pure=True).load(text)  # says better what is wrong
 
 
 def _place(why: MarkedYAMLError) -> str:
