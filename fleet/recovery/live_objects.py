@@ -118,10 +118,15 @@ class Cluster:
             raise Unanswered(f"it does not answer ({why.kind})") from None
 
 
+def _spelled(key: str) -> str:
+    """A field as the API has it: the SDK cannot have dashes in the `x-kubernetes-…` of a CRD."""
+    return key.replace("_", "-") if key.startswith("x_kubernetes_") else key
+
+
 def _within(wanted: Any, live: Any) -> bool:
     if isinstance(wanted, Mapping):
         return isinstance(live, Mapping) and all(
-            _within(value, live.get(key)) for key, value in wanted.items()
+            _within(value, live.get(_spelled(key))) for key, value in wanted.items()
         )
     if isinstance(wanted, list):
         return (

@@ -192,3 +192,13 @@ def test_a_cluster_is_reached_by_a_content_a_path_or_the_environment(tmp_path, m
                 cluster.release("team-ml", "ml")
         with pytest.raises(Unanswered, match="cannot be used"):
             Cluster({"context": "nosuch"}, stack)
+
+
+def test_a_crd_is_known_again_though_the_sdk_spells_its_extensions_otherwise():
+    """Else one that a killed run made would stand in the way for good."""
+    now = datetime.datetime.now(datetime.UTC)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    live = Live(True, now, {"spec": {"versions": [{"schema": schema, "served": True}]}})
+    given = {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
+    assert live.has({"spec": {"versions": [{"schema": given}]}})
+    assert not live.has({"spec": {"versions": [{"schema": {**given, "type": "string"}}]}})
