@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,22 +15,13 @@ from sandbox import endpoints, kai_operator, volumes
 from sandbox.control_plane import ControlPlane
 from sandbox.etcd import Etcd, delete_prefix
 from sandbox.kai_binder import KaiBinder
-from sandbox.kube_api import Api, ApiError, Object, Watch
+from sandbox.kube_api import Api, ApiError, Object
 from sandbox.processes import Processes
 from sandbox.syncer import selected, sync_nodes, sync_runtime_classes
 from sandbox.vcluster_config import VclusterConfig, read
 from sandbox.vcluster_objects import access_secret, warning
 
 ROUND_SECONDS: Final = 1.5
-# Twenty vClusters that were asked every round kept a core busy. So one in which nothing happens is
-# looked at less often, and every round again for a while once something does.
-IDLE_ROUND_SECONDS: Final = 10.0
-BUSY_SECONDS: Final = 30.0
-_HAPPENS_IN: Final = (
-    "/api/v1/pods",
-    "/api/v1/persistentvolumeclaims",
-    "/apis/apps/v1/deployments",
-)
 # What was synced is looked over again after this long, whatever the host did not say.
 _RESYNC_SECONDS: Final = 30.0
 # Two cores start two API servers at a time about as fast as many at once, and calmer.
@@ -70,14 +61,11 @@ class Vcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._told: set[str] = set()
-        self._watches: list[Watch] = []
-        self._busy_until = 0.0
         self._poke = threading.Event()
         self._over = threading.Event()
 
     def poke(self) -> None:
-        """Look again now, and every round for a while."""
-        self._busy_until = time.monotonic() + BUSY_SECONDS
+        """Look again now."""
         self._poke.set()
 
     def remove(self) -> None:
@@ -92,10 +80,8 @@ class Vcluster(threading.Thread):
                 self._reconcile()
             except (RuntimeError, OSError) as why:
                 self._tell("NotReady", str(why))
-            busy = not self._ready or time.monotonic() < self._busy_until
-            self._poke.wait(ROUND_SECONDS if busy else IDLE_ROUND_SECONDS)
+            self._poke.wait(ROUND_SECONDS)
             self._poke.clear()
-        self._watch(())
         while not self._cleaned_up():
             time.sleep(ROUND_SECONDS)
 
@@ -156,7 +142,6 @@ class Vcluster(threading.Thread):
                 processes.ensure(server)
                 processes.wait_for(server, self._answers, self.host.say)
             self._ready, self._synced = True, (0.0, None)
-            self._watch(_HAPPENS_IN)
             took = time.monotonic() - begun
             self.host.say(f"vCluster {plane.name}: API at {plane.server} after {took:.1f} s")
         if self._over.is_set():
@@ -164,15 +149,6 @@ class Vcluster(threading.Thread):
         for part in plane.others(self.host.tools):
             self.host.processes.ensure(part)
         self._tell_load_balancer(service, endpoint)
-
-    def _watch(self, paths: Iterable[str]) -> None:
-        """Be poked by what happens there, and nowhere else."""
-        for watch in self._watches:
-            watch.stop()
-        assert self._api is not None or not paths
-        self._watches = [Watch(self._api, path, self.poke) for path in paths if self._api]
-        for watch in self._watches:
-            watch.start()
 
     def _choose_endpoint(self, service: Object) -> endpoints.Endpoint:
         with _CHOICE:

@@ -68,21 +68,20 @@ class Supervisor:
         self._remove_forgotten()
         _log("watching for vClusters")
         (self.directory / "supervisor-ready").touch()
-        happened = True
         while True:
-            self._follow(happened)
-            happened = self._woken.wait(ROUND_SECONDS)
+            self._follow()
+            self._woken.wait(ROUND_SECONDS)
             self._woken.clear()
 
-    def _follow(self, happened: bool) -> None:
-        """Have exactly the vClusters whose StatefulSets there are; `happened`: on the host."""
+    def _follow(self) -> None:
+        """Have exactly the vClusters whose StatefulSets there are."""
         wanted = {_vcluster(item) for item in self._stateful_sets.objects().values()}
         for key, vcluster in list(self._vclusters.items()):
             if not vcluster.is_alive():
                 del self._vclusters[key]  # removed, and cleaned up after
             elif key not in wanted:
                 vcluster.remove()
-            elif happened:
+            else:
                 vcluster.poke()
         for key in wanted - set(self._vclusters):
             _log(f"vCluster {'/'.join(key)}: starting")

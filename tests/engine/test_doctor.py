@@ -395,7 +395,7 @@ def test_a_full_queue(ml):
 
 
 def test_a_pod_that_is_bound_in_name_only(ml):
-    with things.pods(ml, things.kai_pod("p", "train", gpus="6")) as write:  # no node has room
+    with things.pods(ml, things.kai_pod("p", "train")) as write:
         bound = {"type": "PodBound", "status": "True", "reason": "Bound"}
         write("p", {"conditions": [bound]})
         says("false-success", "pod p in namespace default", "binding failed")
