@@ -15,6 +15,7 @@ from fleet.recovery import file_backend
 
 # The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
 _HOLDER: Final = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
+_ENDED: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,16 @@ class Holder:
 
     @property
     def alive(self) -> bool | None:
-        """Whether it runs; None where that cannot be seen, on another machine."""
+        """Whether it runs; None where that cannot be seen, on another machine.
+
+        A killed one keeps its name and number until its parent asks for its end, which the first
+        process of a container may do late or never.
+        """
         if self.host != socket.gethostname():
             return None
         try:
-            return "pulumi" in psutil.Process(self.pid).name()
+            process = psutil.Process(self.pid)
+            return "pulumi" in process.name() and process.status() not in _ENDED
         except psutil.Error:
             return False
 

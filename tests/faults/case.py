@@ -109,7 +109,8 @@ class Running:
         return [self.process, *(process for process in below if not _of_sandbox(process))]
 
     def kill(self, who: str) -> None:
-        """SIGKILL: `all` of it, the `engine`, or a `provider`."""
+        """SIGKILL: `all` of it, the `engine`, or a `provider`. Returns when they are dead."""
+        killed = []
         for process in self.parts():
             try:
                 line = " ".join(process.cmdline())
@@ -119,6 +120,10 @@ class Running:
             provider = "providers.kubernetes" in line or "pulumi-resource-kubernetes" in line
             if who == "all" or (who == "engine" and engine) or (who == "provider" and provider):
                 _quietly(process.kill)
+                killed.append(process)
+        until = time.monotonic() + 10.0
+        while any(map(_lives, killed)) and time.monotonic() < until:
+            time.sleep(0.02)
 
     def end(self, seconds: float = 240.0) -> Ran:
         """Wait for its end."""
@@ -249,6 +254,13 @@ class Case:
 def _of_sandbox(process: psutil.Process) -> bool:
     try:
         return "KAI_FLEET_SANDBOX_PART" in process.environ()
+    except psutil.Error:
+        return False
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import subprocess
 
 import pytest
 from pulumi.automation import CommandResult, errors
@@ -150,3 +152,18 @@ def test_a_lock_of_somebody_else_keeps_the_state(backend):
     file.write_text("")
     with pytest.raises(NotPossible, match="in use by process 1 of ann on elsewhere"):
         restore.restore("dev", environment)
+
+
+def test_a_killed_holder_that_nobody_buried_is_no_running_one(tmp_path):
+    engine = tmp_path / "pulumi"
+    engine.symlink_to(shutil.which("sleep"))
+    process = subprocess.Popen([engine, "60"])
+    holder = locks.Holder("ann", socket.gethostname(), process.pid, "2026-11-21T15:22")
+    try:
+        assert holder.alive is True
+    finally:
+        process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert holder.alive is False
+    process.wait()
+    assert holder.alive is False
