@@ -76,7 +76,7 @@ def plan(
     from fleet import plan as offline
     from fleet import plan_markdown, plan_text
 
-    gc.disable()  # this process ends with the plan: nothing is worth collecting
+    gc.disable()  # all that the SDK makes lives until the end, which comes with the plan
     result = offline.plan(stack, config)
     match format:
         case Format.json:

@@ -19,8 +19,8 @@ from typing import Final
 import psutil
 
 from fleet.stack_file import ROOT
+from provider.launch import LOADED
 
-VARIABLE: Final = "KAI_FLEET_LOADED"  # the socket at which their launchers ask
 MODULES: Final = (
     "policies.pack",
     "provider.queue_plugin",
@@ -33,7 +33,7 @@ _END_SECONDS: Final = 5.0
 
 def load() -> None:
     """Begin with it. Whatever goes wrong with that, the launchers do without it."""
-    if VARIABLE in os.environ:
+    if LOADED in os.environ:
         return
     folder = Path(tempfile.mkdtemp(prefix="kai-fleet-"))
     socket = folder / "plugins"
@@ -45,7 +45,7 @@ def load() -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for the engine, which ends its plugins in order
     )
-    os.environ[VARIABLE] = str(socket)
+    os.environ[LOADED] = str(socket)
 
     def end() -> None:
         with contextlib.suppress(psutil.Error):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import runpy
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from unittest import mock
@@ -127,27 +125,12 @@ def record(
     def program() -> None:
         runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
-    with _quickly():
+    # The SDK sends with each resource where it was declared, for the engine's errors: an eighth of
+    # the time for a hundred teams, and for nothing here.
+    with mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace):
         _sync_await(run_pulumi_func(program))
     found = [item for item in recorder.registered.values() if item.type != STACK_TYPE]
     return sorted(found, key=lambda item: item.urn)
-
-
-@contextmanager
-def _quickly() -> Iterator[None]:
-    """Without what takes a third of the time for a hundred teams, and is for nothing here.
-
-    The SDK's tasks and outputs all live until the end: looking for cycles among them finds none.
-    And with each resource it sends where in the program it was declared, for the engine's errors.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        with mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace):
-            yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _plain(value: Any) -> Any:

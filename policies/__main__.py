@@ -10,9 +10,9 @@ from pathlib import Path
 # The engine starts the pack in its own directory, from wherever the program is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from provider.launch import hand_over
+from provider.launch import LOADED, hand_over
 
-code = hand_over("KAI_FLEET_LOADED", "policies.pack", sys.argv[1:])
+code = hand_over(LOADED, "policies.pack", sys.argv[1:])
 if code is not None:
     sys.exit(code)
 runpy.run_module("policies.pack", run_name="__main__")

@@ -10,6 +10,9 @@ import socket
 import sys
 from collections.abc import Sequence
 
+# Where a fleet command says at which socket its loaded plugins are asked for.
+LOADED = "KAI_FLEET_LOADED"
+
 
 def hand_over(variable: str, module: str, arguments: Sequence[str]) -> int | None:
     """Have the listener whose socket is in the variable be the plugin; its exit code.

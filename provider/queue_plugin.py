@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import yaml
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
-from kubernetes import client, config
-from kubernetes.config.config_exception import ConfigException
+from kubernetes import client
 
 from provider import wire
+from provider.cluster_client import UNUSABLE, cluster_client
 from provider.paths import Path, spelled
 from provider.plugin import (
     PartialError,
@@ -164,12 +162,8 @@ def _carried(labels: Mapping[str, Any], live: Mapping[str, Any]) -> Properties:
 
 def _client(context: str, kubeconfig: str) -> client.ApiClient:
     try:
-        if kubeconfig:
-            return config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
-        # Named, because the client reads this variable when it is imported, which may be earlier.
-        file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
-        return config.new_client_from_config(file, context or None)
-    except (ConfigException, OSError, yaml.YAMLError) as why:
+        return cluster_client(context, kubeconfig)
+    except UNUSABLE as why:
         raise PluginError(f"the kubeconfig of the cluster cannot be used: {why}") from None
 
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 
 import urllib3
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config.config_exception import ConfigException
+
+from provider.cluster_client import UNUSABLE, cluster_client
 
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]
@@ -29,14 +29,9 @@ def cluster() -> client.ApiClient:
 
     Raises NotReady when neither can be read.
     """
-    content = os.environ.get("PROBE_KUBECONFIG")
     try:
-        if content:
-            return config.new_client_from_config_dict(yaml.safe_load(content))
-        # Named, because the client reads this variable when it is imported, which may be earlier.
-        file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
-        return config.new_client_from_config(file, os.environ.get("PROBE_CONTEXT") or None)
-    except (ConfigException, OSError, yaml.YAMLError) as why:
+        return cluster_client(os.environ.get("PROBE_CONTEXT"), os.environ.get("PROBE_KUBECONFIG"))
+    except UNUSABLE as why:
         raise NotReady(f"the kubeconfig cannot be used: {why}") from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from kubernetes import client
 from bench.stacks import BASE, VCLUSTER, team
 from fleet.stack_file import ROOT
 from sandbox.lifecycle import Sandbox
-from tests.engine.product import queues
+from tests.engine.product import copied, queues
 
 STACK = "many"
 OLD, NEW = "v0.14.7", "v0.16.8"
@@ -78,10 +77,7 @@ class Fleet:
 
 def project(folder: Path, sandbox: Sandbox) -> Fleet:
     """A copy of the project with the stack files of the twenty."""
-    unwanted = shutil.ignore_patterns(".*", "__pycache__", "tests", "docs", "Pulumi.*.yaml")
-    shutil.copytree(ROOT, folder, ignore=unwanted)
-    (folder / ".venv").symlink_to(ROOT / ".venv")
-    write_stacks(folder)
+    write_stacks(copied(folder))
     return Fleet(folder, sandbox.directory)
 
 

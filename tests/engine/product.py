@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,14 @@ def project(directory: Path) -> Path:
         elif entry.name not in (".git", ".sandbox"):
             (directory / entry.name).symlink_to(entry)
     return directory
+
+
+def copied(folder: Path) -> Path:
+    """A copy of the project without stack files: a command edits those beside its own code."""
+    unwanted = shutil.ignore_patterns(".*", "__pycache__", "tests", "docs", "Pulumi.*.yaml")
+    shutil.copytree(ROOT, folder, ignore=unwanted)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    return folder
 
 
 @dataclass

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import yaml
 from kubernetes import client
 
 from fleet.stack_file import ROOT
-from tests.engine.product import api, deployments, namespaces, queues
+from tests.engine.product import api, copied, deployments, namespaces, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -47,11 +46,7 @@ SWITCH = ("team", "switch", "vision", "v0.16.8", "--yes")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A copy of the project: a command edits the stack files that are beside its own code."""
-    folder = tmp_path_factory.mktemp("commands") / "project"
-    unwanted = shutil.ignore_patterns(".*", "__pycache__", "tests", "docs", "Pulumi.*.yaml")
-    shutil.copytree(ROOT, folder, ignore=unwanted)
-    (folder / ".venv").symlink_to(ROOT / ".venv")
+    folder = copied(tmp_path_factory.mktemp("commands") / "project")
     (folder / f"Pulumi.{STACK}.yaml").write_text(FILE + SALT)
     return folder
 

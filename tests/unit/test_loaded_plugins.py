@@ -14,6 +14,7 @@ import pytest
 from fleet import loaded_plugins
 from fleet.recovery import orphans
 from fleet.stack_file import ROOT
+from provider.launch import LOADED
 
 LAUNCH = ROOT / "provider" / "launch.py"
 PLUGIN = """\
@@ -123,12 +124,12 @@ def test_what_is_loaded_for_a_command_is_no_leftover_of_a_killed_engine(tmp_path
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     ends: list[Callable[[], None]] = []
     monkeypatch.setattr(loaded_plugins.atexit, "register", ends.append)
-    monkeypatch.delenv(loaded_plugins.VARIABLE, raising=False)
+    monkeypatch.delenv(LOADED, raising=False)
     loaded_plugins.load()
     try:
         assert orphans._orphans(ROOT) == []
     finally:
-        os.environ.pop(loaded_plugins.VARIABLE)
+        os.environ.pop(LOADED)
         ends[0]()
 
 
@@ -138,9 +139,9 @@ import os, sys
 from fleet import loaded_plugins
 from fleet.recovery import orphans
 loaded_plugins.load()
-first = os.environ[loaded_plugins.VARIABLE]
+first = os.environ["KAI_FLEET_LOADED"]
 loaded_plugins.load()
-assert os.environ[loaded_plugins.VARIABLE] == first
+assert os.environ["KAI_FLEET_LOADED"] == first
 print(first)
 sys.stdin.readline()
 """
@@ -158,4 +159,4 @@ sys.stdin.readline()
         command.communicate("\n", timeout=10)
     assert not loaded.is_running()
     assert not list(tmp_path.iterdir())
-    assert loaded_plugins.VARIABLE not in os.environ
+    assert LOADED not in os.environ

@@ -1,0 +1,22 @@
+"""A client for a cluster, in a process that may be loaded before its environment is set."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import yaml
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+# What is raised for a kubeconfig that cannot be used.
+UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError)
+
+
+def cluster_client(context: str | None, kubeconfig: str | None) -> client.ApiClient:
+    """By a kubeconfig's content, or else by a context of the user's. Raises UNUSABLE."""
+    if kubeconfig:
+        return config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
+    # Named, because the client reads this variable when it is imported, which may be earlier.
+    file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
+    return config.new_client_from_config(file, context or None)
