@@ -20,6 +20,7 @@ from components.team_stack_access import namespace_binding
 from components.vcluster_values import vcluster_values
 
 PROBE: Final = "components/probes/run vcluster"
+END_PODS: Final = "components/probes/run pods"
 
 
 @dataclass
@@ -47,7 +48,8 @@ class VirtualCluster(pulumi.ComponentResource):
     """A vCluster named after the component, in a namespace `team-NAME` that it owns.
 
     Owning the namespace is what makes removal whole: the chart leaves its volume and, in host
-    mode, every pod behind (V4, V10, V17). Declare what lives inside with `provider` and
+    mode, every pod behind (V4, V10, V17). Between the two the pods are told to end: a namespace
+    with pods takes Kubernetes twice as long. Declare what lives inside with `provider` and
     `deleted_with=release`: it goes with the vCluster, without asking its API (P1).
     Raises UnknownVersion.
     """
@@ -73,9 +75,16 @@ class VirtualCluster(pulumi.ComponentResource):
                 child, pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
             ),
         )
-        before = [namespace]
+        before: list[pulumi.Resource] = [namespace]
         if args.own_stack:
             before.append(namespace_binding(f"{name}-rights", name, namespace, child))
+        # Nothing while the team is there; when it goes, between the release and the namespace.
+        pods = command.local.Command(
+            f"{name}-pods",
+            delete=END_PODS,
+            environment={**args.host.environment(), "PODS_NAMESPACE": self.namespace},
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=before)),
+        )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(
@@ -99,7 +108,7 @@ class VirtualCluster(pulumi.ComponentResource):
             ),
             timeout=args.ready_timeout,
             skip_await=True,  # the step below waits, and says for what
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=before)),
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=pods)),
         )
         # Helm returns long before the API answers and the Secret is there (V11).
         ready = command.local.Command(

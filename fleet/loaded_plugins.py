@@ -25,6 +25,7 @@ MODULES: Final = (
     "policies.pack",
     "provider.queue_plugin",
     "components.probes.kai",
+    "components.probes.pods",
     "components.probes.shards",
     "components.probes.vcluster",
 )

@@ -20,6 +20,7 @@ from sandbox.processes import LEAN, Part
 # How long a pod takes to start, in seconds; at once where unset. For comparisons in which the time
 # that real pods take counts: a script waits for one team after the other.
 POD_SECONDS: Final = "KAI_FLEET_POD_SECONDS"
+POD_END_SECONDS: Final = 2.0  # with it: what a program that heeds SIGTERM takes with its node
 STAGES: Final = Path(__file__).with_name("kwok_stages.yaml")
 # What the program's resources and the charts need; the rest costs memory and watches.
 CONTROLLERS: Final = (
@@ -205,15 +206,16 @@ class ControlPlane:
         )
 
     def _stages(self) -> Path:
-        """What KWOK plays; pods start after POD_SECONDS, where that is set."""
+        """What KWOK plays; pods start after POD_SECONDS and then end slowly, where that is set."""
         seconds = os.environ.get(POD_SECONDS)
         if not seconds:
             return STAGES
         slow = self.directory / "kwok_stages.yaml"
         stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
+        delays = {"pod-running": float(seconds), "pod-gone": POD_END_SECONDS}
         for stage in stages:
-            if stage["metadata"]["name"] == "pod-running":
-                stage["spec"]["delay"] = {"durationMilliseconds": int(float(seconds) * 1000)}
+            if delay := delays.get(stage["metadata"]["name"]):
+                stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
         slow.write_text(yaml.safe_dump_all(stages), encoding="utf-8")
         return slow
 

@@ -39,11 +39,18 @@ _QUEUE_CRD: Final = Path(__file__).parent.joinpath(
 _CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
 
 
-def play(api: Api) -> None:
-    """Do once what there is to do now; to be asked again and again. Raises ApiError."""
+def play(api: Api) -> object:
+    """Do once what there is to do now; to be asked again and again.
+
+    Returns what it saw, to be compared with what it saw before. Raises ApiError.
+    """
     listed = (api.find(DEPLOYMENTS) or {}).get("items", [])
-    if not listed:
-        return
+    if listed:
+        _play(api, listed)
+    return [item["metadata"].get("resourceVersion") for item in listed]
+
+
+def _play(api: Api, listed: list[dict[str, Any]]) -> None:
     found = {item["metadata"]["name"]: item for item in listed}
     if "queuecontroller" in found:
         _do_jobs_of_v07(api)

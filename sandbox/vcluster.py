@@ -16,12 +16,12 @@ from sandbox.control_plane import ControlPlane
 from sandbox.etcd import Etcd, delete_prefix
 from sandbox.kai_binder import KaiBinder
 from sandbox.kube_api import Api, ApiError, Object
+from sandbox.pace import ROUND_SECONDS, Pace
 from sandbox.processes import Processes
 from sandbox.syncer import selected, sync_nodes, sync_runtime_classes
 from sandbox.vcluster_config import VclusterConfig, read
 from sandbox.vcluster_objects import access_secret, warning
 
-ROUND_SECONDS: Final = 1.5
 # What was synced is looked over again after this long, whatever the host did not say.
 _RESYNC_SECONDS: Final = 30.0
 # Two cores start two API servers at a time about as fast as many at once, and calmer.
@@ -61,6 +61,7 @@ class Vcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._told: set[str] = set()
+        self._pace = Pace()
         self._poke = threading.Event()
         self._over = threading.Event()
 
@@ -80,7 +81,7 @@ class Vcluster(threading.Thread):
                 self._reconcile()
             except (RuntimeError, OSError) as why:
                 self._tell("NotReady", str(why))
-            self._poke.wait(ROUND_SECONDS)
+            self._poke.wait(self._pace.seconds)
             self._poke.clear()
         while not self._cleaned_up():
             time.sleep(ROUND_SECONDS)
@@ -112,7 +113,7 @@ class Vcluster(threading.Thread):
         self._publish(config, service)
         self._sync(config)
         volumes.provide(self._api)
-        kai_operator.play(self._api)
+        self._pace.after(kai_operator.play(self._api))
         assert self._binder is not None
         self._binder.play()
 

@@ -19,10 +19,11 @@ from sandbox.control_plane import ControlPlane, host_plane
 from sandbox.kai_binder import KaiBinder
 from sandbox.kube_api import ApiError, Object, Watch
 from sandbox.nodes import NODES
+from sandbox.pace import ROUND_SECONDS, Pace
 from sandbox.ports import Ports
 from sandbox.processes import Processes
 from sandbox.syncer import RUNTIME_CLASSES
-from sandbox.vcluster import ROUND_SECONDS, Host, Vcluster, clean_up
+from sandbox.vcluster import Host, Vcluster, clean_up
 
 SELECTOR: Final = "app=vcluster"
 
@@ -97,16 +98,16 @@ class Supervisor:
                 clean_up(self._host.etcd, self._host.processes, namespace, name)
 
     def _look_after_host(self) -> None:
-        pause = threading.Event()
+        pause, pace = threading.Event(), Pace()
         binder = KaiBinder(self.api)
         while True:
             try:
                 volumes.provide(self.api)
-                kai_operator.play(self.api)
+                pace.after(kai_operator.play(self.api))
                 binder.play()
             except ApiError as why:
                 _log(f"host: {why}")
-            pause.wait(ROUND_SECONDS)
+            pause.wait(pace.seconds)
 
     def _running(self, namespace: str, name: str) -> bool:
         """Whether the pod of a vCluster is ready."""

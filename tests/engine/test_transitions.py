@@ -17,6 +17,7 @@ from components.releases import KAI
 from sandbox.directory import read_state
 from sandbox.etcd import Etcd, count
 from sandbox.ports import Ports
+from tests.engine.ends import ends
 from tests.engine.product import (
     Product,
     Run,
@@ -209,9 +210,17 @@ def test_rolling_back_is_the_same_edit_back(first, product):
 
 def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
     before = uids(inside(first, "neighbour"))
+    spec = {"containers": [{"name": "main", "image": "x"}], "schedulerName": "nobody"}
+    synced = {"metadata": {"name": "synced"}, "spec": spec}
+    client.CoreV1Api(host).create_namespaced_pod("team-mover", synced)
     product.edit(lambda config: config["kai-fleet:teams"].pop("mover"))
-    run = product.up()
+    with ends(host, "team-mover") as moments:
+        run = product.up()
     only_mover(run)
+    release = at(run, "delete", "Release mover-release")
+    assert release < at(run, "delete", "Namespace mover-namespace")
+    # Kubernetes itself comes to a deleted namespace's pods 5 s later.
+    assert moments["synced"] - moments["team-mover"] < 3.0
     done = {op for op, name in run.steps if " mover" in name}
     assert done == {"delete", "discard"}, "what was only read is forgotten"
     assert "team-mover" not in namespaces(host)
