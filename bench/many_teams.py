@@ -23,6 +23,7 @@ from bench.measure import Ran
 from bench.pools import nodes
 from bench.program import STACK, Program
 from bench.stacks import team, teams
+from bench.synced import synced
 from fleet.stack_file import path_of
 
 OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
@@ -125,7 +126,7 @@ def _one(program: Program, hand: ByHand, name: str, what: str) -> Iterator[Figur
     """What is done to one team, each time beside the script."""
     new = hand.new_team(OLD)
     own = ("--own-stack",) if name.startswith("own") else ()
-    pool = f"kai-fleet/pool=bench-{name.removeprefix('team')}"
+    pool = f"bench-{name.removeprefix('team')}"
 
     def typed(*arguments: str) -> Ran:
         return program.fleet("team", *arguments, "--yes")
@@ -134,9 +135,11 @@ def _one(program: Program, hand: ByHand, name: str, what: str) -> Iterator[Figur
     yield _told(f"{what}: switched in place", switched, hand.upgrade(NEW), 1.3)
     back = typed("rollback", name)
     yield _told(f"{what}: rolled back, by replacement", back, hand.replace(OLD), 1.3)
+    synced(program.sandbox, f"team-{name}", pool, OLD)
     removed = typed("remove", name)
+    synced(program.sandbox, hand.namespace, hand.pool, OLD)
     yield _told(f"{what}: removed", removed, hand.remove(), 1.0)
-    added = typed("add", name, *_AS_BEFORE, "--pool", pool, *own)
+    added = typed("add", name, *_AS_BEFORE, "--pool", f"kai-fleet/pool={pool}", *own)
     yield _told(f"{what}: added", added, new, 1.3)
 
 

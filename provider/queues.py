@@ -16,8 +16,9 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from provider.http_api import Object
 from provider.plugin import PluginError
-from provider.queue_api import API_VERSION, KIND, Object, QueueApi
+from provider.queue_api import API_VERSION, KIND, QueueApi
 
 TREE: Final = "kai-fleet/tree"
 Specs = Mapping[str, Mapping[str, Any]]
@@ -138,11 +139,7 @@ class Queues:
             failed += self._each(names, self._delete_one)
 
     def _delete_one(self, name: str) -> None:
-        try:
-            self._patient(lambda: self._api.delete(name))
-        except ApiException as why:
-            if why.status != 404:
-                raise
+        self._patient(lambda: self._api.delete(name))
 
     def _each(self, names: list[str], act: Callable[[str], None]) -> list[str]:
         """Do it for all of them, several at once; the sentences of those that failed."""

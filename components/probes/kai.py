@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
-from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from components.probes.wait import NotReady, cluster, reported, say, until_ready
+from components.probes.wait import NotReady, http_api, reported, say, until_ready
+from provider.http_api import HttpApi, Object
 
 NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.
 _OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
-_QUEUE = ("scheduling.run.ai", "v2", "queues")
+_QUEUES = "/apis/scheduling.run.ai/v2/queues"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_WEBHOOKS = tuple(
+    f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
+    for kind in ("validating", "mutating")
+)
 
 
-def wait(api: client.ApiClient) -> None:
+def wait(api: HttpApi) -> None:
     """Return when KAI works; a fraction pod made earlier would stay Pending for good (K16)."""
     version = os.environ["KAI_VERSION"]
     deployments = _listed("KAI_DEPLOYMENTS")
@@ -43,7 +48,7 @@ def wait(api: client.ApiClient) -> None:
     )
 
 
-def clean_up(api: client.ApiClient) -> None:
+def clean_up(api: HttpApi) -> None:
     """Delete `kai-config` and the chart's shard, and wait until what they own is gone (K10).
 
     Otherwise uninstalling leaves Fail-policy webhooks without a server, and no pod can be made
@@ -62,27 +67,22 @@ def clean_up(api: client.ApiClient) -> None:
     )
 
 
-def _delete(api: client.ApiClient, plural: str, name: str) -> None:
+def _delete(api: HttpApi, plural: str, name: str) -> None:
     try:
-        client.CustomObjectsApi(api).delete_cluster_custom_object(
-            "kai.scheduler", "v1", plural, name
-        )
-        say(f"deleted {plural}.kai.scheduler/{name}")
+        if api.delete(f"/apis/kai.scheduler/v1/{plural}/{name}"):
+            say(f"deleted {plural}.kai.scheduler/{name}")
     except ApiException as why:
-        if why.status != 404:
-            raise NotReady(
-                f"{plural}.kai.scheduler/{name} cannot be deleted: {why.reason}"
-            ) from None
+        raise NotReady(f"{plural}.kai.scheduler/{name} cannot be deleted: {why.reason}") from None
 
 
-def _operands(api: client.ApiClient) -> list[str]:
+def _operands(api: HttpApi) -> list[str]:
     """The deployments that go with their owner, not with the Helm release."""
-    found = client.AppsV1Api(api).list_namespaced_deployment(NAMESPACE).items
     return [
-        f"deployment {item.metadata.name}"
-        for item in found
-        for owner in item.metadata.owner_references or []
-        if owner.api_version.startswith("kai.scheduler/") and owner.name in dict(_OWNERS).values()
+        f"deployment {item['metadata']['name']}"
+        for item in api.items(_DEPLOYMENTS)
+        for owner in item["metadata"].get("ownerReferences", [])
+        if owner["apiVersion"].startswith("kai.scheduler/")
+        and owner["name"] in dict(_OWNERS).values()
     ]
 
 
@@ -90,12 +90,9 @@ def _listed(variable: str) -> list[str]:
     return [name for name in os.environ.get(variable, "").split(",") if name]
 
 
-def _deployments(api: client.ApiClient, names: list[str]) -> list[str]:
+def _deployments(api: HttpApi, names: list[str]) -> list[str]:
     """Those that are absent or not rolled out, each with the reason of a pod that hangs."""
-    found = {
-        item.metadata.name: item
-        for item in client.AppsV1Api(api).list_namespaced_deployment(NAMESPACE).items
-    }
+    found = {item["metadata"]["name"]: item for item in api.items(_DEPLOYMENTS)}
     left = []
     for name in names:
         if name not in found:
@@ -105,43 +102,37 @@ def _deployments(api: client.ApiClient, names: list[str]) -> list[str]:
     return left + (_pending_jobs(api) if left else [])
 
 
-def _rolled_out(item: Any) -> bool:
+def _rolled_out(item: Object) -> bool:
     """As `kubectl rollout status` judges: a pod of the old version still counts as available."""
-    wanted = 1 if item.spec.replicas is None else item.spec.replicas
-    status = item.status
-    return (
-        (status.observed_generation or 0) >= item.metadata.generation
-        and (status.updated_replicas or 0) >= wanted
-        and (status.replicas or 0) <= (status.updated_replicas or 0)
-        and (status.available_replicas or 0) >= wanted
+    wanted, status = item["spec"].get("replicas", 1), item.get("status", {})
+    updated = status.get("updatedReplicas", 0)
+    return bool(
+        status.get("observedGeneration", 0) >= item["metadata"]["generation"]
+        and updated >= wanted
+        and status.get("replicas", 0) <= updated
+        and status.get("availableReplicas", 0) >= wanted
     )
 
 
-def _pending_jobs(api: client.ApiClient) -> list[str]:
+def _pending_jobs(api: HttpApi) -> list[str]:
     """Hook jobs whose pod has no node: helm hangs on them until its timeout (K19)."""
-    pods = client.CoreV1Api(api).list_namespaced_pod(NAMESPACE, label_selector="job-name")
     return [
-        f"job {pod.metadata.labels['job-name']} (its pod is Pending: no node has room for it)"
-        for pod in pods.items
-        if pod.status.phase == "Pending" and not pod.spec.node_name
+        f"job {pod['metadata']['labels']['job-name']} (its pod is Pending: no node has room for it)"
+        for pod in api.items(_PODS, labelSelector="job-name")
+        if pod["status"].get("phase") == "Pending" and not pod["spec"].get("nodeName")
     ]
 
 
-def _is_ready(api: client.ApiClient, what: str) -> bool:
+def _is_ready(api: HttpApi, what: str) -> bool:
     """Whether there is `plural.group/name` and its operator calls it Ready as it now is.
 
     After an upgrade the condition may still be about what was wanted before.
     """
     kind, name = what.split("/")
     plural, group = kind.split(".", 1)
-    try:
-        item: dict[str, Any] = client.CustomObjectsApi(api).get_cluster_custom_object(
-            group, "v1", plural, name
-        )
-    except ApiException as why:
-        if why.status == 404:
-            return False
-        raise
+    item = api.find(f"/apis/{group}/v1/{plural}/{name}")
+    if item is None:
+        return False
     generation = item["metadata"].get("generation")
     return any(
         c.get("type") == "Ready"
@@ -151,7 +142,7 @@ def _is_ready(api: client.ApiClient, what: str) -> bool:
     )
 
 
-def _queue_refused(api: client.ApiClient) -> list[str]:
+def _queue_refused(api: HttpApi) -> list[str]:
     """Ask for a Queue without making one: a dry run passes the webhook like the real thing."""
     body = {
         "apiVersion": "scheduling.run.ai/v2",
@@ -160,30 +151,26 @@ def _queue_refused(api: client.ApiClient) -> list[str]:
         "spec": {"resources": {}},
     }
     try:
-        client.CustomObjectsApi(api).create_cluster_custom_object(*_QUEUE, body, dry_run="All")
+        api.post(_QUEUES, body, dryRun="All")
     except ApiException as why:
         return [f"a Queue is refused ({why.reason or why.status})"]
     return []
 
 
-def _kai_webhooks(api: client.ApiClient) -> list[str]:
-    admission = client.AdmissionregistrationV1Api(api)
-    webhooks = [
-        *admission.list_validating_webhook_configuration().items,
-        *admission.list_mutating_webhook_configuration().items,
-    ]
+def _kai_webhooks(api: HttpApi) -> list[str]:
     return [
-        f"webhook {item.metadata.name}"
-        for item in webhooks
-        for hook in item.webhooks or []
-        if hook.client_config.service and hook.client_config.service.namespace == NAMESPACE
+        f"webhook {item['metadata']['name']}"
+        for path in _WEBHOOKS
+        for item in api.items(path)
+        for hook in item.get("webhooks", [])
+        if (hook["clientConfig"].get("service") or {}).get("namespace") == NAMESPACE
     ]
 
 
 @reported
 def main() -> None:
     """The verb on the command line."""
-    {"wait": wait, "clean-up": clean_up}[sys.argv[1]](cluster())
+    {"wait": wait, "clean-up": clean_up}[sys.argv[1]](http_api())
 
 
 if __name__ == "__main__":

@@ -9,32 +9,23 @@ from __future__ import annotations
 import os
 
 import urllib3
-from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from components.probes.wait import cluster, reported, say
+from components.probes.wait import http_api, reported, say
 
 
 @reported
 def main() -> None:
     """Delete them, and do not wait; what hinders it is said and hinders nothing."""
-    namespace = os.environ["PODS_NAMESPACE"]
-    core = client.CoreV1Api(cluster())
+    namespace, api = os.environ["PODS_NAMESPACE"], http_api()
+    collection = f"/api/v1/namespaces/{namespace}/pods"
     try:
-        for pod in core.list_namespaced_pod(namespace, _request_timeout=10).items:
-            _delete(core, pod.metadata.name, namespace)
+        for pod in api.items(collection):
+            api.delete(f"{collection}/{pod['metadata']['name']}")
     except ApiException as why:
         say(f"warning: pods of {namespace} are left to Kubernetes ({why.status} {why.reason})")
     except urllib3.exceptions.HTTPError as why:
         say(f"warning: pods of {namespace} are left to Kubernetes ({type(why).__name__})")
-
-
-def _delete(core: client.CoreV1Api, pod: str, namespace: str) -> None:
-    try:
-        core.delete_namespaced_pod(pod, namespace, _request_timeout=10)
-    except ApiException as why:
-        if why.status != 404:  # it has gone by itself
-            raise
 
 
 if __name__ == "__main__":

@@ -7,32 +7,29 @@ from __future__ import annotations
 
 import os
 
-import yaml
-from kubernetes import client, config
-
 from components.kubeconfig import decoded, pointed_at
-from components.probes.wait import cluster, reported, say, until_ready
+from components.probes.wait import http_api, reported, say, until_ready
+from provider.cluster_client import cluster_client
+from provider.http_api import HttpApi, Object
 
 
 @reported
 def main() -> None:
     """Print `https://…` on stdout, everything else on stderr."""
     name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
-    core = client.CoreV1Api(cluster())
+    api, here = http_api(), f"/api/v1/namespaces/{namespace}"
     address = ""
 
     def missing() -> list[str]:
         nonlocal address
-        found = _address(core.read_namespaced_service(name, namespace))
+        found = _address(api.get(f"{here}/services/{name}"))
         if found is None:
             return [f"an address for Service {name} of type {os.environ['VCLUSTER_ACCESS']}"]
         address = f"https://{found}"
-        secrets = core.list_namespaced_secret(
-            namespace, field_selector=f"metadata.name=vc-{name}"
-        ).items
-        if not secrets:
-            return [f"Secret vc-{name}", *_without_node(core, name, namespace)]
-        return _not_answering(pointed_at(decoded(secrets[0].data), address), address)
+        secret = api.find(f"{here}/secrets/vc-{name}")
+        if secret is None:
+            return [f"Secret vc-{name}", *_without_node(api, name, namespace)]
+        return _not_answering(pointed_at(decoded(secret["data"]), address))
 
     until_ready(
         f"vCluster {name}",
@@ -40,31 +37,31 @@ def main() -> None:
         float(os.environ["VCLUSTER_TIMEOUT"]),
         f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs {name}-0",
     )
-    _say_if_no_node(core, name)
+    _say_if_no_node(api, name)
     print(address)
 
 
-def _without_node(core: client.CoreV1Api, name: str, namespace: str) -> list[str]:
+def _without_node(api: HttpApi, name: str, namespace: str) -> list[str]:
     """Why the control plane's pods have no node, in the scheduler's words."""
-    pods = core.list_namespaced_pod(namespace, label_selector=f"app=vcluster,release={name}").items
+    path, labels = f"/api/v1/namespaces/{namespace}/pods", f"app=vcluster,release={name}"
     return [
-        f"pod {pod.metadata.name} has no node ({condition.message})"
-        for pod in pods
-        for condition in pod.status.conditions or []
-        if condition.type == "PodScheduled" and condition.status == "False"
+        f"pod {pod['metadata']['name']} has no node ({condition.get('message')})"
+        for pod in api.items(path, labelSelector=labels)
+        for condition in pod["status"].get("conditions", [])
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
     ]
 
 
-def _say_if_no_node(core: client.CoreV1Api, name: str) -> None:
+def _say_if_no_node(api: HttpApi, name: str) -> None:
     """A pool without a Ready node is no error, it may scale from zero; but it is said (V16)."""
     pool = os.environ.get("VCLUSTER_NODE_POOL")
     if not pool:
         return
     ready = [
         node
-        for node in core.list_node(label_selector=pool).items
-        for condition in node.status.conditions or []
-        if condition.type == "Ready" and condition.status == "True"
+        for node in api.items("/api/v1/nodes", labelSelector=pool)
+        for condition in node["status"].get("conditions", [])
+        if condition["type"] == "Ready" and condition["status"] == "True"
     ]
     if not ready:
         say(
@@ -73,23 +70,24 @@ def _say_if_no_node(core: client.CoreV1Api, name: str) -> None:
         )
 
 
-def _address(service: client.V1Service) -> str | None:
+def _address(service: Object) -> str | None:
     """`host:port` from where Pulumi runs, by the Service's type; None while it has none."""
     host = os.environ.get("VCLUSTER_HOST") or None
-    port = service.spec.ports[0]
+    port = service["spec"]["ports"][0]
     match os.environ["VCLUSTER_ACCESS"]:
         case "NodePort":
-            return f"{host}:{port.node_port}" if port.node_port else None
+            return f"{host}:{port['nodePort']}" if port.get("nodePort") else None
         case "LoadBalancer":
-            entries = service.status.load_balancer.ingress or []
-            given = next((entry.hostname or entry.ip for entry in entries), None)
-            return f"{host or given}:{port.port}" if given else None
-    return f"{service.metadata.name}.{service.metadata.namespace}.svc:{port.port}"
+            entries = service.get("status", {}).get("loadBalancer", {}).get("ingress") or []
+            given = next((entry.get("hostname") or entry.get("ip") for entry in entries), None)
+            return f"{host or given}:{port['port']}" if given else None
+    metadata = service["metadata"]
+    return f"{metadata['name']}.{metadata['namespace']}.svc:{port['port']}"
 
 
-def _not_answering(kubeconfig: str, address: str) -> list[str]:
-    with config.new_client_from_config_dict(yaml.safe_load(kubeconfig)) as api:
-        client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5)
+def _not_answering(kubeconfig: str) -> list[str]:
+    with cluster_client(None, kubeconfig) as api:
+        HttpApi(api, seconds=5.0).get("/api/v1/namespaces", limit="1")
     return []
 
 

@@ -13,6 +13,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from provider.cluster_client import UNUSABLE, cluster_client
+from provider.http_api import HttpApi
 
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]
@@ -35,6 +36,11 @@ def cluster() -> client.ApiClient:
         raise NotReady(f"the kubeconfig cannot be used: {why}") from None
 
 
+def http_api() -> HttpApi:
+    """The same cluster, for those who read a few objects and need no models of them."""
+    return HttpApi(cluster())
+
+
 def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
     """Return when `missing` is empty; raise NotReady after `timeout` seconds.
 
@@ -47,7 +53,7 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
             left = missing()
         except ApiException as why:
             left = [f"the API answers {why.status} {why.reason}"]
-        except (urllib3.exceptions.HTTPError, OSError) as why:
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as why:
             left = [f"the API does not answer ({type(why).__name__})"]
         now = time.monotonic()
         if not left:

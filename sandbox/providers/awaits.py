@@ -150,7 +150,7 @@ def _ready_check(inputs: dict[str, Any], kind: Kind) -> Check | None:
 
 def _pauses() -> Callable[[], float]:
     began = time.monotonic()
-    return lambda: min(0.2 + (time.monotonic() - began) / 10, 2.0)
+    return lambda: min(0.1 + (time.monotonic() - began) / 25, 2.0)
 
 
 def until_ready(

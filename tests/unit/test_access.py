@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from kubernetes import client
 
 from components.probes import vcluster as probe
 from components.releases import VCLUSTER
@@ -18,15 +19,15 @@ KINDS = {
 }
 
 
-def service(**status: object) -> client.V1Service:
-    return client.V1Service(
-        metadata=client.V1ObjectMeta(name="ml", namespace="team-ml"),
-        spec=client.V1ServiceSpec(ports=[client.V1ServicePort(port=443, node_port=30443)]),
-        status=client.V1ServiceStatus(load_balancer=client.V1LoadBalancerStatus(**status)),
-    )
+def service(**given: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "ml", "namespace": "team-ml"},
+        "spec": {"ports": [{"port": 443, "nodePort": 30443}]},
+        "status": {"loadBalancer": {"ingress": [given]} if given else {}},
+    }
 
 
-GIVEN = service(ingress=[client.V1LoadBalancerIngress(ip="10.1.2.3")])
+GIVEN = service(ip="10.1.2.3")
 
 
 @pytest.mark.parametrize(
