@@ -19,7 +19,8 @@ from sandbox.kube_api import Api, ApiError
 GROUP: Final = "/apis/kai.scheduler/v1"
 CONFIGS: Final = f"{GROUP}/configs"
 CONFIG: Final = f"{CONFIGS}/kai-config"
-SHARD: Final = f"{GROUP}/schedulingshards/default"
+SHARDS: Final = f"{GROUP}/schedulingshards"
+SHARD: Final = f"{SHARDS}/default"
 DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{operands.NAMESPACE}/deployments"
 OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -39,15 +40,15 @@ _QUEUE_CRD: Final = Path(__file__).parent.joinpath(
 _CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
 
 
-def play(api: Api) -> object:
-    """Do once what there is to do now; to be asked again and again.
+def play(api: Api) -> bool:
+    """Do once what there is to do now, to be asked again and again; whether KAI is there.
 
-    Returns what it saw, to be compared with what it saw before. Raises ApiError.
+    Raises ApiError.
     """
     listed = (api.find(DEPLOYMENTS) or {}).get("items", [])
     if listed:
         _play(api, listed)
-    return [item["metadata"].get("resourceVersion") for item in listed]
+    return bool(listed)
 
 
 def _play(api: Api, listed: list[dict[str, Any]]) -> None:

@@ -160,8 +160,15 @@ class Watch(threading.Thread):
                 self.synced.set()
                 self._changed()
                 self._follow(listed["metadata"]["resourceVersion"])
-            except (ApiError, KeyError, ValueError, urllib3.exceptions.HTTPError, OSError):
-                self._over.wait(1)
+            except ApiError as why:
+                self._lost(5.0 if why.status == 404 else 1.0)  # 404: no such kind, or not yet
+            except (KeyError, ValueError, urllib3.exceptions.HTTPError, OSError):
+                self._lost(1.0)
+
+    def _lost(self, pause: float) -> None:
+        self._over.wait(pause)
+        if not self._over.is_set():
+            self._changed()
 
     def _follow(self, version: str) -> None:
         query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "240"}

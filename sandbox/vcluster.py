@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from sandbox import endpoints, kai_operator, volumes
+from sandbox.attention import ROUND_SECONDS, Attention
 from sandbox.control_plane import ControlPlane
 from sandbox.etcd import Etcd, delete_prefix
 from sandbox.kai_binder import KaiBinder
 from sandbox.kube_api import Api, ApiError, Object
-from sandbox.pace import ROUND_SECONDS, Pace
 from sandbox.processes import Processes
 from sandbox.syncer import selected, sync_nodes, sync_runtime_classes
 from sandbox.vcluster_config import VclusterConfig, read
@@ -61,18 +61,17 @@ class Vcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._told: set[str] = set()
-        self._pace = Pace()
-        self._poke = threading.Event()
+        self._attention = Attention()
         self._over = threading.Event()
 
     def poke(self) -> None:
         """Look again now."""
-        self._poke.set()
+        self._attention.within(0)
 
     def remove(self) -> None:
         """Stop at once; processes, keys and files are gone when the thread ends."""
         self._over.set()
-        self._poke.set()
+        self._attention.within(0)
 
     def run(self) -> None:
         """Reconcile until removed."""
@@ -81,8 +80,9 @@ class Vcluster(threading.Thread):
                 self._reconcile()
             except (RuntimeError, OSError) as why:
                 self._tell("NotReady", str(why))
-            self._poke.wait(self._pace.seconds)
-            self._poke.clear()
+                self._attention.within(ROUND_SECONDS)
+            self._attention.wait()
+        self._attention.leave()
         while not self._cleaned_up():
             time.sleep(ROUND_SECONDS)
 
@@ -113,9 +113,10 @@ class Vcluster(threading.Thread):
         self._publish(config, service)
         self._sync(config)
         volumes.provide(self._api)
-        self._pace.after(kai_operator.play(self._api))
+        kai = kai_operator.play(self._api)
         assert self._binder is not None
         self._binder.play()
+        self._attention.watch(self._api, kai=kai)
 
     def _serve(self, config: VclusterConfig, service: Object) -> None:
         """Have the control plane running and answering at the Service's endpoint."""
@@ -131,6 +132,7 @@ class Vcluster(threading.Thread):
         )
         if plane != self._plane:
             plane.prepare(f"vcluster-{self.vcluster}")
+            self._attention.leave()
             self._plane, self._api, self._ready = plane, plane.api(), False
             self._binder = KaiBinder(self._api, self.host.api, self.namespace, self.vcluster)
         server = plane.api_server(self.host.tools)

@@ -10,16 +10,17 @@ import datetime
 import signal
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from sandbox import directory as directories
 from sandbox import kai_operator, volumes
+from sandbox.attention import ROUND_SECONDS, Attention
 from sandbox.control_plane import ControlPlane, host_plane
 from sandbox.kai_binder import KaiBinder
 from sandbox.kube_api import ApiError, Object, Watch
 from sandbox.nodes import NODES
-from sandbox.pace import ROUND_SECONDS, Pace
 from sandbox.ports import Ports
 from sandbox.processes import Processes
 from sandbox.syncer import RUNTIME_CLASSES
@@ -36,6 +37,7 @@ class Supervisor:
         self.api = plane.api()
         self._woken = threading.Event()
         self._vclusters: dict[tuple[str, str], Vcluster] = {}
+        self._seen: dict[tuple[str, str], object] = {}
         self._stateful_sets = self._watch("/apis/apps/v1/statefulsets", SELECTOR)
         self._services = self._watch("/api/v1/services", SELECTOR)
         self._secrets = self._watch("/api/v1/secrets", SELECTOR)
@@ -80,14 +82,23 @@ class Supervisor:
         for key, vcluster in list(self._vclusters.items()):
             if not vcluster.is_alive():
                 del self._vclusters[key]  # removed, and cleaned up after
+                self._seen.pop(key, None)
             elif key not in wanted:
                 vcluster.remove()
-            else:
+            elif self._seen.get(key) != (seen := self._of_host(key[0])):
+                self._seen[key] = seen
                 vcluster.poke()
         for key in wanted - set(self._vclusters):
             _log(f"vCluster {'/'.join(key)}: starting")
             self._vclusters[key] = Vcluster(self._host, *key)
             self._vclusters[key].start()
+
+    def _of_host(self, namespace: str) -> object:
+        """The versions of what a vCluster there is made of."""
+        there = (self._stateful_sets, self._services, self._secrets)
+        found = [it for watch in there for (space, _), it in _all(watch) if space == namespace]
+        found += [it for watch in (self._nodes, self._classes) for _, it in _all(watch)]
+        return [item["metadata"]["resourceVersion"] for item in found]
 
     def _remove_forgotten(self) -> None:
         """Clean up after vClusters that went while no supervisor ran."""
@@ -98,16 +109,18 @@ class Supervisor:
                 clean_up(self._host.etcd, self._host.processes, namespace, name)
 
     def _look_after_host(self) -> None:
-        pause, pace = threading.Event(), Pace()
+        attention = Attention()
         binder = KaiBinder(self.api)
         while True:
             try:
                 volumes.provide(self.api)
-                pace.after(kai_operator.play(self.api))
+                kai = kai_operator.play(self.api)
                 binder.play()
+                attention.watch(self.api, kai=kai)
             except ApiError as why:
                 _log(f"host: {why}")
-            pause.wait(pace.seconds)
+                attention.within(ROUND_SECONDS)
+            attention.wait()
 
     def _running(self, namespace: str, name: str) -> bool:
         """Whether the pod of a vCluster is ready."""
@@ -117,6 +130,10 @@ class Supervisor:
     def _taken(self) -> set[str]:
         endpoints = [vcluster.endpoint for vcluster in list(self._vclusters.values())]
         return {endpoint.key for endpoint in endpoints if endpoint is not None}
+
+
+def _all(watch: Watch) -> Iterable[tuple[tuple[str, str], Object]]:
+    return watch.objects().items()
 
 
 def _vcluster(stateful_set: Object) -> tuple[str, str]:
