@@ -11,21 +11,25 @@ import os
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
-from components.probes.wait import http_api, reported, say
+from components.probes.wait import NotReady, http_api, say
 
 
-@reported
 def main() -> None:
     """Delete them, and do not wait; what hinders it is said and hinders nothing."""
-    namespace, api = os.environ["PODS_NAMESPACE"], http_api()
+    namespace = os.environ["PODS_NAMESPACE"]
     collection = f"/api/v1/namespaces/{namespace}/pods"
     try:
+        api = http_api()
         for pod in api.items(collection):
             api.delete(f"{collection}/{pod['metadata']['name']}")
     except ApiException as why:
-        say(f"warning: pods of {namespace} are left to Kubernetes ({why.status} {why.reason})")
-    except urllib3.exceptions.HTTPError as why:
-        say(f"warning: pods of {namespace} are left to Kubernetes ({type(why).__name__})")
+        _leave(namespace, f"{why.status} {why.reason}")
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, NotReady) as why:
+        _leave(namespace, str(why) if isinstance(why, NotReady) else type(why).__name__)
+
+
+def _leave(namespace: str, why: str) -> None:
+    say(f"warning: pods of {namespace} are left to Kubernetes ({why})")
 
 
 if __name__ == "__main__":

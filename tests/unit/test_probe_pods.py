@@ -37,6 +37,14 @@ def test_every_pod_is_told_to_end(api):
     assert api.told == [f"{PODS}/a", f"{PODS}/b"]
 
 
+def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
+    monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
+    monkeypatch.setenv("PROBE_CONTEXT", "gone")
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    pods.main()
+    assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "why", [ApiException(status=403, reason="Forbidden"), urllib3.exceptions.HTTPError("no")]
 )
