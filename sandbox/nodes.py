@@ -24,7 +24,9 @@ def host_nodes() -> Iterator[dict[str, Any]]:
 
 def _node(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
     labels = {POOL_LABEL: pool["pool"]}
-    resources = {"cpu": pool["cpu"], "memory": pool["memory"], "pods": "110"}
+    # vCluster's chart asks for ephemeral storage, as every real node has it.
+    resources = {"pods": "110", "ephemeral-storage": "500Gi"}
+    resources |= {"cpu": pool["cpu"], "memory": pool["memory"]}
     if gpus := pool.get("gpus"):
         resources["nvidia.com/gpu"] = str(gpus["count"])
         labels |= {
