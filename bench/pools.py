@@ -9,15 +9,9 @@ from typing import Any, Final
 
 from bench.shell import kubectl
 from sandbox.lifecycle import Sandbox
-from sandbox.nodes import POOL_LABEL, fake_node
+from sandbox.nodes import EVERY_NODE, POOL_LABEL, fake_node
 
-_HAS: Final = {
-    "cpu": "32",
-    "memory": "128Gi",
-    "ephemeral-storage": "500Gi",
-    "pods": "110",
-    "nvidia.com/gpu": "2",
-}
+_HAS: Final = {**EVERY_NODE, "cpu": "32", "memory": "128Gi", "nvidia.com/gpu": "2"}
 
 
 def node(pool: str) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from urllib.parse import urlencode
 import urllib3
 import yaml
 from kubernetes import client, config
-from kubernetes.config.config_exception import ConfigException
+
+from provider.cluster_client import UNUSABLE, headers
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
 _PAGE: Final = 500
 _FAILED: Final = 400
-_NO_KUBECONFIG: Final = (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError)
 
 
 class Unreachable(Exception):  # noqa: N818 - its message is what a finding shows
@@ -46,7 +46,7 @@ def client_of_context(file: str | None, context: str | None) -> client.ApiClient
     """A client for a context of a kubeconfig file, the usual one where None; raises Unreachable."""
     try:
         return config.new_client_from_config(file, context)
-    except _NO_KUBECONFIG as why:
+    except UNUSABLE as why:
         raise Unreachable(f"the kubeconfig cannot be used: {_short(why)}", why) from None
 
 
@@ -54,7 +54,7 @@ def client_of_kubeconfig(text: str, context: str | None = None) -> client.ApiCli
     """A client for a context of a kubeconfig's content; raises Unreachable."""
     try:
         return config.new_client_from_config_dict(yaml.safe_load(text), context=context)
-    except _NO_KUBECONFIG as why:
+    except UNUSABLE as why:
         raise Unreachable(f"its kubeconfig cannot be used: {_short(why)}", why) from None
 
 
@@ -90,7 +90,7 @@ class Reader:
             answer = self._pool.request(
                 "GET",
                 f"{url}?{urlencode(query)}" if query else url,
-                headers=self._headers(),
+                headers=headers(self._configuration),
                 timeout=urllib3.Timeout(connect=self._connect, total=left),
                 retries=False,
             )
@@ -119,13 +119,6 @@ class Reader:
     def close(self) -> None:
         """Give the connections back."""
         self._pool.clear()
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Accept": "application/json"}
-        for setting in self._configuration.auth_settings().values():
-            if setting.get("in") == "header" and setting.get("value"):
-                headers[setting["key"]] = setting["value"]
-        return headers
 
 
 def _network(why: Exception) -> str:

@@ -10,7 +10,7 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 # What is raised for a kubeconfig that cannot be used.
-UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError)
+UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError)
 
 
 def cluster_client(context: str | None, kubeconfig: str | None) -> client.ApiClient:
@@ -20,3 +20,12 @@ def cluster_client(context: str | None, kubeconfig: str | None) -> client.ApiCli
     # Named, because the client reads this variable when it is imported, which may be earlier.
     file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
     return config.new_client_from_config(file, context or None)
+
+
+def headers(configuration: client.Configuration) -> dict[str, str]:
+    """What a plain request carries: JSON is wanted, and who asks."""
+    found = {"Accept": "application/json"}
+    for setting in configuration.auth_settings().values():
+        if setting.get("in") == "header" and setting.get("value"):
+            found[setting["key"]] = setting["value"]
+    return found

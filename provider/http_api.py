@@ -14,6 +14,8 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from provider.cluster_client import headers
+
 _CONNECT: Final = 5.0  # seconds
 _REFUSED: Final = 400
 _ABSENT: Final = 404
@@ -71,14 +73,11 @@ class HttpApi:
     def _ask(
         self, method: str, path: str, query: dict[str, str], body: Object | None = None
     ) -> bytes:
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        for setting in self._configuration.auth_settings().values():
-            headers[setting["key"]] = setting["value"]
         answer = self._pool.request(
             method,
             f"{self._configuration.host}{path}" + (f"?{urlencode(query)}" if query else ""),
             body=None if body is None else json.dumps(body),
-            headers=headers,
+            headers={"Content-Type": "application/json", **headers(self._configuration)},
             timeout=self._timeout,
             retries=False,
         )

@@ -10,7 +10,7 @@ from provider.http_api import HttpApi, Object
 
 API_VERSION: Final = "scheduling.run.ai/v2"
 KIND: Final = "Queue"
-_PATH: Final = f"/apis/{API_VERSION}/queues"
+PATH: Final = f"/apis/{API_VERSION}/queues"
 _MANAGER: Final = "kai-fleet"
 
 
@@ -22,16 +22,16 @@ class QueueApi:
 
     def all(self) -> dict[str, Object]:
         """Every Queue of the cluster by name."""
-        return {item["metadata"]["name"]: item for item in self._api.items(_PATH)}
+        return {item["metadata"]["name"]: item for item in self._api.items(PATH)}
 
     def create(self, body: Object) -> None:
         """Make one."""
-        self._api.post(_PATH, body, fieldManager=_MANAGER)
+        self._api.post(PATH, body, fieldManager=_MANAGER)
 
     def replace(self, name: str, body: Object) -> None:
         """Have it so, and nothing else in it."""
-        self._api.put(f"{_PATH}/{name}", body, fieldManager=_MANAGER)
+        self._api.put(f"{PATH}/{name}", body, fieldManager=_MANAGER)
 
     def delete(self, name: str) -> None:
         """Begin with its removal; one that is gone is fine."""
-        self._api.delete(f"{_PATH}/{name}")
+        self._api.delete(f"{PATH}/{name}")

@@ -13,6 +13,8 @@ from sandbox.kube_api import Api
 POOLS: Final = Path(__file__).with_name("nodes.yaml")
 POOL_LABEL: Final = "kai-fleet/pool"
 NODES: Final = "/api/v1/nodes"
+# What every real node has; vCluster's chart asks for the storage.
+EVERY_NODE: Final = {"pods": "110", "ephemeral-storage": "500Gi"}
 
 
 def host_nodes() -> Iterator[dict[str, Any]]:
@@ -24,9 +26,7 @@ def host_nodes() -> Iterator[dict[str, Any]]:
 
 def _node(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
     labels = {POOL_LABEL: pool["pool"]}
-    # vCluster's chart asks for ephemeral storage, as every real node has it.
-    resources = {"pods": "110", "ephemeral-storage": "500Gi"}
-    resources |= {"cpu": pool["cpu"], "memory": pool["memory"]}
+    resources = {**EVERY_NODE, "cpu": pool["cpu"], "memory": pool["memory"]}
     if gpus := pool.get("gpus"):
         resources["nvidia.com/gpu"] = str(gpus["count"])
         labels |= {

@@ -61,12 +61,15 @@ class Vcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._told: set[str] = set()
+        self._of_host: object = None
         self._attention = Attention()
         self._over = threading.Event()
 
-    def poke(self) -> None:
-        """Look again now."""
-        self._attention.within(0)
+    def see(self, of_host: object) -> None:
+        """Look again now, if that of the host is not as it was when last seen."""
+        if of_host != self._of_host:
+            self._of_host = of_host
+            self._attention.within(0)
 
     def remove(self) -> None:
         """Stop at once; processes, keys and files are gone when the thread ends."""

@@ -10,7 +10,7 @@ import datetime
 import signal
 import sys
 import threading
-from collections.abc import Iterable
+from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ from sandbox.syncer import RUNTIME_CLASSES
 from sandbox.vcluster import Host, Vcluster, clean_up
 
 SELECTOR: Final = "app=vcluster"
+EVERYWHERE: Final = ""  # the namespace of what has none: nodes, runtime classes
 
 
 class Supervisor:
@@ -37,7 +38,6 @@ class Supervisor:
         self.api = plane.api()
         self._woken = threading.Event()
         self._vclusters: dict[tuple[str, str], Vcluster] = {}
-        self._seen: dict[tuple[str, str], object] = {}
         self._stateful_sets = self._watch("/apis/apps/v1/statefulsets", SELECTOR)
         self._services = self._watch("/api/v1/services", SELECTOR)
         self._secrets = self._watch("/api/v1/secrets", SELECTOR)
@@ -79,26 +79,27 @@ class Supervisor:
     def _follow(self) -> None:
         """Have exactly the vClusters whose StatefulSets there are."""
         wanted = {_vcluster(item) for item in self._stateful_sets.objects().values()}
+        versions = self._versions()
         for key, vcluster in list(self._vclusters.items()):
             if not vcluster.is_alive():
                 del self._vclusters[key]  # removed, and cleaned up after
-                self._seen.pop(key, None)
             elif key not in wanted:
                 vcluster.remove()
-            elif self._seen.get(key) != (seen := self._of_host(key[0])):
-                self._seen[key] = seen
-                vcluster.poke()
+            else:
+                vcluster.see((versions[EVERYWHERE], versions[key[0]]))
         for key in wanted - set(self._vclusters):
             _log(f"vCluster {'/'.join(key)}: starting")
             self._vclusters[key] = Vcluster(self._host, *key)
             self._vclusters[key].start()
 
-    def _of_host(self, namespace: str) -> object:
-        """The versions of what a vCluster there is made of."""
-        there = (self._stateful_sets, self._services, self._secrets)
-        found = [it for watch in there for (space, _), it in _all(watch) if space == namespace]
-        found += [it for watch in (self._nodes, self._classes) for _, it in _all(watch)]
-        return [item["metadata"]["resourceVersion"] for item in found]
+    def _versions(self) -> defaultdict[str, list[str]]:
+        """By namespace, the versions of what vClusters are made of."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        in_namespaces = (self._stateful_sets, self._services, self._secrets)
+        for watch in (*in_namespaces, self._nodes, self._classes):
+            for (namespace, _), item in watch.objects().items():
+                found[namespace].append(item["metadata"]["resourceVersion"])
+        return found
 
     def _remove_forgotten(self) -> None:
         """Clean up after vClusters that went while no supervisor ran."""
@@ -130,10 +131,6 @@ class Supervisor:
     def _taken(self) -> set[str]:
         endpoints = [vcluster.endpoint for vcluster in list(self._vclusters.values())]
         return {endpoint.key for endpoint in endpoints if endpoint is not None}
-
-
-def _all(watch: Watch) -> Iterable[tuple[tuple[str, str], Object]]:
-    return watch.objects().items()
 
 
 def _vcluster(stateful_set: Object) -> tuple[str, str]:

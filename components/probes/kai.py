@@ -12,13 +12,13 @@ import sys
 from kubernetes.client.exceptions import ApiException
 
 from components.probes.wait import NotReady, http_api, reported, say, until_ready
+from provider import queue_api
 from provider.http_api import HttpApi, Object
 
 NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.
 _OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
-_QUEUES = "/apis/scheduling.run.ai/v2/queues"
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _WEBHOOKS = tuple(
@@ -145,13 +145,13 @@ def _is_ready(api: HttpApi, what: str) -> bool:
 def _queue_refused(api: HttpApi) -> list[str]:
     """Ask for a Queue without making one: a dry run passes the webhook like the real thing."""
     body = {
-        "apiVersion": "scheduling.run.ai/v2",
-        "kind": "Queue",
+        "apiVersion": queue_api.API_VERSION,
+        "kind": queue_api.KIND,
         "metadata": {"generateName": "kai-fleet-probe-"},
         "spec": {"resources": {}},
     }
     try:
-        api.post(_QUEUES, body, dryRun="All")
+        api.post(queue_api.PATH, body, dryRun="All")
     except ApiException as why:
         return [f"a Queue is refused ({why.reason or why.status})"]
     return []

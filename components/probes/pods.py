@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import os
 
-import urllib3
-from kubernetes.client.exceptions import ApiException
-
-from components.probes.wait import NotReady, http_api, say
+from components.probes.wait import UNANSWERED, NotReady, complaint, http_api, say
 
 
 def main() -> None:
@@ -22,10 +19,10 @@ def main() -> None:
         api = http_api()
         for pod in api.items(collection):
             api.delete(f"{collection}/{pod['metadata']['name']}")
-    except ApiException as why:
-        _leave(namespace, f"{why.status} {why.reason}")
-    except (urllib3.exceptions.HTTPError, OSError, ValueError, NotReady) as why:
-        _leave(namespace, str(why) if isinstance(why, NotReady) else type(why).__name__)
+    except NotReady as why:
+        _leave(namespace, str(why))
+    except UNANSWERED as why:
+        _leave(namespace, complaint(why))
 
 
 def _leave(namespace: str, why: str) -> None:

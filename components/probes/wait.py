@@ -15,6 +15,8 @@ from kubernetes.client.exceptions import ApiException
 from provider.cluster_client import UNUSABLE, cluster_client
 from provider.http_api import HttpApi
 
+# What is raised where a cluster refuses or does not answer.
+UNANSWERED = (ApiException, urllib3.exceptions.HTTPError, OSError, ValueError)
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]
 _EVERY = 0.25  # seconds between two questions
@@ -51,10 +53,8 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
     while True:
         try:
             left = missing()
-        except ApiException as why:
-            left = [f"the API answers {why.status} {why.reason}"]
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as why:
-            left = [f"the API does not answer ({type(why).__name__})"]
+        except UNANSWERED as why:
+            left = [complaint(why)]
         now = time.monotonic()
         if not left:
             say(f"{what} is ready after {now - start:.0f} s")
@@ -68,6 +68,13 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
             told = now
             say(f"{what}: waiting for {'; '.join(left)} ({now - start:.0f} s)")
         time.sleep(_EVERY)
+
+
+def complaint(why: Exception) -> str:
+    """What one of UNANSWERED says of the API, in a phrase."""
+    if isinstance(why, ApiException):
+        return f"the API answers {why.status} {why.reason}"
+    return f"the API does not answer ({type(why).__name__})"
 
 
 def say(text: str) -> None:

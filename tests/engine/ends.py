@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
 
 @contextmanager
@@ -20,7 +19,8 @@ def ends(api: client.ApiClient, namespace: str) -> Iterator[dict[str, float]]:
 
     def follow() -> None:
         while not over.wait(0.05):
-            found = [*core.list_namespaced_pod(namespace).items, *_namespace(core, namespace)]
+            found = core.list_namespaced_pod(namespace).items
+            found += core.list_namespace(field_selector=f"metadata.name={namespace}").items
             stay = {it.metadata.name for it in found if it.metadata.deletion_timestamp is None}
             for name in there - stay - set(moments):
                 moments[name] = time.monotonic()
@@ -32,12 +32,3 @@ def ends(api: client.ApiClient, namespace: str) -> Iterator[dict[str, float]]:
     finally:
         over.set()
         thread.join()
-
-
-def _namespace(core: client.CoreV1Api, name: str) -> list[client.V1Namespace]:
-    try:
-        return [core.read_namespace(name)]
-    except ApiException as why:
-        if why.status != 404:
-            raise
-        return []

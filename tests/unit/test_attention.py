@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
@@ -55,12 +54,7 @@ def test_an_idle_cluster_is_looked_at_seldom(clock):
 def test_what_happens_is_looked_at_soon_and_for_a_while(clock):
     to_one = attention.Attention()
     clock.happens.append((104.0, lambda: to_one.within(0.5)))
-    found = []
-    with suppress(StopIteration):
-        for moment in looks(clock, to_one):
-            found.append(moment)
-            if moment > 130:
-                break
+    found = list(itertools.takewhile(lambda moment: moment < 140, looks(clock, to_one)))
     assert found[:4] == [100.0, 104.5, 104.5 + ROUND_SECONDS, 104.5 + 2 * ROUND_SECONDS]
     assert found[-1] - found[-2] == SELDOM_SECONDS
 
