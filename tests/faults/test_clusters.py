@@ -53,12 +53,16 @@ def test_the_api_server_is_killed_and_comes_back(case, reference, foreign, round
 
 
 def test_etcd_is_full(case, reference, foreign):
-    """In the middle of an update every write is refused, until somebody takes the alarm off."""
+    """An update's writes are refused, until somebody takes the alarm off.
+
+    From its first write on: where only KAI's operator has anything left to write, nobody tells
+    the update, and it waits for KAI as long as for any other reason.
+    """
     case.edit(with_ml)
     converge(case)
     case.edit(switched)
     running = case.start("up")
-    running.wait_for("@ updating")
+    running.wait_for("Updating (faults)")
     _alarm(case, "ACTIVATE")
     try:
         full = running.end()
