@@ -10,6 +10,7 @@ import pulumi
 
 from components.cluster_access import ClusterAccess
 from components.settings.queues import Queue, leaves, walk
+from provider.queue_specs import packed
 
 QUEUES: Final = "kai-fleet:index:Queues"
 
@@ -58,7 +59,7 @@ class QueueTree(pulumi.ComponentResource):
 
 
 class _Queues(pulumi.CustomResource):
-    """The resource of the provider: `queues` are the specs by name, `tree` their label."""
+    """The resource of the provider: `queues` are the specs by name, as text; `tree` their label."""
 
     def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
         tree = list(walk(args.queues, parent=args.parent, shard=args.shard))
@@ -81,7 +82,7 @@ class _Queues(pulumi.CustomResource):
             {
                 "cluster": args.access.name,
                 "tree": name,
-                "queues": specs,
+                "queues": packed(specs),
                 **{key: value for key, value in given.items() if value is not None},
             },
             opts,

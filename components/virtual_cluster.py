@@ -12,6 +12,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.charts import chart_args
 from components.cluster_access import ClusterAccess
+from components.cluster_secret import secret_data
 from components.kubeconfig import decoded, pointed_at
 from components.past import Past
 from components.releases import VCLUSTER_REPOSITORY, vcluster
@@ -130,15 +131,9 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
         self.server = pulumi.Output.unsecret(ready.stdout)
-        secret = kubernetes.core.v1.Secret.get(
-            f"{name}-kubeconfig",
-            id=self.server.apply(lambda _: f"{self.namespace}/vc-{name}"),
-            opts=child,
-        )
-        self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(secret.data, self.server).apply(
-                lambda known: pointed_at(decoded(known[0]), known[1])
-            )
+        data = secret_data(args.host, self.namespace, f"vc-{name}", after=self.server)
+        self.kubeconfig = pulumi.Output.all(data, self.server).apply(
+            lambda known: pointed_at(decoded(known[0]), known[1])
         )
         self.inside = ClusterAccess(f"{args.host.name}/{name}", kubeconfig=self.kubeconfig)
         self.provider = self.inside.provider(name, child)

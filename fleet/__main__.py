@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from fleet.environment import NotPossible, for_stack
+from fleet.screen import engine_line
 from fleet.teams import commands, stack_commands
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def up(stack: Stack = "sandbox") -> None:
 
     environment = for_stack(stack, say)
     opened = engine.stack(stack, environment.variables)
-    outcome = engine.up(opened, _engine_line, color=out.is_terminal)
+    outcome = engine.up(opened, engine_line, color=out.is_terminal)
     summary.show(stack, outcome, environment.standins, out)
 
 
@@ -142,7 +143,7 @@ def preview(stack: Stack = "sandbox") -> None:
 
     environment = for_stack(stack, say)
     opened = engine.stack(stack, environment.variables)
-    if engine.preview(opened, _engine_line, color=out.is_terminal).unchanged:
+    if engine.preview(opened, engine_line, color=out.is_terminal).unchanged:
         out.print("Nothing would change.")
 
 
@@ -152,7 +153,7 @@ def destroy(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
     from fleet import engine
 
     environment = for_stack(stack, say, judged=False)
-    engine.destroy(engine.stack(stack, environment.variables), _engine_line, color=out.is_terminal)
+    engine.destroy(engine.stack(stack, environment.variables), engine_line, color=out.is_terminal)
     environment.vacate()
 
 
@@ -269,11 +270,6 @@ def _running() -> Sandbox:
     if running is None:
         raise NotPossible("the sandbox is not running; start it with: make up")
     return running
-
-
-def _engine_line(line: str) -> None:
-    sys.stdout.write(line.rstrip("\n") + "\n")
-    sys.stdout.flush()
 
 
 def main() -> None:

@@ -18,8 +18,10 @@ from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
 
 from components.platform_reading import OUTPUT, READ_OUTPUTS
+from components.queue_tree import QUEUES
 from components.settings.mistakes import NAMESPACE
 from fleet.stack_file import ROOT, SECRET
+from provider.queue_specs import unpacked
 
 UNKNOWN: Final = "[unknown until the update]"
 PROJECT: Final = "kai-fleet"
@@ -87,13 +89,16 @@ class _Recorder(mocks.MockMonitor):
         return response
 
     def _note(self, urn: str, request: Any, inputs: Any) -> None:
+        plain = _plain(json_format.MessageToDict(inputs))
+        if request.type == QUEUES:
+            plain["queues"] = unpacked(plain["queues"])
         self.registered[urn] = Registered(
             urn=urn,
             type=request.type,
             name=request.name,
             parent=request.parent,
             provider=request.provider.rpartition("::")[0],
-            inputs=_plain(json_format.MessageToDict(inputs)),
+            inputs=plain,
         )
 
 

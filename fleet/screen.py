@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 
@@ -31,6 +32,15 @@ class Screen:
     def line(self, text: str) -> None:
         """One line of the result, as it is."""
         self.out.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def engine_line(line: str) -> None:
+    """A line of the engine's; into nothing once its reader is gone (`| head`). The run goes on."""
+    try:
+        sys.stdout.write(line.rstrip("\n") + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from policies.model import PARENT_ELSEWHERE
 from policies.plain import get, mapping, text
 from policies.unknown import UNKNOWN
+from provider.queue_specs import unpacked
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"
@@ -42,7 +43,7 @@ def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Itera
     cluster = text(props.get("cluster"))
     name = cluster if isinstance(cluster, str) else ""
     provider = of_cluster.get(name, f"{PROVIDER}::{name.rpartition('/')[2]}")
-    queues = mapping(props.get("queues"))
+    queues = mapping(unpacked(props.get("queues")))
     if queues is UNKNOWN:
         return
     elsewhere = text(props.get("parent"))

@@ -16,6 +16,8 @@ from kubernetes.client.exceptions import ApiException
 
 from provider.cluster_client import headers
 
+# What a question raises where a cluster refuses it or does not answer.
+UNANSWERED: Final = (ApiException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _CONNECT: Final = 5.0  # seconds
 _REFUSED: Final = 400
 _ABSENT: Final = 404
@@ -25,7 +27,7 @@ Object = dict[str, Any]
 class HttpApi:
     """One cluster's; it has so many seconds for each answer.
 
-    Every call raises ApiException, urllib3's HTTPError, OSError or ValueError.
+    Every call raises one of UNANSWERED.
     """
 
     def __init__(self, api: client.ApiClient, seconds: float = 60.0) -> None:
@@ -86,3 +88,10 @@ class HttpApi:
             refused.body = answer.data.decode(errors="replace")
             raise refused
         return answer.data
+
+
+def complaint(why: Exception) -> str:
+    """What one of UNANSWERED says of the API, in a phrase."""
+    if isinstance(why, ApiException):
+        return f"the API answers {why.status} {why.reason}"
+    return f"the API does not answer ({type(why).__name__})"

@@ -1,4 +1,6 @@
-"""The resource `kai-fleet:index:Queues`: a tree of queues, as the engine asks for it."""
+"""The resource `kai-fleet:index:Queues`, a tree of queues, as the engine asks for it; and the
+function `kai-fleet:index:secret`, which reads a Secret.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
 from kubernetes import client
 
-from provider import wire
+from provider import secrets, wire
 from provider.cluster_client import UNUSABLE, cluster_client
 from provider.paths import Path, spelled
 from provider.plugin import (
@@ -23,6 +25,7 @@ from provider.plugin import (
     serve,
 )
 from provider.protocol import provider_pb2
+from provider.queue_specs import packed, unpacked
 from provider.queues import Queues, SomeQueuesError
 
 NAME: Final = "kai-fleet"
@@ -59,6 +62,14 @@ class QueuePlugin(Plugin):
         )
 
     @answered
+    def Invoke(self, request: Any) -> Any:  # noqa: D102, N802
+        if request.tok != secrets.FUNCTION:
+            raise PluginError(self._unserved(f"function {request.tok}"))
+        given = wire.plain(wire.decode(request.args))
+        answer = secrets.read(self._client(given), str(given["namespace"]), str(given["name"]))
+        return provider_pb2.InvokeResponse(**{"return": wire.encode(answer)})
+
+    @answered
     def Check(self, request: Any) -> Any:  # noqa: D102, N802
         if f"{TYPE}::" not in request.urn:
             raise PluginError(self._unserved(f"resource {request.urn.rpartition('::')[2]}"))
@@ -69,7 +80,9 @@ class QueuePlugin(Plugin):
         answer = provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_NONE, hasDetailedDiff=True
         )
-        for path, kind in _changes(_tree(request.olds), _tree(request.news)):
+        for path, kind in _changes(
+            _as_carried(_tree(request.olds)), _as_carried(_tree(request.news))
+        ):
             replaces = path == "cluster"
             top = "queues" if path.startswith("queues") else path
             if top not in answer.diffs:
@@ -85,14 +98,14 @@ class QueuePlugin(Plugin):
         wanted = _tree(request.properties)
         identity = f"{wanted['cluster']}/{wanted['tree']}"
         if request.preview:
-            return provider_pb2.CreateResponse(properties=wire.encode(wanted))
+            return provider_pb2.CreateResponse(properties=_state(wanted))
         state = self._made(request.properties, identity, known=())
         return provider_pb2.CreateResponse(id=identity, properties=state)
 
     @answered
     def Update(self, request: Any) -> Any:  # noqa: D102, N802
         if request.preview:
-            return provider_pb2.UpdateResponse(properties=wire.encode(_tree(request.news)))
+            return provider_pb2.UpdateResponse(properties=_state(_tree(request.news)))
         known = _tree(request.olds).get("queues") or ()
         return provider_pb2.UpdateResponse(
             properties=self._made(request.news, request.id, tuple(known))
@@ -105,17 +118,18 @@ class QueuePlugin(Plugin):
                 f"a queue tree is not imported: declare it, and label the queues that it is to"
                 f" take over: kubectl label queue NAME kai-fleet/tree={request.id}"
             )
-        state, inputs = _tree(request.properties), wire.decode(request.inputs)
+        state = _tree(request.properties)
         live = self._queues(request.inputs).live(state.get("queues") or ())
         if not live:
             return provider_pb2.ReadResponse()
         state["queues"] = {name: live[name].get("spec", {}) for name in sorted(live)}
         if "labels" in state:
             state["labels"] = _carried(state["labels"], live)
+        found = _as_carried(state)
         return provider_pb2.ReadResponse(
             id=request.id,
-            properties=wire.encode(state),
-            inputs=wire.encode({**inputs, **state}),
+            properties=wire.encode(found),
+            inputs=wire.encode({**wire.decode(request.inputs), **found}),
         )
 
     @answered
@@ -133,22 +147,35 @@ class QueuePlugin(Plugin):
         except SomeQueuesError as why:
             there = queues.live(known)
             wanted["queues"] = {name: item.get("spec", {}) for name, item in there.items()}
-            raise PartialError(str(why), identity, wire.encode(wanted), given) from None
-        return wire.encode(wanted)
+            raise PartialError(str(why), identity, _state(wanted), given) from None
+        return _state(wanted)
 
     def _queues(self, inputs: Struct) -> Queues:
         given = wire.plain(wire.decode(inputs))
+        return Queues(self._client(given), str(given["tree"]), self.cancelled.is_set)
+
+    def _client(self, given: Mapping[str, Any]) -> client.ApiClient:
         key = (str(given.get("context") or ""), str(given.get("kubeconfig") or ""))
         with self._lock:
             if key not in self._clients:
                 self._clients[key] = _client(*key)
-        return Queues(self._clients[key], str(given["tree"]), self.cancelled.is_set)
+            return self._clients[key]
 
 
 def _tree(properties: Struct) -> Properties:
     """What the tree is, without the way to its cluster."""
     found = wire.plain(wire.decode(properties))
-    return {key: value for key, value in found.items() if key not in ACCESS}
+    tree = {key: value for key, value in found.items() if key not in ACCESS}
+    return {**tree, "queues": unpacked(tree.get("queues"))}
+
+
+def _as_carried(tree: Properties) -> Properties:
+    """The tree as the engine carries it."""
+    return {**tree, "queues": packed(tree.get("queues") or {})}
+
+
+def _state(tree: Properties) -> Struct:
+    return wire.encode(_as_carried(tree))
 
 
 def _carried(labels: Mapping[str, Any], live: Mapping[str, Any]) -> Properties:

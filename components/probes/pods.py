@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from components.probes.wait import UNANSWERED, NotReady, complaint, http_api, say
+from components.probes.wait import NotReady, http_api, say
+from provider.http_api import UNANSWERED, complaint
 
 
 def main() -> None:

@@ -8,15 +8,11 @@ import sys
 import time
 from collections.abc import Callable
 
-import urllib3
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
 from provider.cluster_client import UNUSABLE, cluster_client
-from provider.http_api import HttpApi
+from provider.http_api import UNANSWERED, HttpApi, complaint
 
-# What is raised where a cluster refuses or does not answer.
-UNANSWERED = (ApiException, urllib3.exceptions.HTTPError, OSError, ValueError)
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]
 _EVERY = 0.25  # seconds between two questions
@@ -68,13 +64,6 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
             told = now
             say(f"{what}: waiting for {'; '.join(left)} ({now - start:.0f} s)")
         time.sleep(_EVERY)
-
-
-def complaint(why: Exception) -> str:
-    """What one of UNANSWERED says of the API, in a phrase."""
-    if isinstance(why, ApiException):
-        return f"the API answers {why.status} {why.reason}"
-    return f"the API does not answer ({type(why).__name__})"
 
 
 def say(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from rich.prompt import Confirm
 from fleet import engine, loaded_plugins, plan_text
 from fleet.environment import Environment, NotPossible, for_stack
 from fleet.interruption import Interrupted, ended_in_order
-from fleet.screen import Screen, Wish
+from fleet.screen import Screen, Wish, engine_line
 from fleet.stack_write import Edit, restore, write
 from fleet.teams import judge
 from fleet.teams.places import Platform
@@ -92,7 +91,7 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             for stack in change.destroys:
                 opened = engine.stack(stack, environment.variables)
                 signals.check()
-                engine.destroy(opened, _engine_line, color=screen.out.is_terminal)
+                engine.destroy(opened, engine_line, color=screen.out.is_terminal)
                 finished.append(stack)
                 _forget(opened)
             write(change.edits)
@@ -100,7 +99,7 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             for stack in change.updates:
                 opened = engine.stack(stack, environment.variables)
                 signals.check()
-                outcome = engine.up(opened, _engine_line, color=screen.out.is_terminal)
+                outcome = engine.up(opened, engine_line, color=screen.out.is_terminal)
                 outputs = dict(outcome.outputs)
                 finished.append(stack)
             return outputs
@@ -154,13 +153,8 @@ def _anything_done(stack: automation.Stack | None, begun: datetime) -> bool:
     if not last or last[0].start_time.replace(tzinfo=UTC) < begun.replace(microsecond=0):
         return False
     changes = last[0].resource_changes or {}
-    return any(count for what, count in changes.items() if str(what) not in ("same", "read"))
+    return any(count for what, count in changes.items() if str(what) not in engine.UNTOUCHED)
 
 
 def _commands(stacks: Sequence[str]) -> str:
     return "\n".join(f"  make up STACK={stack}" for stack in stacks)
-
-
-def _engine_line(line: str) -> None:
-    sys.stdout.write(line.rstrip("\n") + "\n")
-    sys.stdout.flush()

@@ -229,6 +229,10 @@ class Driver:
         )
         return wire.decode(answer.properties)
 
+    def invoke(self, function: str, arguments: Json) -> Json:
+        request = provider_pb2.InvokeRequest(tok=function, args=wire.encode(arguments))
+        return wire.decode(getattr(self._stub.Invoke(request), "return"))
+
     def delete(self, resource_id: str, state: Json, timeout: float = 0) -> None:
         self._stub.Delete(
             provider_pb2.DeleteRequest(

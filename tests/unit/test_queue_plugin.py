@@ -8,6 +8,7 @@ import yaml
 from fleet.stack_file import ROOT
 from provider.protocol import provider_pb2
 from provider.queue_plugin import TYPE, QueuePlugin
+from provider.queue_specs import packed, unpacked
 from provider.wire import UNKNOWN, Secret
 from tests.unit.provider_harness import driven
 
@@ -20,7 +21,7 @@ def spec(quota: float, parent: str | None = None, **more: object) -> dict[str, o
 
 
 def tree(**queues: object) -> dict[str, object]:
-    return {"cluster": "lab/ml", "tree": "ml-queues", "queues": queues}
+    return {"cluster": "lab/ml", "tree": "ml-queues", "queues": packed(queues)}
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +41,27 @@ def test_a_change_is_shown_at_its_place(plugin):
     new = tree(top=spec(4), train=spec(3, "top", priority=7), **{"a.b": spec(1, "top")})
     changes, replaces = diff(plugin, old, new)
     assert changes == {
-        "queues.train.resources.gpu.quota": KIND.UPDATE,
-        "queues.train.priority": KIND.ADD,
+        "queues.train": KIND.UPDATE,
         "queues.gone": KIND.DELETE,
         'queues["a.b"]': KIND.ADD,
     }
     assert not replaces
+
+
+def test_a_state_from_before_queues_were_text_is_the_same_tree(plugin):
+    specs = {"top": spec(4.0), "train": spec(0.5, "top")}
+    old = tree() | {"queues": specs}
+    assert diff(plugin, old, tree(**specs)) == ({}, [])
+    changes, _ = diff(plugin, old, tree(top=spec(4), train=spec(1, "top")))
+    assert changes == {"queues.train": KIND.UPDATE}
+
+
+def test_the_same_spec_is_the_same_text_whoever_wrote_it():
+    # Ours, and as Kubernetes answers: in another order, and whole numbers without a point.
+    ours = {"resources": {"gpu": {"quota": 2.0, "limit": -1}}, "parentQueue": "top"}
+    theirs = {"parentQueue": "top", "resources": {"gpu": {"limit": -1, "quota": 2}}}
+    assert packed({"a": ours}) == packed({"a": theirs})
+    assert unpacked(packed({"a": ours})) == {"a": ours}
 
 
 def test_rotated_credentials_change_nothing(plugin):

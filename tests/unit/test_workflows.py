@@ -134,7 +134,7 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
         git("commit", "--quiet", "--no-verify", "--message", "stacks")
 
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("fleet", "components", "policies"):
+    for name in ("fleet", "components", "policies", "provider"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "__main__.py", tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")

@@ -98,7 +98,7 @@ def made(scratch, top):
     repository.file.write_text(GOOD)
     (repository.top / ".gitignore").write_text("__pycache__/\n")
     repository.commit("before-plans")
-    for name in ("fleet", "components", "policies"):
+    for name in ("fleet", "components", "policies", "provider"):
         shutil.copytree(ROOT / name, repository.project / name)  # bytecode too: that is quicker
     shutil.copy(ROOT / "__main__.py", repository.project)
     (repository.project / "Pulumi.other.yaml").write_text(GOOD)

@@ -1,0 +1,45 @@
+"""A Secret of a cluster, read anew in each run and kept out of the state."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pulumi
+from pulumi.runtime import invoke_output
+
+from components.cluster_access import ClusterAccess
+
+FUNCTION: Final = "kai-fleet:index:secret"
+
+
+def secret_data(
+    access: ClusterAccess, namespace: str, name: str, after: pulumi.Input[str]
+) -> pulumi.Output[dict[str, str]]:
+    """What a Secret holds, in base64; asked once `after` is known, unknown until then.
+
+    By a function of the provider in `provider/`: for a resource that is read, the engine writes its
+    whole state twice in each run, though nothing changed. With fifteen teams that was half of its
+    work. A Secret that is not there, or may not be read, ends the run with a sentence.
+    """
+    given = {"context": access.context, "kubeconfig": access.secret()}
+    found: pulumi.Output[Any] = invoke_output(
+        FUNCTION,
+        {
+            "namespace": namespace,
+            "name": name,
+            "after": after,
+            **{key: value for key, value in given.items() if value is not None},
+        },
+    )
+
+    def data(answer: dict[str, Any]) -> dict[str, str]:
+        if problem := answer.get("problem"):
+            raise pulumi.RunError(
+                f"Secret {name} of namespace {namespace} {problem}. Look with: kubectl -n"
+                f" {namespace} get secrets,statefulsets; what was removed by hand is made again"
+                " after `pulumi refresh`"
+            )
+        held: dict[str, str] = answer["data"]
+        return held
+
+    return pulumi.Output.secret(found.apply(data))
