@@ -5,6 +5,7 @@ A team stack is the same program: its platform is another stack's, and it has on
 
 import pulumi
 
+from components.own_provider import own_provider
 from components.past import read_past
 from components.platform import platform_of
 from components.platform_reading import read_platform
@@ -17,8 +18,11 @@ from policies.gate import checked_settings
 past = read_past()
 settings = checked_settings(past, read_platform)
 
+# What makes queue trees and reads Secrets, in every cluster.
+own = own_provider()
+
 # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-platform = platform_of(settings, past)
+platform = platform_of(settings, past, pulumi.ResourceOptions(providers=[own]))
 
 # Each team: a vCluster on its share of the nodes, its scheduler, its queues.
 teams = {
@@ -26,7 +30,7 @@ teams = {
         name,
         TeamArgs.of(settings, name, host=platform.access, past=past),
         opts=pulumi.ResourceOptions(
-            provider=platform.provider,
+            providers=[platform.provider, own],
             depends_on=platform.ready,
             transformations=platform.transformations,
         ),

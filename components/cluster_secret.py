@@ -13,9 +13,14 @@ FUNCTION: Final = "kai-fleet:index:secret"
 
 
 def secret_data(
-    access: ClusterAccess, namespace: str, name: str, after: pulumi.Input[str]
+    access: ClusterAccess,
+    namespace: str,
+    name: str,
+    after: pulumi.Input[str],
+    parent: pulumi.Resource,
 ) -> pulumi.Output[dict[str, str]]:
-    """What a Secret holds, in base64; asked once `after` is known, unknown until then.
+    """What a Secret holds, in base64; asked once `after` is known, unknown until then. The provider
+    is that of the `parent`.
 
     By a function of the provider in `provider/`: for a resource that is read, the engine writes its
     whole state twice in each run, though nothing changed. With fifteen teams that was half of its
@@ -30,6 +35,7 @@ def secret_data(
             "after": after,
             **{key: value for key, value in given.items() if value is not None},
         },
+        pulumi.InvokeOptions(parent=parent),
     )
 
     def data(answer: dict[str, Any]) -> dict[str, str]:

@@ -123,8 +123,10 @@ class Platform(pulumi.ComponentResource):
         self.register_outputs({"cluster": cluster.name})
 
 
-def platform_of(settings: Settings, past: Past) -> Platform | PlatformReference:
+def platform_of(
+    settings: Settings, past: Past, opts: pulumi.ResourceOptions | None = None
+) -> Platform | PlatformReference:
     """The stack's own platform, or a team stack's view of the one that it is on."""
     if isinstance(settings, Tenant):
-        return PlatformReference("host", settings)
-    return Platform("host", PlatformArgs(settings, past))
+        return PlatformReference("host", settings, opts)
+    return Platform("host", PlatformArgs(settings, past), opts)

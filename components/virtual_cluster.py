@@ -131,7 +131,7 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
         self.server = pulumi.Output.unsecret(ready.stdout)
-        data = secret_data(args.host, self.namespace, f"vc-{name}", after=self.server)
+        data = secret_data(args.host, self.namespace, f"vc-{name}", after=self.server, parent=self)
         self.kubeconfig = pulumi.Output.all(data, self.server).apply(
             lambda known: pointed_at(decoded(known[0]), known[1])
         )

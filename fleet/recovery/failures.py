@@ -53,6 +53,8 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         f"a cluster's API server does not answer: see that kubectl reaches it, {_AGAIN}",
     ),
 )
+# Before what the program itself found wrong once it ran.
+_LEAD: Final = "an unhandled error occurred: "
 _STATE: Final = re.compile(
     r"failed to load checkpoint|unexpected end of JSON|loading snapshot|snapshot integrity"
     r"|could not deserialize deployment|unmarshal.*checkpoint|invalid character"
@@ -101,4 +103,4 @@ def _locked(what: str, stack: str, text: str) -> str:
 def last_words(text: str) -> str:
     """The engine's own error line out of a CommandError's dump of everything."""
     errors = [found.strip() for found in re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)]
-    return errors[-1] if errors else ""
+    return errors[-1].removeprefix(_LEAD) if errors else ""

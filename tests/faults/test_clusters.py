@@ -90,9 +90,30 @@ def test_a_vclusters_api_vanishes(case, reference, foreign):
         assert "Traceback" not in gone.said
     finally:
         supervisor.send_signal(signal.SIGCONT)
-    _until_it_answers(case.inside("ml"))
+    with _api(case.inside("ml")) as api:
+        _until(lambda: client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5))
     converge(case)
     assert reference.differences(case, "switched") == []
+
+
+def test_a_vclusters_secret_is_removed(case, reference, foreign):
+    case.edit(with_ml)
+    case.up()
+    supervisor = case.part("supervisor")
+    supervisor.send_signal(signal.SIGSTOP)  # else it is written again at once
+    try:
+        with _api(case.host) as api:
+            client.CoreV1Api(api).delete_namespaced_secret("vc-ml", "team-ml")
+        gone = case.fleet("preview")
+        assert gone.code == 1
+        assert "the preview failed: Secret vc-ml of namespace team-ml is not there" in gone.last
+        assert "Traceback" not in gone.said
+    finally:
+        supervisor.send_signal(signal.SIGCONT)
+    with _api(case.host) as api:
+        _until(lambda: client.CoreV1Api(api).read_namespaced_secret("vc-ml", "team-ml"))
+    converge(case)
+    assert reference.differences(case, "added") == []
 
 
 def test_the_queue_webhook_is_down(case, reference, foreign):
@@ -147,13 +168,12 @@ def _api(kubeconfig):
     return config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text()))
 
 
-def _until_it_answers(kubeconfig):
+def _until(answered):
+    """Ask until there is an answer."""
     until = time.monotonic() + 60
     while True:
         try:
-            with _api(kubeconfig) as api:
-                client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5)
-            return
+            return answered()
         except Exception:
             assert time.monotonic() < until
             time.sleep(0.5)
