@@ -20,6 +20,7 @@ from fleet.wording import counted
 from policies.wording import listed
 
 HOST = "host"
+_PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
 _IN_GUARD = "kai-fleet:index:QueueGuard$"
 _IN_SHARDS = "kai-fleet:index:SchedulingShards$"
@@ -207,7 +208,7 @@ def _rest(found: Difference, told: _Told) -> Iterator[str]:
             yield _changed(change, fields)
     for what, part in (("is added", found.created), ("is removed", found.deleted)):
         for change in part:
-            if change.type != PROVIDER and not told.change(change):
+            if not change.type.startswith(_PROVIDERS) and not told.change(change):
                 yield f"{change.label} {what}"
 
 
