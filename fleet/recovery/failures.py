@@ -19,6 +19,12 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         f" alarm disarm), {_AGAIN}",
     ),
     (
+        r"argument list too long",
+        "the stack file is too large: Pulumi hands all of it to each plugin as one variable, and"
+        " Linux takes at most 128 KiB in one, about 1,200 queues. Give teams with many queues"
+        " stacks of their own (docs/team-stacks.md)",
+    ),
+    (
         r"no space left on device",
         f"a disk is full, of this machine or of the state's place: free space, {_AGAIN}",
     ),

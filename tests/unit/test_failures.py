@@ -36,6 +36,7 @@ def failed(stdout="", stderr="", code=255):
         ("x exited prematurely. dial tcp: connection refused", "a provider plugin ended"),
         ('failed to perform "Push" on destination: mismatched digest', "other content for that"),
         ("failed to fetch https://x/index.yaml : 500 Internal Server Error", "KAI_FLEET_CHARTS"),
+        ("fork/exec /x/pulumi-resource-y: argument list too long", "at most 128 KiB"),
     ],
 )
 def test_a_known_error_says_what_to_do(printed, words):
