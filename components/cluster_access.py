@@ -40,6 +40,11 @@ class ClusterAccess:
             return {"PROBE_KUBECONFIG": secret}
         return {"PROBE_CONTEXT": self.context or ""}
 
+    def reached(self) -> dict[str, pulumi.Input[str]]:
+        """The properties from which the project's own provider builds its client."""
+        given = {"context": self.context, "kubeconfig": self.secret()}
+        return {key: value for key, value in given.items() if value is not None}
+
     def secret(self) -> pulumi.Output[str] | None:
         """The kubeconfig's content as a secret; None where a context is named."""
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 from pulumi.runtime import invoke_output
 
 from components.cluster_access import ClusterAccess
-
-FUNCTION: Final = "kai-fleet:index:secret"
+from provider.tokens import SECRET
 
 
 def secret_data(
@@ -26,15 +25,9 @@ def secret_data(
     whole state twice in each run, though nothing changed. With fifteen teams that was half of its
     work. A Secret that is not there, or may not be read, ends the run with a sentence.
     """
-    given = {"context": access.context, "kubeconfig": access.secret()}
     found: pulumi.Output[Any] = invoke_output(
-        FUNCTION,
-        {
-            "namespace": namespace,
-            "name": name,
-            "after": after,
-            **{key: value for key, value in given.items() if value is not None},
-        },
+        SECRET,
+        {"namespace": namespace, "name": name, "after": after, **access.reached()},
         pulumi.InvokeOptions(parent=parent),
     )
 

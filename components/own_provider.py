@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pulumi
 
+from provider.tokens import PACKAGE
+
 
 def own_provider() -> pulumi.ProviderResource:
     """The stack's one; give it to the platform and to the teams.
@@ -11,4 +13,4 @@ def own_provider() -> pulumi.ProviderResource:
     The engine's own for the package would have the whole of `kai-fleet:…` in the stack file for its
     configuration: in the state once more, and another in each stack, so that no team could move.
     """
-    return pulumi.ProviderResource("kai-fleet", "kai-fleet", {})
+    return pulumi.ProviderResource(PACKAGE, PACKAGE, {})

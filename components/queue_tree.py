@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 
 from components.cluster_access import ClusterAccess
 from components.settings.queues import Queue, leaves, walk
 from provider.queue_specs import packed
-
-QUEUES: Final = "kai-fleet:index:Queues"
+from provider.tokens import QUEUES
 
 
 @dataclass
@@ -70,12 +69,7 @@ class _Queues(pulumi.CustomResource):
             for placed in tree
         }
         labels = {placed.name: placed.labels for placed in tree if placed.labels}
-        given = {
-            "labels": labels or None,
-            "parent": args.parent,
-            "context": args.access.context,
-            "kubeconfig": args.access.secret(),
-        }
+        given = {"labels": labels or None, "parent": args.parent}
         super().__init__(
             QUEUES,
             name,
@@ -84,6 +78,7 @@ class _Queues(pulumi.CustomResource):
                 "tree": name,
                 "queues": packed(specs),
                 **{key: value for key, value in given.items() if value is not None},
+                **args.access.reached(),
             },
             opts,
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from components.queue_tree import QUEUES
 from policies import declared_trees
 from policies.declared_trees import QUEUE
+from provider.tokens import QUEUES
 
 __all__ = ["QUEUE", "with_queues"]
 

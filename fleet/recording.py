@@ -18,10 +18,10 @@ from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
 
 from components.platform_reading import OUTPUT, READ_OUTPUTS
-from components.queue_tree import QUEUES
 from components.settings.mistakes import NAMESPACE
 from fleet.stack_file import ROOT, SECRET
 from provider.queue_specs import unpacked
+from provider.tokens import QUEUES
 
 UNKNOWN: Final = "[unknown until the update]"
 PROJECT: Final = "kai-fleet"

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from components import releases
-from components.queue_tree import QUEUES
 from policies import charts, declared_trees
 from policies.model import (
     GPU_RESOURCES,
@@ -31,6 +30,7 @@ from policies.model import (
 from policies.plain import flag, get, items, mapping, number, text
 from policies.pod_templates import workloads
 from policies.unknown import UNKNOWN, Amount, Text, Unknown
+from provider.tokens import QUEUES
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _UNLIMITED: Mapping[Resource, Share] = {r: Share(quota=-1.0, limit=-1.0) for r in RESOURCES}

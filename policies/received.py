@@ -12,10 +12,10 @@ from typing import Any, Final
 from pulumi_policy import deserialize
 from pulumi_policy import proxy as unknowns
 
-from components.queue_tree import QUEUES
 from policies.declared import Declared
 from policies.declared_trees import PROVIDER
 from policies.unknown import UNKNOWN
+from provider.tokens import QUEUES
 
 SENTINELS: Final = frozenset(
     value for name, value in vars(unknowns).items() if name.startswith("UNKNOWN_")

@@ -27,10 +27,9 @@ from provider.plugin import (
 from provider.protocol import provider_pb2
 from provider.queue_specs import packed, unpacked
 from provider.queues import Queues, SomeQueuesError
+from provider.tokens import PACKAGE, QUEUES, SECRET
 
-NAME: Final = "kai-fleet"
 VERSION: Final = "0.1.0"
-TYPE: Final = "kai-fleet:index:Queues"
 # How the cluster is reached is not part of what the tree is: credentials rotate (P3).
 ACCESS: Final = ("context", "kubeconfig")
 _KIND: Final = provider_pb2.PropertyDiff
@@ -41,7 +40,7 @@ class QueuePlugin(Plugin):
     """Serves every queue tree of a program, whatever its cluster, from one process."""
 
     def __init__(self, engine: str = "") -> None:
-        super().__init__(NAME, VERSION, engine)
+        super().__init__(PACKAGE, VERSION, engine)
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], client.ApiClient] = {}
 
@@ -63,7 +62,7 @@ class QueuePlugin(Plugin):
 
     @answered
     def Invoke(self, request: Any) -> Any:  # noqa: D102, N802
-        if request.tok != secrets.FUNCTION:
+        if request.tok != SECRET:
             raise PluginError(self._unserved(f"function {request.tok}"))
         given = wire.plain(wire.decode(request.args))
         answer = secrets.read(self._client(given), str(given["namespace"]), str(given["name"]))
@@ -71,7 +70,7 @@ class QueuePlugin(Plugin):
 
     @answered
     def Check(self, request: Any) -> Any:  # noqa: D102, N802
-        if f"{TYPE}::" not in request.urn:
+        if f"{QUEUES}::" not in request.urn:
             raise PluginError(self._unserved(f"resource {request.urn.rpartition('::')[2]}"))
         return provider_pb2.CheckResponse(inputs=request.news)
 
@@ -80,9 +79,7 @@ class QueuePlugin(Plugin):
         answer = provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_NONE, hasDetailedDiff=True
         )
-        for path, kind in _changes(
-            _as_carried(_tree(request.olds)), _as_carried(_tree(request.news))
-        ):
+        for path, kind in _changes(_tree(request.olds), _tree(request.news)):
             replaces = path == "cluster"
             top = "queues" if path.startswith("queues") else path
             if top not in answer.diffs:
@@ -98,14 +95,14 @@ class QueuePlugin(Plugin):
         wanted = _tree(request.properties)
         identity = f"{wanted['cluster']}/{wanted['tree']}"
         if request.preview:
-            return provider_pb2.CreateResponse(properties=_state(wanted))
+            return provider_pb2.CreateResponse(properties=wire.encode(wanted))
         state = self._made(request.properties, identity, known=())
         return provider_pb2.CreateResponse(id=identity, properties=state)
 
     @answered
     def Update(self, request: Any) -> Any:  # noqa: D102, N802
         if request.preview:
-            return provider_pb2.UpdateResponse(properties=_state(_tree(request.news)))
+            return provider_pb2.UpdateResponse(properties=wire.encode(_tree(request.news)))
         known = _tree(request.olds).get("queues") or ()
         return provider_pb2.UpdateResponse(
             properties=self._made(request.news, request.id, tuple(known))
@@ -122,14 +119,13 @@ class QueuePlugin(Plugin):
         live = self._queues(request.inputs).live(state.get("queues") or ())
         if not live:
             return provider_pb2.ReadResponse()
-        state["queues"] = {name: live[name].get("spec", {}) for name in sorted(live)}
+        state["queues"] = _specs(live)
         if "labels" in state:
             state["labels"] = _carried(state["labels"], live)
-        found = _as_carried(state)
         return provider_pb2.ReadResponse(
             id=request.id,
-            properties=wire.encode(found),
-            inputs=wire.encode({**wire.decode(request.inputs), **found}),
+            properties=wire.encode(state),
+            inputs=wire.encode({**wire.decode(request.inputs), **state}),
         )
 
     @answered
@@ -143,12 +139,11 @@ class QueuePlugin(Plugin):
         wanted = _tree(given)
         queues = self._queues(given)
         try:
-            queues.make(wanted["queues"], known, wanted.get("labels"))
+            queues.make(unpacked(wanted["queues"]), known, wanted.get("labels"))
         except SomeQueuesError as why:
-            there = queues.live(known)
-            wanted["queues"] = {name: item.get("spec", {}) for name, item in there.items()}
-            raise PartialError(str(why), identity, _state(wanted), given) from None
-        return _state(wanted)
+            wanted["queues"] = _specs(queues.live(known))
+            raise PartialError(str(why), identity, wire.encode(wanted), given) from None
+        return wire.encode(wanted)
 
     def _queues(self, inputs: Struct) -> Queues:
         given = wire.plain(wire.decode(inputs))
@@ -163,19 +158,15 @@ class QueuePlugin(Plugin):
 
 
 def _tree(properties: Struct) -> Properties:
-    """What the tree is, without the way to its cluster."""
+    """What the tree is, without the way to its cluster; its queues as text, older states' too."""
     found = wire.plain(wire.decode(properties))
     tree = {key: value for key, value in found.items() if key not in ACCESS}
-    return {**tree, "queues": unpacked(tree.get("queues"))}
-
-
-def _as_carried(tree: Properties) -> Properties:
-    """The tree as the engine carries it."""
     return {**tree, "queues": packed(tree.get("queues") or {})}
 
 
-def _state(tree: Properties) -> Struct:
-    return wire.encode(_as_carried(tree))
+def _specs(live: Mapping[str, Any]) -> dict[str, str]:
+    """Those of live queues, as text."""
+    return packed({name: item.get("spec", {}) for name, item in live.items()})
 
 
 def _carried(labels: Mapping[str, Any], live: Mapping[str, Any]) -> Properties:

@@ -13,11 +13,10 @@ from typing import Any
 
 
 def packed(specs: Mapping[str, Any]) -> dict[str, str]:
-    """Each spec as text. Equal specs give equal texts: 2.0 is 2, as in Kubernetes' answers."""
-    return {
-        name: json.dumps(_counted(spec), sort_keys=True, separators=(",", ":"))
-        for name, spec in specs.items()
-    }
+    """Each spec as text; what is text stays. Equal specs give equal texts: 2.0 is 2, as in
+    Kubernetes' answers.
+    """
+    return {name: spec if isinstance(spec, str) else _text(spec) for name, spec in specs.items()}
 
 
 def unpacked(queues: Any) -> Any:
@@ -28,6 +27,10 @@ def unpacked(queues: Any) -> Any:
         name: json.loads(spec) if isinstance(spec, str) and spec.startswith("{") else spec
         for name, spec in queues.items()
     }
+
+
+def _text(spec: Any) -> str:
+    return json.dumps(_counted(spec), sort_keys=True, separators=(",", ":"))
 
 
 def _counted(value: Any) -> Any:

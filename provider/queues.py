@@ -16,7 +16,7 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from provider.http_api import Object
+from provider.http_api import Object, complaint
 from provider.plugin import PluginError
 from provider.queue_api import API_VERSION, KIND, QueueApi
 
@@ -212,7 +212,7 @@ def _words(why: ApiException) -> str:
     except (ValueError, KeyError, TypeError):
         if why.status == 404:
             return "the cluster knows no Queues: KAI is not installed there"
-        return f"the API answers {why.status} {why.reason}"
+        return complaint(why)
 
 
 def _several(failed: list[str]) -> str:

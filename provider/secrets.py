@@ -9,7 +9,6 @@ from kubernetes import client
 from provider.http_api import UNANSWERED, HttpApi, complaint
 from provider.wire import Secret
 
-FUNCTION: Final = "kai-fleet:index:secret"
 _SECONDS: Final = 30.0
 
 

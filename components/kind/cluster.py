@@ -10,8 +10,8 @@ import pulumi
 import pulumi_command as command
 
 from components.kind.config import declared, gpu_node
-from components.queue_tree import QUEUES
 from components.settings.kind import Kind
+from provider.tokens import QUEUES
 
 SCRIPTS: Final = "components/kind"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from components.queue_tree import QUEUES
 from fleet import engine, recording, stack_file
 from fleet.recording import SECRET, STACK_TYPE, UNKNOWN
 from provider.queue_specs import unpacked
+from provider.tokens import QUEUES
 from tests.engine.product import Product, project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

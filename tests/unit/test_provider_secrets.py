@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provider.queue_plugin import QueuePlugin
-from provider.secrets import FUNCTION
+from provider.tokens import SECRET
 from provider.wire import Secret
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.provider_harness import driven
@@ -21,7 +21,7 @@ def read():
 
         def ask(status: int, body: object) -> dict[str, object]:
             api.answers[PATH] = (status, body)
-            return plugin.invoke(FUNCTION, ASKED | {"kubeconfig": kubeconfig(url)})
+            return plugin.invoke(SECRET, ASKED | {"kubeconfig": kubeconfig(url)})
 
         yield ask
 
@@ -45,7 +45,7 @@ def test_what_hinders_is_said(read):
 def test_no_api_is_an_answer_too():
     with driven(QueuePlugin) as plugin:
         nobody = kubeconfig("http://127.0.0.1:1")
-        found = plugin.invoke(FUNCTION, ASKED | {"kubeconfig": nobody})
+        found = plugin.invoke(SECRET, ASKED | {"kubeconfig": nobody})
     assert found == {"problem": "cannot be read: the API does not answer (NewConnectionError)"}
 
 

@@ -7,8 +7,9 @@ import yaml
 
 from fleet.stack_file import ROOT
 from provider.protocol import provider_pb2
-from provider.queue_plugin import TYPE, QueuePlugin
+from provider.queue_plugin import QueuePlugin
 from provider.queue_specs import packed, unpacked
+from provider.tokens import QUEUES
 from provider.wire import UNKNOWN, Secret
 from tests.unit.provider_harness import driven
 
@@ -27,7 +28,7 @@ def tree(**queues: object) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def plugin():
     with driven(QueuePlugin) as driver:
-        driver.token = TYPE
+        driver.token = QUEUES
         yield driver
 
 

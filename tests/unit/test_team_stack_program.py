@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from components.queue_tree import QUEUES
 from components.settings import load
 from components.settings.platform_facts import PlatformFacts
 from components.team_stack_rights import bounds, on_host
@@ -15,6 +14,7 @@ from fleet.plan import plan
 from fleet.recording import record
 from policies import declared, rules
 from policies.problem import Level
+from provider.tokens import QUEUES
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VISION = {
