@@ -5,6 +5,7 @@ A team stack is the same program: its platform is another stack's, and it has on
 
 import pulumi
 
+from components.focus import declared
 from components.own_provider import own_provider
 from components.past import read_past
 from components.platform import platform_of
@@ -24,7 +25,9 @@ own = own_provider()
 # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
 platform = platform_of(settings, past, pulumi.ResourceOptions(providers=[own]))
 
-# Each team: a vCluster on its share of the nodes, its scheduler, its queues.
+# Each team: a vCluster on its share of the nodes, its scheduler, its queues. A command that is
+# about one team declares that one, and leaves the others as they are.
+run = declared(settings, past)
 teams = {
     name: Team(
         name,
@@ -35,16 +38,18 @@ teams = {
             transformations=platform.transformations,
         ),
     )
-    for name in settings.teams
+    for name in run.teams
 }
 
 # What runs in the teams' vClusters.
-workloads = place(settings, teams)
+workloads = {**run.workloads, **place(settings, teams)}
 
 for name, output in platform.outputs.items():
     pulumi.export(name, output)
 pulumi.export("cluster", settings.cluster.name)
-pulumi.export("teams", {name: team.summary for name, team in teams.items()})
-pulumi.export("kubeconfigs", {name: team.vcluster.kubeconfig for name, team in teams.items()})
+summaries = {name: team.summary for name, team in teams.items()}
+kubeconfigs = {name: team.vcluster.kubeconfig for name, team in teams.items()}
+pulumi.export("teams", {**run.summaries, **summaries})
+pulumi.export("kubeconfigs", {**run.kubeconfigs, **kubeconfigs})
 if workloads:
     pulumi.export("workloads", workloads)

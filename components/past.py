@@ -11,6 +11,7 @@ from pulumi.runtime import invoke
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
+_STACK: Final = "pulumi:pulumi:Stack"
 # The engine's own function; what it returns is the state as the last update left it, also one
 # that failed half-way, which a stack's outputs are not.
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
@@ -18,10 +19,14 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 @dataclass(frozen=True)
 class Past:
-    """Chart versions by the name of the Release resource, and what waits were triggered by."""
+    """Chart versions by the name of the Release resource, and what waits were triggered by; the
+    URNs of all resources, and the stack's outputs, secrets in clear.
+    """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    urns: frozenset[str] = frozenset()
+    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def version(self, release: str) -> str | None:
         """The version that a Release has now; None where there is none yet."""
@@ -51,11 +56,15 @@ def read_past() -> Past:
         return Past()
     found: dict[str, str] = {}
     triggers: dict[str, Sequence[Any]] = {}
-    for urn, resource in ((read or {}).get("outputs") or {}).items():
+    outputs: Mapping[str, Any] = {}
+    resources = (read or {}).get("outputs") or {}
+    for urn, resource in resources.items():
         version = resource["outputs"].get("version") if resource["type"] == RELEASE else None
         name = urn.rpartition("::")[2]
         if isinstance(version, str):
             found[name] = version
         if resource["type"] == COMMAND:
             triggers[name] = resource["outputs"].get("triggers") or []
-    return Past(found, triggers)
+        if resource["type"] == _STACK:
+            outputs = resource["outputs"]
+    return Past(found, triggers, frozenset(resources), outputs)

@@ -6,13 +6,15 @@ import importlib
 import os
 import runpy
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation, log
 
+from components.focus import only
+from fleet import neighbours
 from fleet.engine_events import Stack
 from fleet.environment import NotPossible
 from fleet.recovery import failures, settle
@@ -28,6 +30,7 @@ _PROGRAM: Final = (
     "pulumi_kubernetes.apiextensions.v1",
     "pulumi_kubernetes.helm.v3",
     "pulumi_kubernetes.node.v1",
+    "pulumi_kubernetes.rbac.v1",
 )
 _warming: list[threading.Thread] = []
 POLICY_PACK: Final = str(ROOT / "policies")
@@ -89,7 +92,7 @@ def _warm_up() -> None:
 
     def imports() -> None:
         for module in _PROGRAM:
-            importlib.import_module(module)
+            getattr(importlib.import_module(module), "__all__", None)  # loaded at the first look
 
     thread = threading.Thread(target=imports, name="the program's imports")
     thread.start()
@@ -108,8 +111,18 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         raise EngineFailed(failures.explain(f"opening stack {name}", name, why)) from None
 
 
-def up(stack: Stack, show: Show, *, color: bool, parallel: int | None = None) -> Outcome:
-    """Make the cluster as declared, with the policy pack in front."""
+def up(
+    stack: Stack,
+    show: Show,
+    *,
+    color: bool,
+    parallel: int | None = None,
+    teams: Collection[str] | None = None,
+) -> Outcome:
+    """Make the cluster as declared, with the policy pack in front.
+
+    `teams`: only the platform and these teams; every other team stays as it is.
+    """
 
     failed = FailedSteps()
 
@@ -124,7 +137,8 @@ def up(stack: Stack, show: Show, *, color: bool, parallel: int | None = None) ->
 
     def once() -> Outcome:
         _warm_up()
-        with stack.listening() as (told, hear):
+        alone = None if teams is None else neighbours.left_alone(stack, teams)
+        with stack.listening() as (told, hear), only(alone.focus if alone else None):
 
             def note(event: automation.EngineEvent) -> None:
                 hear(event)
@@ -138,6 +152,8 @@ def up(stack: Stack, show: Show, *, color: bool, parallel: int | None = None) ->
                 color=_color(color),
                 parallel=parallel,
                 suppress_outputs=True,  # the table that follows says it better
+                exclude=(alone and list(alone.excluded)) or None,
+                message=alone.message if alone else None,
             )
         return Outcome(told.changes, told.outputs)
 

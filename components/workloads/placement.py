@@ -25,11 +25,12 @@ _GIVEN: Final = ("default",)
 
 
 def place(settings: Settings, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
-    """Declare every workload of a stack once its team can run it; what there is to say of each."""
+    """Declare the workloads of these teams once each can run its own; what to say of each."""
     namespaces: dict[tuple[str, str], pulumi.Resource] = {}
     return {
         name: _placed(settings, name, teams[workload.team], namespaces)
         for name, workload in settings.workloads.items()
+        if workload.team in teams
     }
 
 

@@ -126,6 +126,16 @@ def read(stack: automation.Stack) -> State:
     return State(json.loads(_pulumi(stack, ["stack", "export", "--stack", stack.name])))
 
 
+def at_hand(stack: automation.Stack) -> State:
+    """The stack's state, out of its file where there is one: a look that takes no engine.
+
+    Raises CommandError where it cannot be read.
+    """
+    file = file_backend.state_file(stack.name, stack.workspace.env_vars)
+    latest = file_backend.read(file) if file else None
+    return read(stack) if latest is None else State({"deployment": latest})
+
+
 def is_settled(stack: automation.Stack) -> bool:
     """Whether the state's file says that no run was interrupted: a look that takes no engine.
 

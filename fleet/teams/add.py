@@ -36,7 +36,7 @@ def added(platform: Platform, name: str, answers: Answers, *, own: bool) -> Chan
     except NotEditable as why:
         raise NotPossible(f"{platform.file.name}: {why}") from None
     edit = Edit(platform.file, platform.text, after)
-    return Change(platform, (edit,), (words(name, team),), (platform.stack,))
+    return Change(platform, (edit,), (words(name, team),), (platform.stack,), (name,))
 
 
 def check_new(platform: Platform, name: str) -> None:
@@ -100,6 +100,7 @@ def _with_own_stack(platform: Platform, name: str, team: dict[str, Any]) -> Chan
         (Edit(platform.file, platform.text, after), file),
         (words(name, team),),
         (platform.stack, own_stack(platform.stack, name)),
+        (name,),
     )
 
 

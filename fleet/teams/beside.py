@@ -50,7 +50,7 @@ def tried(
         f"{beside}: {gpus} of {name}'s {whole} GPUs, nodes {labels}, KAI {version} beside {old}",
         f"{name} keeps {whole - gpus} GPUs, and its queues the same part of what they had",
     )
-    return _change(platform, written, sentences)
+    return _change(platform, name, written, sentences)
 
 
 def adopted(platform: Platform, name: str) -> Change:
@@ -64,14 +64,14 @@ def adopted(platform: Platform, name: str) -> Change:
         f"{name}: KAI {old} → {new}, {way}; its queues and running pods stay",
         *_gone(place, beside),
     )
-    return _change(platform, written, sentences)
+    return _change(platform, name, written, sentences)
 
 
 def dropped(platform: Platform, name: str) -> Change:
     """The change that takes NAME-next away and gives its GPUs back to NAME."""
     place, beside = _pair(platform, name.removesuffix(NEXT))
     written = beside_files.ended(platform, place, beside, _together(place, beside))
-    return _change(platform, written, tuple(_gone(place, beside)))
+    return _change(platform, place.name, written, tuple(_gone(place, beside)))
 
 
 def labelling(nodes: Sequence[str], pool: Mapping[str, str]) -> str:
@@ -130,8 +130,9 @@ def _together(place: Place, beside: Place) -> dict[Field, Any]:
     return {("gpus",): mine + theirs} | {("queues", *field): n for field, n in tree.items()}
 
 
-def _change(platform: Platform, written: Written, sentences: tuple[str, ...]) -> Change:
-    return Change(platform, written.edits, sentences, written.updates, written.destroys)
+def _change(platform: Platform, name: str, written: Written, sentences: tuple[str, ...]) -> Change:
+    teams = (name, f"{name}{NEXT}")
+    return Change(platform, written.edits, sentences, written.updates, teams, written.destroys)
 
 
 def _labels(pool: Mapping[str, str]) -> str:

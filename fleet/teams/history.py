@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
+from fleet.neighbours import was_about
 from fleet.teams import state
 from fleet.teams.places import Place
 
@@ -37,6 +38,8 @@ def version_before(place: Place, found: Iterable[Mapping[str, Any]]) -> str | No
         # Previews, removals and failures say nothing about what ran.
         if update.get("kind") != "update" or update.get("result") != "succeeded":
             continue
+        if not was_about(str(update.get("message", "")), place.name):
+            continue  # its file may have had an edit of this team that was not carried out
         here: Any = _parsed(update.get("config", {}).get(place.keys[1]))
         for name in (*place.keys[2:], "scheduler"):
             here = here.get(name) if isinstance(here, Mapping) else None

@@ -39,6 +39,7 @@ def removed(platform: Platform, name: str, running: Sequence[Mapping[str, Any]] 
         tuple(edits),
         tuple(what_goes(place, running)),
         (platform.stack,) if edits[0].path == platform.file else (),
+        (name,),
         (place.stack,) if place.own else (),
     )
 

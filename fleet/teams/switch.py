@@ -71,6 +71,7 @@ def _change(platform: Platform, place: Place, old: str, new: str) -> Change:
         (Edit(place.file, before, after),),
         (_words(place.name, old, new),),
         (place.stack,),
+        (place.name,),
     )
 
 

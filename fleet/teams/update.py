@@ -24,13 +24,15 @@ from fleet.teams.places import Platform
 class Change:
     """What a command would do: edits of files, in words, and the stacks to run afterwards.
 
-    `destroys` are stacks that are emptied and removed before the files are edited.
+    `destroys` are stacks that are emptied and removed before the files are edited. Of the
+    platform's stack only `teams` are updated.
     """
 
     platform: Platform
     edits: tuple[Edit, ...]
     sentences: tuple[str, ...]
     updates: tuple[str, ...]
+    teams: tuple[str, ...] = ()
     destroys: tuple[str, ...] = ()
 
 
@@ -99,7 +101,9 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             for stack in change.updates:
                 opened = engine.stack(stack, environment.variables)
                 signals.check()
-                outcome = engine.up(opened, engine_line, color=screen.out.is_terminal)
+                teams = change.teams if stack == change.platform.stack else None
+                colour = screen.out.is_terminal
+                outcome = engine.up(opened, engine_line, color=colour, teams=teams)
                 outputs = dict(outcome.outputs)
                 finished.append(stack)
             return outputs

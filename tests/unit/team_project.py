@@ -69,8 +69,9 @@ class Engine:
     def stack(self, name, variables):
         return FakeStack(name, self)
 
-    def up(self, stack, show, *, color):
-        self.asked.append(f"up {stack.name}")
+    def up(self, stack, show, *, color, teams):
+        only = "" if teams is None else f", only {' '.join(teams)}"
+        self.asked.append(f"up {stack.name}{only}")
         if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})

@@ -42,7 +42,7 @@ def test_a_switch_is_one_line_and_one_update(project):
     ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert ran.code == 0
     assert project.text() == LAB.replace("v0.14.7", "v0.16.8")
-    assert project.engine.asked == ["up lab"]
+    assert project.engine.asked == ["up lab, only ml"]
     assert "KAI v0.14.7 → v0.16.8, upgraded in place" in ran.out
 
 
@@ -81,7 +81,7 @@ def test_a_team_with_its_own_stack_is_a_file_and_a_grant(project):
     own = project.text("lab-new")
     assert "kai-fleet:platform: {stack: lab}" in own
     assert "    name: new\n" in own
-    assert project.engine.asked == ["up lab", "up lab-new"]
+    assert project.engine.asked == ["up lab, only new", "up lab-new"]
 
 
 def test_removal_takes_the_lines_out_and_says_what_goes(project):
@@ -96,7 +96,11 @@ def test_removal_takes_the_lines_out_and_says_what_goes(project):
 def test_removal_of_an_own_stack_empties_it_first(with_own):
     ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")
     assert ran.code == 0, ran.refusal
-    assert with_own.engine.asked == ["destroy lab-vision", "forget lab-vision", "up lab"]
+    assert with_own.engine.asked == [
+        "destroy lab-vision",
+        "forget lab-vision",
+        "up lab, only vision",
+    ]
     assert "Pulumi.lab-vision.yaml" not in with_own.files()
     assert with_own.text() == LAB, "the last grant goes with its key"
 
@@ -109,18 +113,20 @@ def test_other_grants_stay(with_own):
     assert with_own.text() == LAB + rest
 
 
-def update(version, *, result="succeeded", kind="update"):
+def update(version, *, result="succeeded", kind="update", message=""):
     text = f'{{"ml": {{"scheduler": {{"mode": "virtual", "version": "{version}"}}}}}}'
     config = {"kai-fleet:teams": {"value": text, "secret": False}}
-    return {"kind": kind, "result": result, "config": config}
+    return {"kind": kind, "result": result, "config": config, "message": message}
 
 
 def test_a_rollback_goes_to_the_last_version_that_ran(project):
     project.updates = [
         update("v0.17.0", result="failed"),
         update("v0.17.0", kind="preview"),
+        # What stood in the file while another team was changed did not run.
+        update("v0.16.8", message="only the platform and team dev"),
         *[update("v0.14.7")] * 30,  # other teams' changes
-        update("v0.13.4"),
+        update("v0.13.4", message="only the platform and team dev, ml"),
         update("v0.7.11"),
     ]
     ran = project.run("team", "rollback", "ml", "-s", "lab", "--yes")
@@ -201,7 +207,7 @@ def test_a_pool_of_a_team_with_its_own_stack_is_taken(with_own):
 def test_a_signal_during_the_update_puts_the_file_back(project, signal_number, code):
     before = project.files()
 
-    def up(stack, show, *, color):
+    def up(stack, show, *, color, teams):
         assert project.files() != before, "the update runs on the edited file"
         os.kill(os.getpid(), signal_number)
         time.sleep(5)

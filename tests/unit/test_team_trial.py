@@ -58,7 +58,7 @@ def test_a_trial_takes_its_part_and_keeps_the_queues_names(project):
     below = found["ml-next"]["queues"]["default"]["children"]
     assert below == {"train": {"gpu": {"quota": 1.5}}, "serve": {"gpu": {"quota": 0.5, "limit": 1}}}
     assert found["ml"]["scheduler"]["version"] == "v0.14.7"
-    assert project.engine.asked == ["up lab"]
+    assert project.engine.asked == ["up lab, only ml ml-next"]
     assert "ml-next: 2 of ml's 4 GPUs, nodes pool=ml-next, KAI v0.16.8 beside v0.14.7" in ran.out
 
 
@@ -136,7 +136,7 @@ def test_a_cluster_that_does_not_answer_is_said_and_no_obstacle(project):
 
 
 TRY_OWN = ("team", "try", "vision", "v0.16.8", "-s", "lab", "--pool", "pool=vision-next")
-ORDER = ["up lab", "up lab-vision", "up lab-vision-next"]
+ORDER = ["up lab, only vision vision-next", "up lab-vision", "up lab-vision-next"]
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_such_a_trial_ends_with_its_stack_and_the_grant_whole_again(own, command
     assert own.engine.asked == [
         "destroy lab-vision-next",
         "forget lab-vision-next",
-        "up lab",
+        "up lab, only vision vision-next",
         "up lab-vision",
     ]
     assert "and stack lab-vision-next with its file and grant" in ran.out

@@ -1,0 +1,89 @@
+"""A command about one team: what of the stack it leaves alone, and what it says of the others."""
+
+import pulumi
+import pytest
+
+from components.focus import Focus, declared, only
+from components.past import Past
+from components.settings import load
+from fleet import neighbours
+from fleet.recording import record
+
+TEAM = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "a"}, "gpus": 1}
+SETTINGS = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "teams": {name: {**TEAM, "nodePool": {"pool": name}} for name in ("ml", "ml-two", "dev")},
+}
+LEAD = "urn:pulumi:lab::kai-fleet::"
+HOST = f"{LEAD}kai-fleet:index:Platform::host"
+
+
+def team(name):
+    """The URNs of a team: itself, its vCluster, and a namespace below that."""
+    top = f"{LEAD}kai-fleet:index:Team::{name}"
+    vcluster = f"{LEAD}kai-fleet:index:Team$kai-fleet:index:VirtualCluster::{name}"
+    space = (
+        f"{LEAD}kai-fleet:index:Team$kai-fleet:index:VirtualCluster$k:v1:Namespace::{name}-space"
+    )
+    stack = f"{LEAD}pulumi:pulumi:Stack::kai-fleet-lab"
+    return [
+        {"urn": top, "parent": stack},
+        {"urn": vcluster, "parent": top},
+        {"urn": space, "parent": vcluster},
+    ]
+
+
+STATE = [{"urn": HOST}, *team("ml"), *team("ml-two"), *team("dev")]
+SEEN = frozenset(it["urn"] for it in STATE)
+OUTPUTS = {
+    "teams": {name: {"gpus": 1} for name in ("ml", "ml-two", "dev")},
+    "kubeconfigs": {name: f"{name}'s" for name in ("ml", "ml-two", "dev")},
+    "workloads": {"a": {"team": "ml"}, "b": {"team": "dev"}},
+}
+
+
+def settings():
+    return load(SETTINGS).settings
+
+
+def test_everything_of_the_other_teams_is_left_alone_and_nothing_else():
+    alone = neighbours.of_resources(STATE, ["ml"])
+    theirs = [it["urn"] for it in (*team("ml-two"), *team("dev"))]
+    assert sorted(alone.excluded) == sorted(theirs)
+    assert alone.focus == Focus(frozenset({"ml"}), SEEN)
+
+
+def test_only_the_named_team_is_declared_beside_the_platform():
+    whole = {it.name for it in record("lab", SETTINGS)}
+    with only(Focus(frozenset({"ml"}), SEEN)):
+        part = {it.name for it in record("lab", SETTINGS)}
+    assert {"host", "ml", "ml-release"} <= part < whole
+    assert not [name for name in part if name.startswith(("ml-two", "dev"))]
+    assert {it.name for it in record("lab", SETTINGS)} == whole  # and all of them afterwards
+
+
+def test_the_outputs_still_tell_of_the_others():
+    past = Past(urns=SEEN, outputs=OUTPUTS)
+    with only(Focus(frozenset({"ml"}), SEEN)):
+        run = declared(settings(), past)
+    assert run.teams == ("ml",)
+    assert set(run.summaries) == set(run.kubeconfigs) == {"ml-two", "dev"}
+    assert run.workloads == {"b": {"team": "dev"}}
+    assert all(isinstance(it, pulumi.Output) for it in run.kubeconfigs.values())
+    assert "ml-two's" not in repr(run)
+
+
+def test_all_teams_are_declared_where_no_command_is_about_some():
+    run = declared(settings(), Past(urns=SEEN, outputs=OUTPUTS))
+    assert run.teams == ("ml", "ml-two", "dev")
+    assert (run.summaries, run.kubeconfigs, run.workloads) == ({}, {}, {})
+
+
+def test_a_team_that_came_meanwhile_ends_the_run_before_anything_is_removed():
+    new = [it["urn"] for it in team("late")]
+    past = Past(urns=SEEN | set(new), outputs=OUTPUTS)
+    with (
+        only(Focus(frozenset({"ml"}), SEEN)),
+        pytest.raises(pulumi.RunError, match="another update changed this stack meanwhile"),
+    ):
+        declared(settings(), past)
