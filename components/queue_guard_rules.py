@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from policies.model import GPU_RESOURCES, QUEUE_LABEL, RESERVED, SCHEDULER
 from policies.rules.workload_gpu_request import DEVICES, FRACTION, MEMORY, MPS
-from policies.rules.workload_known_keys import look_alikes
+from policies.rules.workload_known_keys import look_alike_pattern, meant
 from policies.wording import listed
 
 Expression = dict[str, str]
@@ -46,6 +46,10 @@ def _pairs(of: str, place: str) -> str:
     return f"{of}.metadata.?{place}.orValue({{}})"
 
 
+def _looks_alike(key: str) -> str:
+    return f"{key}.matches({text(look_alike_pattern())})"
+
+
 # Optional steps everywhere: an expression that fails would deny a pod that is nothing to KAI.
 _KAI: Final = f"object.spec.?schedulerName.orValue('') == {text(SCHEDULER)}"
 _KEYS: Final = (QUEUE_LABEL, *_SHARE_KEYS, MPS)
@@ -57,27 +61,31 @@ def match_conditions() -> list[Expression]:
     KAI writes labels and annotations of its own on pods; those never count as a change, so a pod
     that is bound is let be whatever has become of its queue.
     """
-    wrong = names(look_alikes())
     labels, annotations = _pairs("object", "labels"), _pairs("object", "annotations")
     about_kai = " || ".join(
         (
             _KAI,
             f"{text(QUEUE_LABEL)} in {labels}",
             f"{annotations}.exists(k, k in {names(_SHARE_KEYS)})",
-            f"{labels}.exists(k, k in {wrong})",
-            f"{annotations}.exists(k, k in {wrong})",
+            f"[{labels}, {annotations}].exists(m, m.exists(k, {_looks_alike('k')}"
+            f" && k != {text(QUEUE_LABEL)}))",
         )
     )
-    changed = " || ".join(
-        f"{_pairs('object', place)}[?k] != {_pairs('oldObject', place)}[?k]"
+    # Each place in both directions: what is there now, and what was there before.
+    both = [
+        f"[{_pairs(of, place)}, {_pairs(than, place)}]"
         for place in ("labels", "annotations")
+        for of, than in (("object", "oldObject"), ("oldObject", "object"))
+    ]
+    changed = (
+        f"[{', '.join(both)}].exists(p, p[0].exists(k,"
+        f" (k in {names(_KEYS)} || {_looks_alike('k')}) && p[0][?k] != p[1][?k]))"
     )
-    watched = names((*_KEYS, *look_alikes()))
     return [
         {"name": "about-kai", "expression": about_kai},
         {
             "name": "new-or-changed",
-            "expression": f"request.operation == 'CREATE' || {watched}.exists(k, {changed})"
+            "expression": f"request.operation == 'CREATE' || {changed}"
             " || object.spec.?schedulerName != oldObject.spec.?schedulerName",
         },
     ]
@@ -96,9 +104,9 @@ def variables(queues: Sequence[str]) -> list[Expression]:
         "annotations": _pairs("object", "annotations"),
         "queue": f"variables.labels[?{text(QUEUE_LABEL)}].orValue('')",
         "queues": names(queues),
-        "right": _table({key: _placed(right) for key, right in look_alikes().items()}),
-        "wrong": "variables.labels.filter(k, k in variables.right)"
-        " + variables.annotations.filter(k, k in variables.right)",
+        "meant": _table({name: _placed(right) for name, right in meant().items()}),
+        "wrong": f"[variables.labels, variables.annotations].map(m, m.filter(k,"
+        f" {_looks_alike('k')} && k != {text(QUEUE_LABEL)})).filter(found, size(found) > 0)",
         "fraction": f"variables.annotations[?{text(FRACTION)}].orValue('')",
         "memory": f"variables.annotations[?{text(MEMORY)}].orValue('')",
         "devices": f"variables.annotations[?{text(DEVICES)}].orValue('')",
@@ -124,8 +132,9 @@ def validations(team: str, queues: Sequence[str], gpu_sharing: bool) -> list[dic
         ),
         (
             "size(variables.wrong) == 0",
-            "' has ' + variables.wrong[0] + ', which KAI does not read; write '"
-            " + variables.right[variables.wrong[0]]",
+            "' has ' + variables.wrong[0][0] + ', which KAI does not read; write '"
+            " + variables.meant[variables.wrong[0][0].replace('_', '-')"
+            ".substring(variables.wrong[0][0].lastIndexOf('/') + 1)]",
         ),
         (
             f"variables.kai || !({text(QUEUE_LABEL)} in variables.labels || variables.share"

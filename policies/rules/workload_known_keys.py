@@ -130,12 +130,19 @@ def _in(pairs: Mapping[str, object] | Unknown, place: str) -> Iterator[str]:
             )
 
 
-def look_alikes() -> dict[str, str]:
-    """The wrong keys that people are known to write, and the right one for each."""
-    prefixed = [f"{prefix}/{name}" for prefix in sorted(_PREFIXES) for name in sorted(_MEANT)]
-    bare = [name.replace("-", "_") for name in sorted(_ANNOTATIONS)]
-    found = {key: right_key(key) for key in (*prefixed, *bare)}
-    return {key: right for key, right in found.items() if right and right != key}
+def meant() -> dict[str, str]:
+    """What is meant by a name behind a known prefix, or by a bare one with dashes for `_`."""
+    return dict(sorted(_MEANT.items()))
+
+
+def look_alike_pattern() -> str:
+    """The wrong keys that people are known to write, as a regular expression (RE2).
+
+    The queue label, which is right, matches as well.
+    """
+    prefixes = "|".join(sorted(_PREFIXES)).replace(".", "[.]")
+    bare = "|".join(name.replace("-", "_") for name in sorted(_ANNOTATIONS))
+    return f"^({prefixes})/({'|'.join(meant())})$|^({bare})$"
 
 
 def right_key(key: str) -> str | None:

@@ -1,10 +1,13 @@
 """What the program declares for the guard, and when."""
 
+import re
+
 import pytest
 
 from components.queue_guard_rules import match_conditions, text, validations, variables
 from fleet.recording import record
-from policies.rules.workload_known_keys import look_alikes, right_key
+from policies.model import QUEUE_LABEL
+from policies.rules.workload_known_keys import look_alike_pattern, meant, right_key
 
 CLUSTER = {"name": "lab", "context": "lab"}
 FREE = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
@@ -17,6 +20,7 @@ HOST = {
     "queues": TREE,
     "teams": {"nlp": {"scheduler": {"mode": "host"}, "queue": "serve", "gpus": 1}},
 }
+PREFIXES = ("kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai")
 POLICY = "ValidatingAdmissionPolicy"
 
 
@@ -86,12 +90,18 @@ def test_a_name_cannot_leave_its_quotes():
     assert variables(["it's"])[4]["expression"] == "['it\\'s']"
 
 
-def test_every_look_alike_has_a_right_key_and_no_right_key_is_one():
-    wrong = look_alikes()
-    assert {"kai.scheduler/gpu-fraction", "runai/queue", "gpu_fraction"} <= set(wrong)
-    assert all(right_key(right) == right for right in wrong.values() if right != "mps")
-    watched = match_conditions()[1]["expression"]
-    assert all(text(key) in watched for key in wrong)
+def test_the_guard_looks_for_what_the_rule_calls_wrong():
+    names = [*meant(), "node-pool", "topology"]
+    written = [f"{prefix}/{name}" for prefix in (*PREFIXES, "my.org") for name in names]
+    bare = [name.replace("-", "_") for name in names]
+    pattern = re.compile(look_alike_pattern())
+    for key in (*written, *bare, *names, "app", f"x{QUEUE_LABEL}"):
+        right = right_key(key)
+        wrong = right is not None and right != key and right in meant().values()
+        assert bool(pattern.search(key)) == (wrong or key == QUEUE_LABEL), key
+        if wrong:  # the message looks up what stands behind the prefix, `_` being a dash
+            assert meant()[key.replace("_", "-").rpartition("/")[2]] == right
+    assert all(text(pattern.pattern) in it["expression"] for it in match_conditions())
 
 
 def test_many_queues_are_counted_in_the_message_and_all_allowed():
