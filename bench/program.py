@@ -16,6 +16,8 @@ from fleet.stack_file import ROOT, path_of
 from sandbox.lifecycle import Sandbox
 
 STACK: Final = "bench"
+QUEUES: Final = ROOT / f"queues.{STACK}.yaml"
+LARGEST: Final = 100_000  # bytes: Pulumi hands a stack file on as one variable of 128 KiB at most
 
 
 @dataclass
@@ -25,8 +27,12 @@ class Program:
     sandbox: Sandbox
 
     def write(self, config: Mapping[str, Any]) -> None:
-        """Edit the stack file."""
-        path_of(STACK).write_text(yaml.safe_dump({"config": dict(config)}, sort_keys=False))
+        """Edit the stack file; a queue tree that is too large for Pulumi goes beside it."""
+        text = _yaml({"config": dict(config)})
+        if len(text) > LARGEST:
+            QUEUES.write_text(_yaml(config["kai-fleet:queues"]))
+            text = _yaml({"config": {**config, "kai-fleet:queues": QUEUES.name}})
+        path_of(STACK).write_text(text)
 
     def fleet(self, *arguments: str, fine: tuple[int, ...] = (0,)) -> Ran:
         """One command. Raises CommandFailed."""
@@ -48,3 +54,16 @@ def on_the_sandbox(sandbox: Sandbox) -> Iterator[Program]:
         if path_of(STACK).exists():
             program.fleet("destroy")
             path_of(STACK).unlink()
+            QUEUES.unlink(missing_ok=True)
+
+
+def _yaml(data: Any) -> str:
+    return yaml.dump(data, Dumper=_Plain, sort_keys=False)
+
+
+class _Plain(yaml.CSafeDumper):
+    """Without anchors, which nobody writes."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write what is shared as often as it is there."""
+        return True

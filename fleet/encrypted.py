@@ -8,7 +8,7 @@ from typing import Any
 
 from ruamel.yaml.error import YAMLError
 
-from fleet import yaml_file
+from components import yaml_file
 
 
 def encrypted(file: Path) -> dict[str, str]:

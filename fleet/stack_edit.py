@@ -14,7 +14,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from fleet import yaml_file, yaml_text
+from components import yaml_file
+from fleet import yaml_text
 
 Keys = Sequence[str]
 

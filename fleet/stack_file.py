@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from components import yaml_file
 from components.settings.mistakes import NAMESPACE
-from fleet import yaml_file
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECRET: Final = "[secret]"

@@ -20,6 +20,7 @@ from components.settings.kind import access_in_kind, port_mistakes
 from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path, mistakes
 from components.settings.model import Strict
 from components.settings.platform import NVIDIA, Gpu, HostKai, Name
+from components.settings.queue_files import or_file, with_trees
 from components.settings.queues import QueueTree, shard_mistakes
 from components.settings.scheduling import Scheduling, scheduling_mistakes
 from components.settings.team_gpus import too_many_gpus
@@ -39,7 +40,9 @@ class Settings(Strict):
     cluster: Cluster = Field(description="The host cluster: its name, and how to reach or make it.")
     gpu: Gpu = Field(default_factory=Gpu)
     kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
-    queues: QueueTree = Field(default_factory=dict, description="The host's queue tree.")
+    queues: QueueTree = Field(
+        default_factory=dict, description="The host's queue tree.", json_schema_extra=or_file
+    )
     vcluster: Vcluster = Field(
         default_factory=Vcluster, description="What every team's vCluster has unless it says so."
     )
@@ -103,7 +106,10 @@ class Loaded:
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
-    settings, found, dropped = validated(Settings, raw)
+    whole, unread = with_trees(raw)
+    settings, found, dropped = validated(Settings, whole)
+    dropped += [mistake.path for mistake in unread]
+    found += unread
     if settings is not None:
         between = (*_between_keys(settings), *_of_kind(settings))
         found += [

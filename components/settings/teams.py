@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from components.settings.model import Strict
 from components.settings.platform import UNTESTED, Chart, KaiVersion, Values, Version
+from components.settings.queue_files import or_file
 from components.settings.queues import QueueName, QueueTree
 from components.settings.scheduling import Scheduling
 
@@ -80,7 +81,9 @@ class Team(Strict):
     )
     queue: QueueName | None = Field(default=None, description="host mode: its leaf queue.")
     queues: QueueTree = Field(
-        default_factory=dict, description="virtual mode: the queues inside its vCluster."
+        default_factory=dict,
+        description="virtual mode: the queues inside its vCluster.",
+        json_schema_extra=or_file,
     )
     vcluster: Vcluster = Field(default_factory=Vcluster)
 

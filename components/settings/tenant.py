@@ -18,6 +18,7 @@ from components.settings import (
 from components.settings.cluster import Cluster
 from components.settings.platform import Gpu, HostKai
 from components.settings.platform_facts import NoPlatform, PlatformFacts
+from components.settings.queue_files import with_trees
 from components.settings.team_stack import Credentials, TeamStack
 from components.settings.teams import mode_mistakes
 
@@ -89,8 +90,10 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
                 f"{_CLUSTER}.name", "is the platform's; drop it, and keep context or kubeconfig"
             )
         )
-    file, wrong, dropped = validated(TeamStack, rest)
-    found += wrong
+    whole, unread = with_trees(rest)
+    file, wrong, dropped = validated(TeamStack, whole)
+    dropped += [mistake.path for mistake in unread]
+    found += [*unread, *wrong]
     if file is None:
         return Loaded(None, tuple(found), tuple(dropped))
     reference = file.platform.stack

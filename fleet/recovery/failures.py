@@ -21,8 +21,8 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (
         r"argument list too long",
         "the stack file is too large: Pulumi hands all of it to each plugin as one variable, and"
-        " Linux takes at most 128 KiB in one, about 1,200 queues. Give teams with many queues"
-        " stacks of their own (docs/team-stacks.md)",
+        " Linux takes at most 128 KiB in one, about 1,200 queues. Put the queue tree into a file of"
+        " its own and write its path: kai-fleet:queues: queues/prod.yaml",
     ),
     (
         r"no space left on device",

@@ -39,7 +39,7 @@ def tried(
             f"--gpus {gpus} cannot be taken from team {name}, which has {whole}; write a number"
             f" {fits}"
         )
-    tree = place.raw.get("queues") or {}
+    tree = _tree(place)
     parts = split(tree, whole, gpus)
     team = _copied(place, version, pool, gpus, with_numbers(tree, parts.taken))
     numbers: dict[Field, Any] = {("gpus",): whole - gpus}
@@ -103,6 +103,17 @@ def _pair(platform: Platform, name: str) -> tuple[Place, Place]:
     return place, platform.team(f"{name}{NEXT}")
 
 
+def _tree(place: Place) -> Any:
+    """A team's queues as its stack file has them. Raises NotPossible where they are elsewhere."""
+    tree = place.raw.get("queues") or {}
+    if isinstance(tree, str):
+        raise NotPossible(
+            f"{place.path}.queues of team {place.name} is in {tree}, which this command does not"
+            f" divide; write the tree into {place.file.name} for as long as the trial takes"
+        )
+    return tree
+
+
 def _copied(
     place: Place, version: str, pool: Mapping[str, str], gpus: int, tree: Any
 ) -> dict[str, Any]:
@@ -126,7 +137,7 @@ def _copied(
 def _together(place: Place, beside: Place) -> dict[Field, Any]:
     """The team's own values with the trial's GPUs and quotas added."""
     mine, theirs = place.raw.get("gpus", 0), beside.raw.get("gpus", 0)
-    tree = joined(place.raw.get("queues"), beside.raw.get("queues"))
+    tree = joined(_tree(place), _tree(beside))
     return {("gpus",): mine + theirs} | {("queues", *field): n for field, n in tree.items()}
 
 

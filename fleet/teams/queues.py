@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.settings.quantities import UNLIMITED, gpu_devices
+from components.settings.queue_files import NoTree, opened
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,13 @@ class Written:
 
 
 def every(tree: Any, keys: tuple[str, ...] = ()) -> Iterator[Written]:
-    """Every queue of a tree, parents before their children; nothing of what is no tree."""
+    """Every queue of a tree, or of the file that is named for it, parents before their children;
+    nothing of what is no tree.
+    """
+    try:
+        tree = opened(tree)
+    except NoTree:
+        return
     for name, raw in tree.items() if isinstance(tree, Mapping) else ():
         here = (*keys, str(name))
         queue = Written(str(name), here, raw if isinstance(raw, Mapping) else {})

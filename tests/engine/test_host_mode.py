@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from bench.stacks import queue_tree
+from components.settings import queue_files
 from tests.engine.product import (
     Product,
     api,
@@ -66,6 +70,23 @@ def test_a_quota_change_touches_that_queue_only(first, product, host):
 
 def test_a_second_update_changes_nothing(first, product):
     assert product.up().changed == {}
+
+
+def test_a_tree_too_large_for_a_stack_file_is_in_one_of_its_own(first, product, host, monkeypatch):
+    monkeypatch.setattr(queue_files, "ROOT", product.file.parent)
+    before = set(queues(host))
+    file = product.file.with_name("queues.yaml")
+
+    def edit(config):
+        tree = {**config["kai-fleet:queues"], **queue_tree(1400)}
+        file.write_text(json.dumps(tree))
+        config["kai-fleet:queues"] = file.name
+
+    product.edit(edit)
+    assert file.stat().st_size > 128 * 1024, "Pulumi could run it from the stack file"
+    assert set(product.up().changed) == {"Queues host-queues"}
+    assert before < set(queues(host))
+    assert len(queues(host)) > 1300
 
 
 def test_destroy_empties_the_cluster(first, product, host):

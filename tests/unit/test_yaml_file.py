@@ -4,7 +4,7 @@ import pytest
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
-from fleet import yaml_file
+from components import yaml_file
 
 FINE = [
     "config: {kai-fleet:teams: {b: {gpus: 1}}}",

@@ -1,0 +1,107 @@
+"""A queue tree in a file of its own is the tree itself, wherever `queues:` may stand."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from components.settings import load, queue_files
+from fleet.__main__ import app
+from fleet.teams import queues as team_queues
+from tests.unit.team_project import Project
+
+TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
+ML = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}, "nodePool": {"pool": "ml"}}
+CLUSTER = {"name": "lab", "context": "lab"}
+HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(queue_files, "ROOT", tmp_path)
+    (tmp_path / "queues").mkdir()
+    (tmp_path / "queues" / "lab.yaml").write_text(json.dumps(TREE))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "with_queues",
+    [
+        lambda queues: HOST | {"queues": queues},
+        lambda queues: {"cluster": CLUSTER, "teams": {"ml": {**ML, "gpus": 4, "queues": queues}}},
+    ],
+    ids=["host", "team"],
+)
+def test_a_file_is_read_in_place_of_the_tree(folder, with_queues):
+    raw = with_queues("queues/lab.yaml")
+    assert load(raw) == load(with_queues(TREE))
+    assert raw == with_queues("queues/lab.yaml"), "what was handed in stays as it is"
+
+
+def test_a_mistake_in_the_file_is_named_as_if_it_stood_in_the_stack_file(folder):
+    (folder / "queues" / "lab.yaml").write_text("top: {gpu: {qouta: 4}}")
+    (mistake,) = load(HOST | {"queues": "queues/lab.yaml"}).mistakes
+    assert str(mistake) == "kai-fleet:queues.top.gpu.qouta is an unknown key; write quota"
+
+
+WRITE = "write the tree itself, or the path of a YAML file below this project's folder"
+
+
+@pytest.mark.parametrize(
+    ("named", "content", "says"),
+    [
+        ("queues/none.yaml", None, f"names queues/none.yaml, which is not there; {WRITE}"),
+        ("../outside.yaml", None, f"is '../outside.yaml'; {WRITE}"),
+        ("/etc/passwd", None, f"is '/etc/passwd'; {WRITE}"),
+        ("all", None, f"is 'all'; {WRITE}"),
+        ("a.yaml", "top: {gpu: 1", "names a.yaml, where line 1 has:"),
+        ("a.yaml", "top: 1\ntop: 2", "names a.yaml, where line 2 has: found duplicate key"),
+        ("a.yaml", "- top", "names a.yaml, which holds no queue tree; write NAME: {gpu: …} in it"),
+        ("a.yaml", "top: &a {children: *a}", "names a.yaml, which contains itself; write the tree"),
+        ("a.yaml", "top: 2026-01-01", "names a.yaml, which has a key or a value that is"),
+        ("a.yaml", "{a: 1, 2: b}", "names a.yaml, which has a key or a value that is"),
+        ("a.yaml", b"\xff\xfe\x00", "names a.yaml, which cannot be read:"),
+    ],
+)
+def test_a_file_that_holds_no_tree_is_one_sentence(folder, named, content, says):
+    if content is not None:
+        (folder / named).write_bytes(content if isinstance(content, bytes) else content.encode())
+    loaded = load(HOST | {"queues": named})
+    (mistake,) = loaded.mistakes
+    assert mistake.path == "kai-fleet:queues"
+    assert mistake.message.startswith(says)
+    assert "kai-fleet:queues" in loaded.dropped  # so that no rule is asked about it
+
+
+def test_the_plan_is_the_same_and_a_team_command_knows_the_queues(folder, tmp_path, monkeypatch):
+    project = Project.of(tmp_path, monkeypatch)
+    inline = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
+    text = project.text()
+    start = text.index("      queues:\n") + len("      queues:")
+    end = text.index("    dev:")
+    tree = text[start:end]
+    (tmp_path / "queues" / "ml.yaml").write_text(tree)
+    (tmp_path / "Pulumi.lab.yaml").write_text(f"{text[:start]} queues/ml.yaml\n{text[end:]}")
+    filed = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
+    assert inline.exit_code == 0, inline.output
+    assert json.loads(filed.stdout) == json.loads(inline.stdout)
+    removal = project.run("team", "remove", "ml", "-s", "lab", "--no-up")
+    assert "3 queues: default, serve, train" in removal.out
+
+
+def test_a_trial_does_not_divide_a_tree_that_is_elsewhere(folder, tmp_path, monkeypatch):
+    project = Project.of(tmp_path, monkeypatch)
+    text = project.text()
+    start, end = text.index("      queues:\n") + len("      queues:"), text.index("    dev:")
+    (tmp_path / "ml.yaml").write_text(text[start:end])
+    (tmp_path / "Pulumi.lab.yaml").write_text(f"{text[:start]} ml.yaml\n{text[end:]}")
+    before = project.text()
+    tried = ("team", "try", "ml", "v0.16.8", "--gpus", "1", "--pool", "pool=next", "-s", "lab")
+    ran = project.run(*tried, "--yes")
+    assert "kai-fleet:teams.ml.queues of team ml is in ml.yaml" in ran.refusal
+    assert project.text() == before
+
+
+def test_a_file_that_is_not_there_names_no_queues(folder):
+    assert team_queues.names("queues/lab.yaml") == ["top", "train"]
+    assert team_queues.names("queues/none.yaml") == []
