@@ -9,6 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import yaml
 from kubernetes import client
 
 from bench.pools import nodes
@@ -94,6 +95,27 @@ def test_a_switch_changes_that_teams_kai_and_nothing_else(
     assert f"::{name}-kai-release" in "".join(ran.changed)
     assert all(f"::{name}-kai" in urn for urn in ran.changed), ran.changed
     assert uids(host, everybody)[name] == before
+
+
+def test_what_else_was_edited_waits_and_the_stack_still_tells_of_everybody(
+    only, fleet, everybody, sandbox
+):
+    before = fleet.files()
+    file = fleet.folder / f"Pulumi.{STACK}.yaml"
+    edited = yaml.safe_load(file.read_text())
+    edited["config"]["kai-fleet:teams"]["in03"]["scheduler"]["version"] = NEW
+    file.write_text(yaml.safe_dump(edited, sort_keys=False))
+    told = state.read(STACK, sandbox.env())
+    ran = only(lambda: fleet("team", "switch", "in05", NEW, "--yes"), "in05", {STACK})
+    assert all("::in05-kai" in urn for urn in ran.changed), ran.changed
+    now = state.read(STACK, sandbox.env())
+    assert now.versions == {**told.versions, "in05": NEW}
+    assert now.kubeconfigs == told.kubeconfigs
+    assert set(now.teams) == set(told.teams) == set(INSIDE)
+    for name, text in before.items():
+        (fleet.folder / name).write_text(text)
+    # Back to what the file says now, which only in05 does not run.
+    assert all("::in05-kai" in urn for urn in fleet("up").changed)
 
 
 @EITHER
