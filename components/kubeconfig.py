@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import base64
-import binascii
+from collections.abc import Mapping
 from typing import Final
 
 import yaml
 
-# What a Secret carries while its content is not known: nothing can be reached with it.
 KEY: Final = "config"
 
 
-def decoded(data: dict[str, str]) -> str:
-    """The kubeconfig of a Secret `vc-NAME`, from its base64.
-
-    Raises ValueError when the Secret has no such key.
-    """
-    try:
-        return base64.b64decode(data[KEY]).decode()
-    except (KeyError, binascii.Error) as why:
-        raise ValueError(f"the vCluster's Secret has no readable key {KEY!r}") from why
+class NoKubeconfig(ValueError):  # noqa: N818 - its message is all a user sees
+    """A Secret `vc-NAME` that holds no kubeconfig; the message says what it has instead."""
 
 
-def pointed_at(kubeconfig: str, server: str) -> str:
-    """The same kubeconfig with every cluster at `server`.
+def of_secret(data: Mapping[str, str], server: str) -> str:
+    """The kubeconfig of a Secret `vc-NAME`, from its base64, with every cluster at `server`.
 
     vCluster writes `https://localhost:8443`, which only answers behind a port-forward (V11); its
-    certificate authority stays valid for the real address.
+    certificate authority stays valid for the real address. Raises NoKubeconfig.
     """
-    config = yaml.safe_load(kubeconfig)
-    for cluster in config["clusters"]:
-        cluster["cluster"]["server"] = server
+    if KEY not in data:
+        raise NoKubeconfig(f"has no key {KEY!r}")
+    try:
+        config = yaml.safe_load(base64.b64decode(data[KEY], validate=True).decode())
+        for cluster in config["clusters"]:
+            cluster["cluster"]["server"] = server
+    except (ValueError, KeyError, TypeError, yaml.YAMLError):
+        raise NoKubeconfig(f"holds no kubeconfig at its key {KEY!r}") from None
     return yaml.safe_dump(config, sort_keys=True)

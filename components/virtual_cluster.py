@@ -13,7 +13,7 @@ import pulumi_kubernetes as kubernetes
 from components.charts import chart_args
 from components.cluster_access import ClusterAccess
 from components.cluster_secret import secret_data
-from components.kubeconfig import decoded, pointed_at
+from components.kubeconfig import NoKubeconfig, of_secret
 from components.past import Past
 from components.releases import VCLUSTER_REPOSITORY, vcluster
 from components.settings.teams import Access, Mode
@@ -133,8 +133,19 @@ class VirtualCluster(pulumi.ComponentResource):
         self.server = pulumi.Output.unsecret(ready.stdout)
         data = secret_data(args.host, self.namespace, f"vc-{name}", after=self.server, parent=self)
         self.kubeconfig = pulumi.Output.all(data, self.server).apply(
-            lambda known: pointed_at(decoded(known[0]), known[1])
+            lambda known: _kubeconfig(name, self.namespace, *known)
         )
         self.inside = ClusterAccess(f"{args.host.name}/{name}", kubeconfig=self.kubeconfig)
         self.provider = self.inside.provider(name, child)
         self.register_outputs({"namespace": self.namespace, "server": self.server})
+
+
+def _kubeconfig(name: str, namespace: str, data: dict[str, str], server: str) -> str:
+    try:
+        return of_secret(data, server)
+    except NoKubeconfig as why:
+        raise pulumi.RunError(
+            f"Secret vc-{name} of namespace {namespace} {why}; vCluster writes it when it starts:"
+            f" kubectl -n {namespace} delete secret vc-{name}, then kubectl -n {namespace} rollout"
+            f" restart statefulset {name}"
+        ) from None

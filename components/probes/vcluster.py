@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from components.kubeconfig import decoded, pointed_at
+from components.kubeconfig import NoKubeconfig, of_secret
 from components.probes.wait import http_api, reported, say, until_ready
 from provider.cluster_client import cluster_client
 from provider.http_api import HttpApi, Object
@@ -29,7 +29,10 @@ def main() -> None:
         secret = api.find(f"{here}/secrets/vc-{name}")
         if secret is None:
             return [f"Secret vc-{name}", *_without_node(api, name, namespace)]
-        return _not_answering(pointed_at(decoded(secret["data"]), address))
+        try:
+            return _not_answering(of_secret(secret.get("data") or {}, address))
+        except NoKubeconfig as why:
+            return [f"a kubeconfig in Secret vc-{name}, which {why}"]
 
     until_ready(
         f"vCluster {name}",

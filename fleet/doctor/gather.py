@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 from cryptography import x509
 
-from components.kubeconfig import decoded, pointed_at
+from components.kubeconfig import NoKubeconfig, of_secret
 from fleet.api_reader import SECONDS, Reader, Refused, Unreachable
 from fleet.doctor.objects import Object, labels_of, name_of, namespace_of, spec
 from fleet.doctor.seen import Look, Seen, TeamSeen
@@ -160,9 +160,9 @@ def _way_in(reader: Reader, host: Seen, team: WantedTeam) -> _Way:
     if address is None:
         return _Way(missing=f"its Service {team.name} has no address")
     try:
-        return _Way(pointed_at(decoded(secret.get("data") or {}), f"https://{address}"))
-    except (ValueError, KeyError, TypeError, yaml.YAMLError):
-        return _Way(missing=f"its Secret vc-{team.name} holds no kubeconfig")
+        return _Way(of_secret(secret.get("data") or {}, f"https://{address}"))
+    except NoKubeconfig as why:
+        return _Way(missing=f"its Secret vc-{team.name} {why}")
 
 
 def _address(service: Object, team: WantedTeam) -> str | None:

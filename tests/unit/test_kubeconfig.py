@@ -3,7 +3,7 @@ import base64
 import pytest
 import yaml
 
-from components.kubeconfig import decoded, pointed_at
+from components.kubeconfig import NoKubeconfig, of_secret
 
 KUBECONFIG = {
     "clusters": [
@@ -16,8 +16,12 @@ KUBECONFIG = {
 }
 
 
+def secret(text):
+    return {"config": base64.b64encode(text.encode()).decode()}
+
+
 def test_the_address_is_replaced_and_nothing_else():
-    there = yaml.safe_load(pointed_at(yaml.safe_dump(KUBECONFIG), "https://10.0.0.1:443"))
+    there = yaml.safe_load(of_secret(secret(yaml.safe_dump(KUBECONFIG)), "https://10.0.0.1:443"))
     assert there["clusters"][0]["cluster"] == {
         "server": "https://10.0.0.1:443",
         "certificate-authority-data": "Q0E=",
@@ -25,10 +29,18 @@ def test_the_address_is_replaced_and_nothing_else():
     assert there["users"] == KUBECONFIG["users"]
 
 
-def test_the_secrets_content_is_read():
-    assert decoded({"config": base64.b64encode(b"text").decode()}) == "text"
-
-
-def test_a_secret_without_a_kubeconfig_is_refused():
-    with pytest.raises(ValueError, match="no readable key 'config'"):
-        decoded({})
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({}, "has no key 'config'"),
+        ({"config": "?"}, "holds no kubeconfig"),
+        (secret("{"), "holds no kubeconfig"),
+        (secret(""), "holds no kubeconfig"),
+        (secret("clusters: [{name: c}]"), "holds no kubeconfig"),
+        ({"config": base64.b64encode(b"\xff\xfe").decode()}, "holds no kubeconfig"),
+    ],
+    ids=["none", "no base64", "no YAML", "empty", "no cluster", "no text"],
+)
+def test_a_secret_without_a_kubeconfig_is_refused(data, says):
+    with pytest.raises(NoKubeconfig, match=says):
+        of_secret(data, "https://10.0.0.1:443")
