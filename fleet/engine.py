@@ -152,7 +152,7 @@ def up(
                 color=_color(color),
                 parallel=parallel,
                 suppress_outputs=True,  # the table that follows says it better
-                exclude=(alone and list(alone.excluded)) or None,
+                exclude=list(alone.excluded) if alone else None,
                 message=alone.message if alone else None,
             )
         return Outcome(told.changes, told.outputs)
