@@ -59,8 +59,8 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         f"a cluster's API server does not answer: see that kubectl reaches it, {_AGAIN}",
     ),
 )
-# Before what the program itself found wrong once it ran.
-_LEAD: Final = "an unhandled error occurred: "
+# Before what the program itself found wrong once it ran, or once it had run.
+_LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )+")
 _STATE: Final = re.compile(
     r"failed to load checkpoint|unexpected end of JSON|loading snapshot|snapshot integrity"
     r"|could not deserialize deployment|unmarshal.*checkpoint|invalid character"
@@ -109,4 +109,4 @@ def _locked(what: str, stack: str, text: str) -> str:
 def last_words(text: str) -> str:
     """The engine's own error line out of a CommandError's dump of everything."""
     errors = [found.strip() for found in re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)]
-    return errors[-1].removeprefix(_LEAD) if errors else ""
+    return _LEAD.sub("", errors[-1], count=1) if errors else ""

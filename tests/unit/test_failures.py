@@ -50,6 +50,21 @@ def test_an_unknown_error_points_at_the_engines_own_words():
     assert said == "the update failed; the lines above say where and why"
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "",
+        "an unhandled error occurred: ",
+        "Exception calling application: ",
+        "an unhandled error occurred: Exception calling application: ",
+    ],
+)
+def test_what_the_program_says_is_said_as_it_says_it(lead):
+    stderr = f"error: {lead}Secret vc-ml of namespace team-ml is not there"
+    said = failures.explain("the preview", "dev", failed(stderr=stderr))
+    assert said == "the preview failed: Secret vc-ml of namespace team-ml is not there"
+
+
 def test_a_killed_engine():
     said = failures.explain("the update", "dev", failed(code=-9))
     assert "signal 9" in said
