@@ -37,6 +37,7 @@ POLICY_PACK: Final = str(ROOT / "policies")
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
 Show = Callable[[str], None]
+Hear = Callable[[automation.EngineEvent], None]
 
 
 class EngineFailed(NotPossible):
@@ -177,13 +178,19 @@ def preview(stack: Stack, show: Show, *, color: bool) -> Outcome:
     return _guarded("the preview", stack.name, run)
 
 
-def destroy(stack: Stack, show: Show, *, color: bool) -> Outcome:
-    """Remove everything that the stack made."""
+def destroy(stack: Stack, show: Show, *, color: bool, hear: Hear | None = None) -> Outcome:
+    """Remove everything that the stack made; `hear` is told each of the engine's events."""
 
     def run() -> Outcome:
         settle.settle(stack, show)
-        with stack.listening() as (told, hear):
-            stack.destroy(on_output=show, on_event=hear, color=_color(color))
+        with stack.listening() as (told, note):
+
+            def heard(event: automation.EngineEvent) -> None:
+                note(event)
+                if hear is not None:
+                    hear(event)
+
+            stack.destroy(on_output=show, on_event=heard, color=_color(color))
         return Outcome(told.changes, {})
 
     return _guarded("the removal", stack.name, run)

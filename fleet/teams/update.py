@@ -15,8 +15,10 @@ from fleet import engine, loaded_plugins, plan_text
 from fleet.environment import Environment, NotPossible, for_stack
 from fleet.interruption import Interrupted, ended_in_order
 from fleet.screen import Screen, Wish, engine_line
+from fleet.stack_file import path_of
 from fleet.stack_write import Edit, restore, write
 from fleet.teams import judge
+from fleet.teams.emptying import NotEmptied, emptying
 from fleet.teams.places import Platform
 
 
@@ -24,8 +26,9 @@ from fleet.teams.places import Platform
 class Change:
     """What a command would do: edits of files, in words, and the stacks to run afterwards.
 
-    `destroys` are stacks that are emptied and removed before the files are edited. Of the
-    platform's stack only `teams` are updated.
+    `destroys` are stacks that are emptied and removed; the first update begins when each has no
+    more than its namespace, the others when nothing is left. Of the platform's stack only `teams`
+    are updated.
     """
 
     platform: Platform
@@ -88,24 +91,40 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
     outputs: dict[str, Any] = {}
     opened: automation.Stack | None = None
     written, finished = False, []  # what cannot be taken back by putting the files back
+    colour = screen.out.is_terminal
     with ended_in_order() as signals:
-        try:
-            for stack in change.destroys:
-                opened = engine.stack(stack, environment.variables)
-                signals.check()
-                engine.destroy(opened, engine_line, color=screen.out.is_terminal)
-                finished.append(stack)
-                _forget(opened)
-            write(change.edits)
-            written = True
-            for stack in change.updates:
+
+        def update(stacks: Sequence[str]) -> None:
+            nonlocal opened, outputs
+            for stack in stacks:
                 opened = engine.stack(stack, environment.variables)
                 signals.check()
                 teams = change.teams if stack == change.platform.stack else None
-                colour = screen.out.is_terminal
                 outcome = engine.up(opened, engine_line, color=colour, teams=teams)
                 outputs = dict(outcome.outputs)
                 finished.append(stack)
+
+        try:
+            leaving = [engine.stack(stack, environment.variables) for stack in change.destroys]
+            signals.check()
+            with emptying(leaving, color=colour) as going:
+                for each in going:
+                    each.until_nearly_empty()
+                signals.check()
+                # A stack that keeps something keeps its file as well.
+                files = {path_of(stack): stack for stack in change.destroys}
+                write([edit for edit in change.edits if edit.path not in files])
+                written = True
+                try:
+                    update(change.updates[:1])
+                finally:
+                    for each in going if not signals.number else ():
+                        each.until_empty()
+                        finished.append(each.stack.name)
+                        _forget(each.stack)
+                        mine = [e for e in change.edits if files.get(e.path) == each.stack.name]
+                        write(mine)
+            update(change.updates[1:])
             return outputs
         except KeyboardInterrupt as why:
             _put_back(change, screen)
@@ -114,6 +133,10 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             if signals.number:
                 _put_back(change, screen)
                 raise Interrupted(signals.number) from None
+            if isinstance(why, NotEmptied):
+                raise NotPossible(
+                    f"{why}. Its file is as it was; run the same command again to go on"
+                ) from None
             if not written:
                 raise NotPossible(
                     f"{why}. The files are as they were; run the same command again to go on"

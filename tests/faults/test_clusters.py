@@ -7,6 +7,7 @@ import random
 import signal
 import time
 
+import psutil
 import pytest
 import yaml
 from kubernetes import client, config
@@ -73,6 +74,25 @@ def test_etcd_is_full(case, reference, foreign):
     assert "Traceback" not in full.said
     assert "etcd is full and takes no more writes" in full.last, full.said
     assert "alarm disarm" in full.last
+    converge(case)
+    assert reference.differences(case, "switched") == []
+
+
+def test_etcds_disk_is_full(case, reference, foreign):
+    """None of etcd's files takes another byte: it ends, and nobody can read or write anything."""
+    case.edit(with_ml)
+    converge(case)
+    case.edit(switched)
+    running = case.start("up")
+    running.wait_for("Updating (faults)")
+    case.part("etcd").rlimit(psutil.RLIMIT_FSIZE, (0, 0))
+    try:
+        full = running.end()
+    finally:
+        case.sandbox_up()  # there is room again, and it is started
+    assert full.code == 1
+    assert "Traceback" not in full.said
+    assert "etcd does not answer" in full.last, full.said
     converge(case)
     assert reference.differences(case, "switched") == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,6 +66,7 @@ class Engine:
     fails: BaseException | None = None
     fails_at: str = ""
     history: list = field(default_factory=list)
+    going: Callable | None = None  # what happens in a removal; it tells its events to what it gets
 
     def stack(self, name, variables):
         return FakeStack(name, self)
@@ -76,8 +78,10 @@ class Engine:
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
-    def destroy(self, stack, show, *, color):
+    def destroy(self, stack, show, *, color, hear):
         self.asked.append(f"destroy {stack.name}")
+        if self.going is not None:
+            self.going(hear)
         if self.fails is not None and self.fails_at == f"destroy {stack.name}":
             raise self.fails
 
