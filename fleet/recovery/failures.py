@@ -29,6 +29,12 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         f"a disk is full, of this machine or of the state's place: free space, {_AGAIN}",
     ),
     (
+        r"stream error: stream ID \d+; INTERNAL_ERROR|etcdserver: (?:request timed out|no leader"
+        r"|leader changed)|in the time allotted|request did not complete within",
+        "a cluster's API server gives no answers: the etcd behind it is away, or its disk is full:"
+        f" see kubectl get --raw '/readyz?verbose', {_AGAIN}",
+    ),
+    (
         r"exists already|already exists|AlreadyExists|cannot re-use a name",
         "something of that name is in the cluster and this stack did not make it: remove it, rename"
         " yours, or take it over with `pulumi import`",

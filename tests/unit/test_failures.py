@@ -30,6 +30,9 @@ def failed(stdout="", stderr="", code=255):
     [
         ("etcdserver: mvcc: database space exceeded", "alarm disarm"),
         ("write /state/x.json: no space left on device", "a disk is full"),
+        ("Get x: stream error: stream ID 3; INTERNAL_ERROR; received from peer", "the etcd behind"),
+        ("rpc error: etcdserver: request timed out", "the etcd behind it is away"),
+        ("unable to return a response in the time allotted", "the etcd behind it is away"),
         ('namespaces "team-a" already exists', "take it over with `pulumi import`"),
         ('failed calling webhook "queue": connect: connection refused', "kai-scheduler get pods"),
         ("dial tcp 127.0.0.1:6443: connect: connection refused", "API server does not answer"),
