@@ -4,12 +4,21 @@ import fcntl
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 import termios
 
 from fleet.stack_file import ROOT
 from tests.unit.team_project import LAB
+
+
+def _as_a_shell_does():
+    """The terminal is the command's, and so are its signals: who started the tests may ignore them,
+    as a shell does for what runs behind it.
+    """
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Typed:
@@ -32,7 +41,7 @@ class Typed:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_as_a_shell_does,
         )
         os.close(theirs)
 
