@@ -120,7 +120,14 @@ def test_a_folder_without_git_says_so(tmp_path):
 def test_a_cancelled_job_leaves_no_work_tree(repository, signalled):
     command = [sys.executable, "-m", "fleet", "diff", "--stack", "lab", "--base", "good"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    running = subprocess.Popen(command, cwd=repository.project, start_new_session=True, **quiet)
+    running = subprocess.Popen(
+        command,
+        cwd=repository.project,
+        start_new_session=True,
+        # Who started the tests may ignore it, as a shell does for what runs behind it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **quiet,
+    )
     waited = time.monotonic() + 60
     while repository.is_tidy() and running.poll() is None and time.monotonic() < waited:
         time.sleep(0.01)
