@@ -216,9 +216,13 @@ def _quietly(question: Callable[[], bool]) -> bool:
 
 
 def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
-    """Have exactly the tools in the folder, by name."""
+    """Have exactly the tools in the folder, by name.
+
+    One that was found on PATH by its link in this very folder has it already.
+    """
     for entry in folder.iterdir():
-        if entry.name not in tools or entry.readlink() != tools[entry.name]:
+        found = tools.get(entry.name)
+        if found is None or (found != entry and entry.readlink() != found):
             entry.unlink()
     for name, path in tools.items():
         link = folder / name

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import go_builds, plugin_folder, release_downloads, tools
+from sandbox import go_builds, lifecycle, plugin_folder, release_downloads, tools
 from sandbox.tool_specs import Bundle, Release
 from sandbox.tool_table import (
     BUNDLES,
@@ -389,3 +389,13 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(machine, monkeypatch):
 def test_bundles_of_one_folder_put_everything_beside_the_first_tool():
     bundle = Bundle("T", "1.0", ("a", "b"), one_folder=True)
     assert bundle.folder("b", "1.0") == bundle.folder("a", "1.0") == "a-1.0"
+
+
+def test_a_tool_that_is_found_by_its_own_link_keeps_it(tmp_path):
+    folder, installed = tmp_path / "bin", tmp_path / "opt" / "pulumi"
+    folder.mkdir()
+    (folder / "pulumi").symlink_to(installed)
+    (folder / "helm").symlink_to(installed)
+    lifecycle._link_tools(folder, {"pulumi": folder / "pulumi", "kwok": installed})
+    links = {entry.name: entry.readlink() for entry in folder.iterdir()}
+    assert links == {"pulumi": installed, "kwok": installed}
