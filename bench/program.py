@@ -13,6 +13,7 @@ import yaml
 
 from bench.measure import Ran, run
 from fleet.stack_file import ROOT, path_of
+from fleet.yaml_text import plain
 from sandbox.lifecycle import Sandbox
 
 STACK: Final = "bench"
@@ -58,12 +59,5 @@ def on_the_sandbox(sandbox: Sandbox) -> Iterator[Program]:
 
 
 def _yaml(data: Any) -> str:
-    return yaml.dump(data, Dumper=_Plain, sort_keys=False)
-
-
-class _Plain(yaml.CSafeDumper):
     """Without anchors, which nobody writes."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Write what is shared as often as it is there."""
-        return True
+    return yaml.dump(plain(data), Dumper=yaml.CSafeDumper, sort_keys=False)

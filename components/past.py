@@ -11,7 +11,7 @@ from pulumi.runtime import invoke
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
-_STACK: Final = "pulumi:pulumi:Stack"
+STACK: Final = "pulumi:pulumi:Stack"
 # The engine's own function; what it returns is the state as the last update left it, also one
 # that failed half-way, which a stack's outputs are not.
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
@@ -65,6 +65,6 @@ def read_past() -> Past:
             found[name] = version
         if resource["type"] == COMMAND:
             triggers[name] = resource["outputs"].get("triggers") or []
-        if resource["type"] == _STACK:
+        if resource["type"] == STACK:
             outputs = resource["outputs"]
     return Past(found, triggers, frozenset(resources), outputs)

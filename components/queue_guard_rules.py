@@ -47,7 +47,7 @@ def _pairs(of: str, place: str) -> str:
 
 
 def _looks_alike(key: str) -> str:
-    return f"{key}.matches({text(look_alike_pattern())})"
+    return f"{key}.matches({text(look_alike_pattern())}) && {key} != {text(QUEUE_LABEL)}"
 
 
 # Optional steps everywhere: an expression that fails would deny a pod that is nothing to KAI.
@@ -67,8 +67,7 @@ def match_conditions() -> list[Expression]:
             _KAI,
             f"{text(QUEUE_LABEL)} in {labels}",
             f"{annotations}.exists(k, k in {names(_SHARE_KEYS)})",
-            f"[{labels}, {annotations}].exists(m, m.exists(k, {_looks_alike('k')}"
-            f" && k != {text(QUEUE_LABEL)}))",
+            f"[{labels}, {annotations}].exists(m, m.exists(k, {_looks_alike('k')}))",
         )
     )
     # Each place in both directions: what is there now, and what was there before.
@@ -79,7 +78,7 @@ def match_conditions() -> list[Expression]:
     ]
     changed = (
         f"[{', '.join(both)}].exists(p, p[0].exists(k,"
-        f" (k in {names(_KEYS)} || {_looks_alike('k')}) && p[0][?k] != p[1][?k]))"
+        f" (k in {names(_KEYS)} || ({_looks_alike('k')})) && p[0][?k] != p[1][?k]))"
     )
     return [
         {"name": "about-kai", "expression": about_kai},
@@ -106,7 +105,7 @@ def variables(queues: Sequence[str]) -> list[Expression]:
         "queues": names(queues),
         "meant": _table({name: _placed(right) for name, right in meant().items()}),
         "wrong": f"[variables.labels, variables.annotations].map(m, m.filter(k,"
-        f" {_looks_alike('k')} && k != {text(QUEUE_LABEL)})).filter(found, size(found) > 0)",
+        f" {_looks_alike('k')})).filter(found, size(found) > 0)",
         "fraction": f"variables.annotations[?{text(FRACTION)}].orValue('')",
         "memory": f"variables.annotations[?{text(MEMORY)}].orValue('')",
         "devices": f"variables.annotations[?{text(DEVICES)}].orValue('')",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 
 def load(text: str) -> Any:
@@ -19,3 +19,9 @@ def load(text: str) -> Any:
         return YAML(typ="safe").load(text)
     except (YAMLError, ValueError):
         return YAML(typ="safe", pure=True).load(text)
+
+
+def place(why: MarkedYAMLError) -> str:
+    """Where a text is wrong, as ` line 3`; "" where that is not known."""
+    mark = why.problem_mark or why.context_mark
+    return f" line {mark.line + 1}" if mark is not None else ""

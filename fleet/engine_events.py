@@ -16,7 +16,7 @@ from pulumi import automation
 from pulumi.automation import _stack
 from pulumi.automation.events import EngineEvent, OpType
 
-from fleet.recording import STACK_TYPE
+from components.past import STACK
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Told:
     def hear(self, event: EngineEvent) -> None:
         """Take up one event."""
         done = event.res_outputs_event
-        if done is not None and done.metadata.type == STACK_TYPE and done.metadata.new is not None:
+        if done is not None and done.metadata.type == STACK and done.metadata.new is not None:
             self.outputs = done.metadata.new.outputs or {}
         elif event.summary_event is not None:
             counts = event.summary_event.resource_changes or {}

@@ -17,6 +17,7 @@ from pulumi.runtime.proto import source_pb2
 from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
 
+from components.past import STACK
 from components.platform_reading import OUTPUT, READ_OUTPUTS
 from components.settings.mistakes import NAMESPACE
 from fleet.stack_file import ROOT, SECRET
@@ -25,7 +26,6 @@ from provider.tokens import QUEUES
 
 UNKNOWN: Final = "[unknown until the update]"
 PROJECT: Final = "kai-fleet"
-STACK_TYPE: Final = "pulumi:pulumi:Stack"
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class _Recorder(mocks.MockMonitor):
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """As the engine does: the types of all parents, but not the stack's own."""
-        above = parent.split("::")[2] if parent else STACK_TYPE
-        qualified = type_ if above == STACK_TYPE else f"{above}${type_}"
+        above = parent.split("::")[2] if parent else STACK
+        qualified = type_ if above == STACK else f"{above}${type_}"
         return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
@@ -134,7 +134,7 @@ def record(
     # the time for a hundred teams, and for nothing here.
     with mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace):
         _sync_await(run_pulumi_func(program))
-    found = [item for item in recorder.registered.values() if item.type != STACK_TYPE]
+    found = [item for item in recorder.registered.values() if item.type != STACK]
     return sorted(found, key=lambda item: item.urn)
 
 

@@ -49,7 +49,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
     try:
         document = yaml_file.load(text)
     except MarkedYAMLError as why:
-        raise Unreadable(f"{name}{_place(why)}: {why.problem or why.context}") from None
+        raise Unreadable(f"{name}{yaml_file.place(why)}: {why.problem or why.context}") from None
     except (YAMLError, ValueError, RecursionError) as why:
         raise Unreadable(f"{name} is not YAML: {why}") from None
     config = document.get("config") if isinstance(document, dict) else document
@@ -61,11 +61,6 @@ def parse(text: str, name: str) -> dict[str, Any]:
         for key, value in (config or {}).items()
         if isinstance(key, str) and key.startswith(prefix)
     }
-
-
-def _place(why: MarkedYAMLError) -> str:
-    mark = why.problem_mark or why.context_mark
-    return f" line {mark.line + 1}" if mark is not None else ""
 
 
 def _without_secrets(value: Any, above: tuple[int, ...] = ()) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,26 +33,35 @@ def opened(queues: Any) -> Any:
     if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
         raise NoTree(f"is {queues!r}; {_WRITE}")
     try:
-        tree = yaml_file.load(path.read_text(encoding="utf-8"))
+        return _tree(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise NoTree(f"names {queues}, which is not there; {_WRITE}") from None
     except MarkedYAMLError as why:
-        mark = why.problem_mark or why.context_mark
-        line = f" line {mark.line + 1}" if mark else ""
-        raise NoTree(f"names {queues}, where{line} has: {why.problem or why.context}") from None
+        said = why.problem or why.context
+        raise NoTree(f"names {queues}, where{yaml_file.place(why)} has: {said}") from None
+    except NoTree as why:
+        raise NoTree(f"names {queues}, which {why}") from None
     except (OSError, YAMLError, ValueError, RecursionError) as why:
         raise NoTree(f"names {queues}, which cannot be read: {why}") from None
+
+
+@lru_cache
+def _tree(text: str) -> Any:
+    """What a file says; kept, because a command asks the rules before the program does, and five
+    thousand queues take a second. Raises NoTree, with what is wrong after "which".
+    """
+    tree = yaml_file.load(text)
     if not isinstance(tree, Mapping):
-        raise NoTree(f"names {queues}, which holds no queue tree; write NAME: {{gpu: …}} in it")
+        raise NoTree("holds no queue tree; write NAME: {gpu: …} in it")
     try:
         # In the order in which Pulumi gives a stack file's keys: a tree that moves into a file, or
         # within one, changes nothing.
         return json.loads(json.dumps(tree, sort_keys=True))
     except TypeError:
-        text = "has a key or a value that is neither text nor a number; put it in quotes"
-        raise NoTree(f"names {queues}, which {text}") from None
+        said = "has a key or a value that is neither text nor a number; put it in quotes"
+        raise NoTree(said) from None
     except (ValueError, RecursionError):
-        raise NoTree(f"names {queues}, which contains itself; write the tree out") from None
+        raise NoTree("contains itself; write the tree out") from None
 
 
 def with_trees(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
@@ -60,7 +70,7 @@ def with_trees(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
     `raw` itself stays as it is.
     """
     whole, found = dict(raw), []
-    for place in list(_named(raw)):
+    for place in _named(raw):
         here = whole
         for key in place[:-1]:
             here[key] = dict(here[key])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
+from components.focus import TEAM
 from fleet.diffs import transitions_in_words as words
 from fleet.queue_items import with_queues
 
-TEAM: Final = "kai-fleet:index:Team"
 Item = Mapping[str, Any]
 
 

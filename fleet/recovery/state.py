@@ -131,9 +131,7 @@ def at_hand(stack: automation.Stack) -> State:
 
     Raises CommandError where it cannot be read.
     """
-    file = file_backend.state_file(stack.name, stack.workspace.env_vars)
-    latest = file_backend.read(file) if file else None
-    return read(stack) if latest is None else State({"deployment": latest})
+    return _in_file(stack) or read(stack)
 
 
 def is_settled(stack: automation.Stack) -> bool:
@@ -141,9 +139,15 @@ def is_settled(stack: automation.Stack) -> bool:
 
     False where it is not in a file of this machine, or cannot be read.
     """
+    found = _in_file(stack)
+    return found is not None and not found.operations()
+
+
+def _in_file(stack: automation.Stack) -> State | None:
+    """The state in its file; None where it is not in one of this machine, or cannot be read."""
     file = file_backend.state_file(stack.name, stack.workspace.env_vars)
     latest = file_backend.read(file) if file else None
-    return latest is not None and not State({"deployment": latest}).operations()
+    return None if latest is None else State({"deployment": latest})
 
 
 def provider_inputs(stack: automation.Stack) -> dict[str, dict[str, Any]]:

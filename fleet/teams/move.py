@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pulumi import automation
 
+from components.focus import TEAM
 from fleet import engine
 from fleet.environment import NotPossible, Say
 from fleet.recording import PROJECT
 from fleet.recovery import failures
 from fleet.stack_file import ROOT
-
-TEAM: Final = "kai-fleet:index:Team"
 
 
 def move(

@@ -33,19 +33,22 @@ class Written:
             return None
 
 
-def every(tree: Any, keys: tuple[str, ...] = ()) -> Iterator[Written]:
+def every(tree: Any) -> Iterator[Written]:
     """Every queue of a tree, or of the file that is named for it, parents before their children;
     nothing of what is no tree.
     """
     try:
-        tree = opened(tree)
+        yield from _below(opened(tree), ())
     except NoTree:
         return
+
+
+def _below(tree: Any, keys: tuple[str, ...]) -> Iterator[Written]:
     for name, raw in tree.items() if isinstance(tree, Mapping) else ():
         here = (*keys, str(name))
         queue = Written(str(name), here, raw if isinstance(raw, Mapping) else {})
         yield queue
-        yield from every(queue.raw.get("children"), (*here, "children"))
+        yield from _below(queue.raw.get("children"), (*here, "children"))
 
 
 def names(tree: Any) -> list[str]:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from components.past import RELEASE
+from components.focus import TEAM
+from components.past import RELEASE, STACK
 from fleet.environment import NotPossible
-from fleet.recording import STACK_TYPE
 from fleet.stack_file import ROOT
 from fleet.state_secrets import opened
 
-_TEAM: Final = "::kai-fleet:index:Team$"  # below it in a URN is what a team has
+_TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def of_resources(resources: list[Mapping[str, Any]]) -> State:
     vclusters: set[str] = set()
     outputs: Mapping[str, Any] = {}
     for resource in resources:
-        if resource.get("type") == STACK_TYPE:
+        if resource.get("type") == STACK:
             outputs = opened(resource.get("outputs") or {})
         urn = str(resource["urn"])
         if resource.get("type") != RELEASE or resource.get("delete") or _TEAM not in urn:

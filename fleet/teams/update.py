@@ -18,7 +18,7 @@ from fleet.screen import Screen, Wish, engine_line
 from fleet.stack_file import path_of
 from fleet.stack_write import Edit, restore, write
 from fleet.teams import judge
-from fleet.teams.emptying import NotEmptied, emptying
+from fleet.teams.emptying import Emptying, NotEmptied, emptying
 from fleet.teams.places import Platform
 
 
@@ -104,6 +104,12 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
                 outputs = dict(outcome.outputs)
                 finished.append(stack)
 
+        def gone(each: Emptying) -> None:
+            each.until_empty()
+            finished.append(each.stack.name)
+            _forget(each.stack)
+            write([edit for edit in change.edits if edit.path == path_of(each.stack.name)])
+
         try:
             leaving = [engine.stack(stack, environment.variables) for stack in change.destroys]
             signals.check()
@@ -112,18 +118,15 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
                     each.until_nearly_empty()
                 signals.check()
                 # A stack that keeps something keeps its file as well.
-                files = {path_of(stack): stack for stack in change.destroys}
-                write([edit for edit in change.edits if edit.path not in files])
+                theirs = [path_of(stack) for stack in change.destroys]
+                write([edit for edit in change.edits if edit.path not in theirs])
                 written = True
                 try:
                     update(change.updates[:1])
                 finally:
-                    for each in going if not signals.number else ():
-                        each.until_empty()
-                        finished.append(each.stack.name)
-                        _forget(each.stack)
-                        mine = [e for e in change.edits if files.get(e.path) == each.stack.name]
-                        write(mine)
+                    if not signals.number:
+                        for each in going:
+                            gone(each)
             update(change.updates[1:])
             return outputs
         except KeyboardInterrupt as why:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from components.past import STACK
 from fleet import engine, recording, stack_file
-from fleet.recording import SECRET, STACK_TYPE, UNKNOWN
+from fleet.recording import SECRET, UNKNOWN
 from provider.queue_specs import unpacked
 from provider.tokens import QUEUES
 from tests.engine.product import Product, project
@@ -33,9 +34,7 @@ def test_the_same_resources(both):
     planned, registered = both
     # Default providers are the engine's own, made for what names none.
     real = {
-        urn
-        for urn, state in registered.items()
-        if state.type != STACK_TYPE and "::default" not in urn
+        urn for urn, state in registered.items() if state.type != STACK and "::default" not in urn
     }
     assert set(planned) == real
 
