@@ -129,8 +129,12 @@ def test_a_cancelled_job_leaves_no_work_tree(repository, signalled):
         **quiet,
     )
     waited = time.monotonic() + 60
-    while repository.is_tidy() and running.poll() is None and time.monotonic() < waited:
-        time.sleep(0.01)
-    os.killpg(running.pid, signalled)  # as a terminal or a CI runner does: to all of them
-    assert running.wait(30) in (128 + signalled, 1)
+    try:
+        while not repository.trees() and running.poll() is None and time.monotonic() < waited:
+            time.sleep(0.01)
+        os.killpg(running.pid, signalled)  # as a terminal or a CI runner does: to all of them
+        assert running.wait(30) in (128 + signalled, 1)
+    finally:
+        running.kill()  # its tree would be in the next test's way
+        running.wait()
     assert repository.is_tidy()

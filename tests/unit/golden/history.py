@@ -81,13 +81,15 @@ class Repository:
             check=False,
         )
 
+    def trees(self):
+        """Other work trees, without asking git: it fails while one is being made."""
+        folders = Path(tempfile.gettempdir()).glob("kai-fleet-base-*")
+        return [*(self.top / ".git").glob("worktrees/*"), *folders]
+
     def is_tidy(self):
         """No work tree is left, neither in git's list nor on the disk."""
-        return (
-            len(git(self.top, "worktree", "list").splitlines()) == 1
-            and not list((self.top / ".git").glob("worktrees/*"))
-            and not list(Path(tempfile.gettempdir()).glob("kai-fleet-base-*"))
-        )
+        listed = git(self.top, "worktree", "list").splitlines()
+        return len(listed) == 1 and not self.trees()
 
 
 def made(scratch, top):
