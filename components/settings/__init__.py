@@ -21,7 +21,7 @@ from components.settings.mistakes import NAMESPACE, Location, Mistake, key_path,
 from components.settings.model import Strict
 from components.settings.platform import NVIDIA, Gpu, HostKai, Name
 from components.settings.queue_files import or_file, with_trees
-from components.settings.queues import QueueTree, shard_mistakes
+from components.settings.queues import QueueTree, shard_mistakes, walk
 from components.settings.scheduling import Scheduling, scheduling_mistakes
 from components.settings.team_gpus import too_many_gpus
 from components.settings.team_stack import Grant
@@ -76,6 +76,12 @@ class Settings(Strict):
         if scheduler.mode == "host":
             return self.kai.version if self.kai else None
         return scheduler.version
+
+    def shard_of(self, team: str, queue: str | None) -> str | None:
+        """The shard that serves a queue of a team's pods; None is KAI's default one."""
+        host = self.teams[team].scheduler.mode == "host"
+        tree = self.queues if host else self.teams[team].queues
+        return next((placed.shard for placed in walk(tree) if placed.name == queue), None)
 
     def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
         """Whether a KAI lets pods share GPUs.

@@ -97,13 +97,18 @@ class PlacedQueue:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The Queue object's labels: a shard sees the queues that carry its name."""
-        return {} if self.shard in (None, DEFAULT_SHARD) else {NODE_POOL: str(self.shard)}
+        """The Queue object's labels."""
+        return shard_labels(self.shard)
 
     @property
     def is_leaf(self) -> bool:
         """Whether pods may be sent to it."""
         return not self.queue.children
+
+
+def shard_labels(shard: str | None) -> dict[str, str]:
+    """The label by which a shard sees a queue or a pod; the default one sees what has none."""
+    return {} if shard in (None, DEFAULT_SHARD) else {NODE_POOL: str(shard)}
 
 
 def walk(

@@ -61,6 +61,12 @@ class Tenant(Settings):
         queue = self.platform.queues.get(self.granted_queue or "")
         return queue.shard if queue else None
 
+    def shard_of(self, team: str, queue: str | None) -> str | None:
+        """In mode host the granted one's: every queue of the team's is below it."""
+        if self.teams[team].scheduler.mode == "host":
+            return self.granted_shard
+        return super().shard_of(team, queue)
+
     def team_path(self, team: str) -> str:
         """The one team's key."""
         return _TEAM

@@ -70,9 +70,11 @@ def _placed(
 def arguments(settings: Settings, name: str) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
     """What the component of a workload gets. Raises ValueError as those arguments do."""
     workload = settings.workloads[name]
+    queue = workload.queue_of(settings.teams[workload.team])
     pod = PodArgs(
         image=workload.image or IMAGE,
-        queue=workload.queue_of(settings.teams[workload.team]),
+        queue=queue,
+        shard=settings.shard_of(workload.team, queue),
         namespace=workload.namespace,
         command=workload.command,
         args=workload.args,

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pulumi
 
 from components.settings.gpu_share import GpuShare, share_mistakes
+from components.settings.queues import shard_labels
 from components.settings.workloads import Amount, Placement
 
 SCHEDULER: Final = "kai-scheduler"
@@ -25,13 +26,16 @@ class PodArgs:
     """One container, and what it asks for.
 
     `queue` is a leaf of the team's queues: with it KAI places the pod, without it Kubernetes' own
-    scheduler does, which knows whole GPUs only. `gpu` None is a pod without a GPU. `gpu_resource`
-    is the name under which nodes advertise GPUs. `ready_seconds` bounds how long an update waits
-    for it; 0 is not at all. Raises ValueError for a share of a GPU that nobody could give.
+    scheduler does, which knows whole GPUs only. `shard` serves that queue, where it is not the
+    default one: a pod without the shard's label is never placed. `gpu` None is a pod without a
+    GPU. `gpu_resource` is the name under which nodes advertise GPUs. `ready_seconds` bounds how
+    long an update waits for it; 0 is not at all. Raises ValueError for a share of a GPU that
+    nobody could give.
     """
 
     image: str
     queue: str | None = None
+    shard: str | None = None
     namespace: str = "default"
     command: Sequence[str] = ()
     args: Sequence[str] = ()
@@ -60,7 +64,7 @@ def metadata(name: str, args: PodArgs) -> dict[str, Any]:
     """A pod's own metadata; the queue label always comes with the scheduler's name (W6)."""
     labels = {"app": name}
     if args.queue:
-        labels[QUEUE_LABEL] = args.queue
+        labels |= {QUEUE_LABEL: args.queue, **shard_labels(args.shard)}
     annotations = {**(args.gpu.annotations() if args.gpu else {}), **_placement(args.topology)}
     return {"labels": labels, **({"annotations": annotations} if annotations else {})}
 

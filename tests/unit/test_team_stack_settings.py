@@ -152,3 +152,6 @@ def test_a_shard_is_checked_where_the_team_has_its_own_kai_and_refused_below_the
     found = {m.path: m.message for m in loaded(host, team=team).mistakes}
     assert list(found) == ["kai-fleet:team.queues.vision-a.shard"]
     assert "drop it" in found["kai-fleet:team.queues.vision-a.shard"]
+    del queue["shard"]
+    below = loaded(host | {"queues": {"mine": {**queue, "shard": "gold"}}}, team=team).settings
+    assert below.shard_of("vision", "vision-a") == "gold"

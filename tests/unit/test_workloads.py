@@ -163,6 +163,34 @@ def test_a_team_in_host_mode_names_its_own_queue():
     assert found[("Pod", "w-pod")].provider.endswith("kubernetes::nlp"), "inside its vCluster"
 
 
+NODE_POOL = "kai.scheduler/node-pool"
+
+
+@pytest.mark.parametrize(("queue", "label"), [("leaf", "gold"), ("plain", None), ("named", None)])
+@pytest.mark.parametrize("mode", ["virtual", "host"])
+def test_pods_carry_the_label_of_their_queues_shard(mode, queue, label):
+    shards = {"shards": {"gold": {}}}
+    one = {r: {"quota": 1} for r in ("cpu", "gpu")}
+    queues = {
+        "top": {**one, "shard": "gold", "children": {"leaf": one}},
+        "plain": one,
+        "named": {**one, "shard": "default"},
+    }
+    if mode == "host":
+        team = {"scheduler": {"mode": "host"}, "queue": queue}
+        lab = {"kai": {"version": "v0.16.8", **shards}, "queues": queues}
+    else:
+        team = {"scheduler": {**VIRTUAL, **shards}, "queues": queues}
+        lab = {}
+    teams = {"ml": {"nodePool": {"pool": "ml"}, "gpus": 4, **team}}
+    workload = {**POD, **HALF, "team": "ml", "queue": queue}
+    found = declared({"p": workload, "d": {**workload, "kind": "deployment"}}, teams=teams, **lab)
+    deployment = deployment_of(found, "d")
+    template = deployment["spec"]["template"]
+    for labelled in (pod_of(found, "p"), deployment, template):
+        assert labelled["metadata"]["labels"].get(NODE_POOL) == label
+
+
 def test_a_namespace_is_made_once_per_team_and_default_is_there():
     there = {"namespace": "ai-workloads"}
     found = declared({"a": {**POD, **there}, "b": {**POD, **there}, "c": POD})
