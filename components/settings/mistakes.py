@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, get_args, get_origin
@@ -30,6 +30,11 @@ def key_path(location: Location) -> str:
     """`("teams", "ml", "gpus")` as `kai-fleet:teams.ml.gpus`."""
     parts = [str(part) for part in location if part != "[key]"]
     return f"{NAMESPACE}:{'.'.join(parts)}"
+
+
+def within(path: str, dropped: Iterable[str]) -> bool:
+    """Whether a place was left out, lies in one that was, or holds one that was."""
+    return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
 
 
 def mistakes(error: ValidationError, model: type[BaseModel], raw: Any) -> Iterator[Mistake]:

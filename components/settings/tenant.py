@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from components.settings import (
-    Loaded,
-    Mistake,
-    Settings,
-    access_mistakes,
-    key_path,
-    of_scheduling,
-    validated,
-    workloads_mistakes,
-)
+from components.settings import Loaded, Mistake, Settings, key_path, validated
+from components.settings.between_keys import access_mistakes, of_scheduling, workloads_mistakes
 from components.settings.cluster import Cluster
 from components.settings.platform import Gpu, HostKai
 from components.settings.platform_facts import NoPlatform, PlatformFacts

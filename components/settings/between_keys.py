@@ -1,0 +1,116 @@
+"""What only shows when several keys of a stack file are looked at together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from components.settings.kind import port_mistakes
+from components.settings.mistakes import Location, Mistake, key_path, within
+from components.settings.platform import NVIDIA, HostKai
+from components.settings.queues import QueueTree, shard_mistakes
+from components.settings.scheduling import Scheduling, scheduling_mistakes
+from components.settings.team_gpus import too_many_gpus
+from components.settings.teams import Scheduler, mode_mistakes
+from components.settings.workloads import workload_mistakes
+
+if TYPE_CHECKING:
+    from components.settings import Settings
+
+_TEAMS: Final = key_path(("teams",))
+
+
+def between_keys(settings: Settings) -> Iterator[Mistake]:
+    """What only shows when several keys are looked at together."""
+    cluster = settings.cluster
+    ways = (cluster.context, cluster.kubeconfig, cluster.kind)
+    if sum(way is not None for way in ways) != 1:
+        yield Mistake(
+            key_path(("cluster", "context")),
+            "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
+            " whatever cluster happens to be current; write context: with a name from"
+            " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
+        )
+    yield from _sharing(settings)
+    if settings.gpu.resource != NVIDIA and settings.gpu.provider != "none":
+        yield Mistake(
+            key_path(("gpu", "provider")),
+            f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
+            " beside this program: write none",
+        )
+    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
+    for name, team in settings.teams.items():
+        place = ("teams", name)
+        yield from of_scheduling(
+            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues
+        )
+        for key, sentence in mode_mistakes(team):
+            yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
+        yield from access_mistakes(settings, name)
+    yield from _of_kind(settings)
+
+
+def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
+    """What is missing to reach a team's vCluster, the stack's defaults filled in."""
+    access = settings.access_of(team)
+    if access.type == "NodePort" and access.host is None:
+        yield Mistake(
+            f"{settings.team_path(team)}.vcluster.access.host",
+            "is missing: a NodePort is reached at a node; write its name or address",
+        )
+
+
+def _sharing(settings: Settings) -> Iterator[Mistake]:
+    every: list[tuple[Location, HostKai | Scheduler | None]] = [(("kai",), settings.kai)]
+    every += [(("teams", n, "scheduler"), t.scheduler) for n, t in settings.teams.items()]
+    for place, kai in every:
+        asked = kai is not None and kai.gpu_sharing and "gpu_sharing" in kai.model_fields_set
+        if asked and kai is not None and not settings.shares_gpus(kai):
+            yield Mistake(
+                key_path((*place, "gpuSharing")),
+                f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"
+                f" drop it, pods with {settings.gpu.resource} get whole GPUs",
+            )
+
+
+def of_scheduling(
+    place: Location,
+    scheduling: Scheduling | None,
+    queues_place: Location,
+    queues: QueueTree,
+    parent: str | None = None,
+) -> Iterator[Mistake]:
+    """What is wrong with one KAI's scheduling and its queues, which may hang below a `parent`."""
+    for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
+        yield Mistake(key_path((*place, key)), sentence)
+    for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}, parent):
+        yield Mistake(key_path((*queues_place, key)), sentence)
+
+
+def _of_kind(settings: Settings) -> Iterator[Mistake]:
+    """What a kind cluster cannot serve."""
+    if settings.cluster.kind is not None:
+        accesses = {name: settings.access_of(name) for name in settings.teams}
+        for team, key, sentence in port_mistakes(settings.cluster.kind, accesses):
+            yield Mistake(key_path(("teams", team, f"vcluster.access.{key}")), sentence)
+
+
+def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
+    """Every workload against its team, unless something of the team was left out."""
+    for name, workload in settings.workloads.items():
+        team, kai = settings.teams.get(workload.team), None
+        if any(f"{path}.".startswith(f"{_TEAMS}.{workload.team}.") for path in dropped):
+            team = None
+        elif team is None and not within(_TEAMS, dropped):
+            known = ", ".join(settings.teams) or "none yet"
+            sentence = f"is {workload.team!r}, and there is no such team; the teams: {known}"
+            yield Mistake(key_path(("workloads", name, "team")), sentence)
+        if team is not None:
+            kai = settings.kai_of(workload.team)
+        for key, sentence in workload_mistakes(workload, team, kai):
+            yield Mistake(key_path(("workloads", name, key)), sentence)
+    for name, team in settings.teams.items():
+        own = {key: w for key, w in settings.workloads.items() if w.team == name}
+        too_many = too_many_gpus(team, own) if own else None
+        if too_many:
+            yield Mistake(key_path(("teams", name, "gpus")), too_many)
