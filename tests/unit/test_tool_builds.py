@@ -1,0 +1,74 @@
+"""Tools built with Go where no release can be had."""
+
+import fcntl
+import threading
+import time
+
+import pytest
+
+from sandbox import go_builds, tools
+from tests.unit.tool_scripts import go, script, silent
+
+
+def test_without_go_the_message_says_what_to_install(machine):
+    with pytest.raises(tools.ToolError, match=r"no Go toolchain on PATH\. Install Go 1\.26 or"):
+        tools.ensure(["kwok"], silent)
+
+
+def test_a_go_that_is_too_old_is_named_with_what_is_needed(machine):
+    path = go(machine, version="go1.22.5")
+    with pytest.raises(tools.ToolError) as refusal:
+        tools.ensure(["kwok"], silent)
+    text = str(refusal.value)
+    assert str(path) in text and "go1.22.5" in text and "Install Go 1.26" in text
+
+
+def test_a_go_that_may_fetch_its_successor_is_not_too_old(machine):
+    go(machine, version="go1.22.5", toolchain="auto", build='echo x > "$out/kwok"')
+    assert tools.ensure(["kwok"], silent)["kwok"].origin == "built"
+
+
+def test_a_build_that_fails_says_why_and_where_its_output_is(machine):
+    go(machine, build="echo 'go: downloading x'; echo 'go: sigs.k8s.io/kwok: 403'; exit 1")
+    with pytest.raises(tools.ToolError) as failure:
+        tools.ensure(["kwok"], silent)
+    log = machine / "cache/logs/kwok-0.8.0.log"
+    assert "go: sigs.k8s.io/kwok: 403" in str(failure.value)
+    assert str(log) in str(failure.value)
+    assert "downloading x" in log.read_text()
+    assert not list((machine / "cache/tools").glob("kwok-*"))
+
+
+def test_what_was_built_is_used_again(machine):
+    path = go(machine, build='echo x > "$out/kwok"')
+    built = tools.ensure(["kwok"], silent)["kwok"]
+    path.unlink()
+    assert tools.ensure(["kwok"], silent)["kwok"] == built
+    assert built.path == machine / "cache/tools/kwok-0.8.0/kwok"
+
+
+def test_a_long_build_shows_that_it_goes_on(machine, monkeypatch):
+    monkeypatch.setattr(go_builds, "PROGRESS_SECONDS", 0.1)
+    go(machine, build='sleep 0.5; echo x > "$out/kwok"')
+    said = []
+    tools.ensure(["kwok"], said.append)
+    assert any("still building" in line for line in said)
+
+
+def test_a_tool_that_another_process_is_getting_is_waited_for(machine):
+    go(machine, build='echo x > "$out/kwok"')
+    folder = machine / "cache/tools"
+    folder.mkdir(parents=True)
+    said = []
+    with (folder / ".kwok.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        def finish():
+            time.sleep(0.3)
+            script(folder / "kwok-0.8.0/kwok")
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        threading.Thread(target=finish).start()
+        tools.ensure(["kwok"], said.append)
+    assert any("another process is getting it" in line for line in said)
+    assert not any("building" in line for line in said), "the other one's should be used"

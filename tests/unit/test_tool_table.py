@@ -1,0 +1,66 @@
+"""The table of tools: complete, and consistent with the Go modules and the SDKs."""
+
+import importlib.metadata
+import re
+
+import pytest
+
+from sandbox import go_builds
+from sandbox.tool_specs import Bundle
+from sandbox.tool_table import BUNDLES, COMMAND_PROVIDER, KUBERNETES_PROVIDER, ON_PATH
+
+
+def test_every_tool_comes_from_one_bundle_and_is_checked_on_path():
+    bundled = [name for bundle in BUNDLES for name in bundle.tools]
+    assert sorted(bundled) == sorted(ON_PATH)
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda bundle: bundle.title)
+def test_a_release_can_be_verified_and_holds_every_tool(bundle):
+    release = bundle.release
+    assert set(bundle.tools) <= set(release.members)
+    assert release.offers("linux/amd64")
+    for platform, checksum in release.sums.items():
+        assert re.fullmatch(r"(linux|darwin)/(amd64|arm64)", platform)
+        assert re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{128}", checksum)
+        assert "{" not in release.address(platform)
+        assert not any("{" in path for path in release.archive_members(platform).values())
+    assert len(set(release.sums.values())) == len(release.sums), "a sum was pasted twice"
+    for platform in release.published_for:
+        assert release.checksums_address(platform).startswith("https://")
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda bundle: bundle.title)
+def test_the_versions_of_the_table_will_do(bundle):
+    for name in bundle.tools:
+        check = ON_PATH[name]
+        for version in {bundle.version, bundle.release.version}:
+            numbers = tuple(map(int, version.split(".")))
+            assert check.companion or check.accepts(numbers), f"{name} {version}"
+
+
+@pytest.mark.parametrize("bundle", [b for b in BUNDLES if b.builds], ids=lambda b: b.title)
+def test_go_builds_make_the_version_that_the_table_says(bundle):
+    first, *_ = bundle.builds
+    text = (go_builds.GO_MODULES / first.module / "go.mod").read_text()
+    assert re.search(rf"^require \S+ v{re.escape(bundle.version)}$", text, re.MULTILINE)
+    for recipe in bundle.builds:
+        text = (go_builds.GO_MODULES / recipe.module / "go.mod").read_text()
+        wanted = re.search(r"^go (\d+)\.(\d+)", text, re.MULTILINE)
+        assert recipe.go == (int(wanted[1]), int(wanted[2]))
+        required = re.search(r"^require (\S+) ", text, re.MULTILINE)[1]
+        assert all(package.startswith(required) for package in recipe.binaries.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [(KUBERNETES_PROVIDER, "pulumi-kubernetes"), (COMMAND_PROVIDER, "pulumi-command")],
+)
+def test_a_provider_has_the_version_of_its_sdk(name, package):
+    bundle = next(bundle for bundle in BUNDLES if name in bundle.tools)
+    assert bundle.version == importlib.metadata.version(package)
+
+
+def test_bundles_of_one_folder_put_everything_beside_the_first_tool():
+    bundle = Bundle("T", "1.0", ("a", "b"), one_folder=True)
+    assert bundle.folder("b", "1.0") == bundle.folder("a", "1.0") == "a-1.0"

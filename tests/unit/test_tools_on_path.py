@@ -1,0 +1,77 @@
+"""Tools that are installed: which are taken, and what is said of the others."""
+
+import pytest
+
+from sandbox import lifecycle, tools
+from sandbox.tool_table import LANGUAGE_HOST, POLICY_LAUNCHER
+from tests.unit.tool_scripts import go, script, silent
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "version"),
+    [
+        ("kubectl", "Client Version: v1.34.9\\nKustomize Version: v5.7.1", "1.34.9"),
+        ("kube-apiserver", "Kubernetes v1.34.0", "1.34.0"),
+        ("etcd", "etcd Version: 3.6.7\\nGo Version: go1.24.7", "3.6.7"),
+        ("helm", "v3.18.4+gd80839c", "3.18.4"),
+        ("pulumi", "v3.272.0", "3.272.0"),
+    ],
+)
+def test_a_tool_on_path_is_used_when_its_version_will_do(machine, name, answer, version):
+    path = script(machine / "bin" / name, f"printf '{answer}\\n'")
+    tool = tools.ensure([name], silent)[name]
+    assert (tool.origin, tool.version, tool.path) == ("path", version, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("kubectl", "Client Version: v1.32.4"),
+        ("etcd", "etcd Version: 3.5.1"),
+        ("helm", "v4.0.1"),
+        ("pulumi", "v3.189.0"),
+        ("kwok", "something else altogether"),
+    ],
+)
+def test_a_tool_on_path_in_another_version_is_named_and_not_used(machine, name, answer):
+    path = script(machine / "bin" / name, f"echo '{answer}'")
+    said = []
+    with pytest.raises(tools.ToolError):  # there is no Go to build one with
+        tools.ensure([name], said.append)
+    assert any(str(path) in line and "is needed" in line for line in said)
+
+
+def test_a_tool_of_the_cache_that_is_on_path_is_not_taken_for_an_installed_one(machine):
+    go(machine, build='echo "echo kwok v0.8.0" > "$out/kwok"')
+    built = tools.ensure(["kwok"], silent)["kwok"]
+    (machine / "bin/kwok").symlink_to(built.path)
+    assert tools.ensure(["kwok"], silent)["kwok"] == built
+
+
+def test_companions_are_taken_from_where_the_installed_cli_is(machine):
+    script(machine / "opt/pulumi", "echo v3.272.0")
+    (machine / "bin/pulumi").symlink_to(machine / "opt/pulumi")
+    beside = {name: script(machine / "opt" / name) for name in (LANGUAGE_HOST, POLICY_LAUNCHER)}
+    found = tools.ensure([LANGUAGE_HOST, POLICY_LAUNCHER], silent)
+    assert {name: tool.path for name, tool in found.items()} == beside
+    assert {tool.origin for tool in found.values()} == {"path"}
+
+
+def test_an_installed_tool_that_two_path_entries_reach_is_named_once(machine, monkeypatch):
+    script(machine / "bin/kwok", "echo kwok v0.1.0")
+    (machine / "alias").symlink_to(machine / "bin")
+    monkeypatch.setenv("PATH", f"{machine}/bin:{machine}/alias")
+    said = []
+    with pytest.raises(tools.ToolError):
+        tools.ensure(["kwok"], said.append)
+    assert len([line for line in said if "is needed" in line]) == 1
+
+
+def test_a_tool_that_is_found_by_its_own_link_keeps_it(tmp_path):
+    folder, installed = tmp_path / "bin", tmp_path / "opt" / "pulumi"
+    folder.mkdir()
+    (folder / "pulumi").symlink_to(installed)
+    (folder / "helm").symlink_to(installed)
+    lifecycle._link_tools(folder, {"pulumi": folder / "pulumi", "kwok": installed})
+    links = {entry.name: entry.readlink() for entry in folder.iterdir()}
+    assert links == {"pulumi": installed, "kwok": installed}
