@@ -29,6 +29,7 @@ from fleet.stack_file import path_of
 OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
 # The script really makes these; it is linear, so more of them tell nothing more.
 _HANDS: Final = ("hand0", "hand1", "hand2")
+_PREVIEWED: Final = 100
 _ONE_IN: Final = 4  # so many teams to one that has a stack of its own
 _AS_BEFORE: Final = ("--mode", "virtual", "--version", OLD, "--gpus", "2", "--queue", "leaf0=0.1")
 
@@ -44,8 +45,7 @@ def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
             ByHand(program.sandbox, Path(folder), charts, name, f"bench-{name}") for name in _HANDS
         ]
         script = sum(hand.new_team(OLD) for hand in hands) / len(hands)
-        for hand in hands:
-            hand.remove()
+        removal = sum(hand.remove() for hand in hands) / len(hands)
         firsts = []
         for size in sizes:
             with _environment(program, size) as own:
@@ -53,19 +53,21 @@ def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
                 firsts.append((float(size), first))
                 what = f"{size} teams, {len(own)} in own stacks"
                 wanted = 1 / 3 if size >= 20 else None
-                all_of_them = Figure(f"{what}: first `up` of all", first, script * size, wanted)
-                print(all_of_them.row(), flush=True)
+                made = f"{what}: first `up` of all"
                 table.figures += [
-                    all_of_them,
+                    _shown(Figure(made, first, script * size, wanted)),
                     _nothing(program, f"{what}: `up` of the platform, nothing changed"),
                     *_one(program, hands[0], "team0", f"{size}, one in the platform's stack"),
                     *_one(program, hands[1], own[0], f"{size}, one in its own stack"),
+                    _all_removed(program, own, what, removal * size),
                 ]
+        table.figures.append(_preview(program))
     if len(firsts) > 1:
         table.notes.append(f"First `up` grows with teams^{exponent(firsts):.2f} (1 is linear).")
     table.notes += [
         f"The script made {len(_HANDS)} teams one after the other, {script:.1f} s each, while"
-        " nobody else was there. It is linear: its time for all is that times their number.",
+        f" nobody else was there, and removed them, {removal:.1f} s each. It is linear: its time"
+        " for all is that times their number.",
         "First `up` is that of the platform with its teams, then that of all team stacks at once."
         " Every other step is one command, `fleet team switch`, `rollback`, `remove` or `add` with"
         " `--yes`; the script does it to a team of its own beside the same teams, which it makes"
@@ -90,8 +92,6 @@ def _environment(program: Program, size: int) -> Iterator[list[str]]:
             text = yaml.safe_dump({"config": config}, sort_keys=False)
             path_of(_stack(name)).write_text(text)
         yield own
-        _at_once(program, "destroy", own)
-        program.fleet("destroy")
     finally:
         for name in own:
             path_of(_stack(name)).unlink(missing_ok=True)
@@ -115,6 +115,22 @@ def _at_once(program: Program, command: str, own: list[str]) -> None:
 
     with ThreadPoolExecutor(max(1, len(own))) as pool:
         list(pool.map(run, own))
+
+
+def _all_removed(program: Program, own: list[str], what: str, script: float) -> Figure:
+    begun = time.monotonic()
+    _at_once(program, "destroy", own)
+    program.fleet("destroy")
+    return _shown(Figure(f"{what}: all removed", time.monotonic() - begun, script, 1.0))
+
+
+def _preview(program: Program) -> Figure:
+    """What a first `up` of so many teams would do; no machine of two cores holds so many."""
+    program.write(teams(_PREVIEWED, OLD))
+    ran = program.fleet("preview")
+    return _shown(
+        Figure(f"{_PREVIEWED} teams: preview of their first `up`", ran.seconds, mib=ran.mib)
+    )
 
 
 def _nothing(program: Program, what: str) -> Figure:
@@ -144,8 +160,11 @@ def _one(program: Program, hand: ByHand, name: str, what: str) -> Iterator[Figur
 
 
 def _told(what: str, ran: Ran, by_hand: float, wanted: float) -> Figure:
-    """A figure, shown at once: all of them take a quarter of an hour."""
-    figure = Figure(what, ran.seconds, by_hand, wanted, ran.mib)
+    return _shown(Figure(what, ran.seconds, by_hand, wanted, ran.mib))
+
+
+def _shown(figure: Figure) -> Figure:
+    """At once: all of them take a quarter of an hour."""
     print(figure.row(), flush=True)
     return figure
 
