@@ -39,7 +39,7 @@ test: check        ## all tests, engine tests on the sandbox included; builds wh
 	.venv/bin/python -m pytest
 
 unit: setup        ## the tests that need no engine, in under a minute
-	.venv/bin/python -m pytest -m 'not engine and not faults'
+	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults'
 
 soak: setup        ## the long form of tests/faults: everything is killed at 30 random moments
 	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -m faults tests/faults

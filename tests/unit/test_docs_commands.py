@@ -148,7 +148,7 @@ def test_commands_of_this_project_parse(where, command):
     assert stack is None or is_stack(stack)
 
 
-@cases(*{name.split()[0] for name in OTHERS})
+@cases(*dict.fromkeys(name.split()[0] for name in OTHERS))
 def test_other_programs_are_called_as_they_are_known(where, command):
     known = OTHERS[" ".join(command[:2])]
     assert {word.partition("=")[0] for word in command if word.startswith("--")} <= known
