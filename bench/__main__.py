@@ -37,7 +37,8 @@ def main(
     queue_sizes: Annotated[str, typer.Option(help="Sizes of the queue trees.")] = "100,1000,5000",
     team_sizes: Annotated[str, typer.Option(help="Numbers of teams.")] = "4,20",
     pod_seconds: Annotated[str, typer.Option(help="Seconds that a slow pod takes.")] = "13",
-    write: Annotated[bool, typer.Option(help="Write docs/benchmarks.md.")] = False,
+    write: Annotated[bool, typer.Option(help="Write the page.")] = False,
+    page: Annotated[Path, typer.Option(help="The page to write.")] = PAGE,
 ) -> None:
     """Compare, on sandboxes of its own."""
     wanted = what or ["offline", "queues", "team", "teams"]
@@ -59,7 +60,7 @@ def main(
             described = _on_a_sandbox(seconds, comparisons, tables)
             about = about or described  # a table of slow pods says so itself
     if write:
-        PAGE.write_text("\n".join([HEAD, about, "", *(table.markdown() for table in tables)]))
+        page.write_text("\n".join([HEAD, about, "", *(table.markdown() for table in tables)]))
 
 
 def _on_a_sandbox(
