@@ -9,6 +9,8 @@ import yaml
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
+from provider.client_files import in_memory
+
 # What is raised for a kubeconfig that cannot be used.
 UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError)
 
@@ -16,10 +18,11 @@ UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError
 def cluster_client(context: str | None, kubeconfig: str | None) -> client.ApiClient:
     """By a kubeconfig's content, or else by a context of the user's. Raises UNUSABLE."""
     if kubeconfig:
-        return config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
+        content = yaml.safe_load(kubeconfig)
+        return in_memory(lambda: config.new_client_from_config_dict(content))
     # Named, because the client reads this variable when it is imported, which may be earlier.
     file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
-    return config.new_client_from_config(file, context or None)
+    return in_memory(lambda: config.new_client_from_config(file, context or None))
 
 
 def headers(configuration: client.Configuration) -> dict[str, str]:
