@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from kubernetes import client
 from kubernetes.config import kube_config
 from urllib3.util.ssl_ import create_urllib3_context
 
-_one: Final = threading.Lock()  # the client's files are shared by content
+_one: Final = threading.Lock()  # the client lists its files in one place for all threads
 
 
 def in_memory(make: Callable[[], client.ApiClient]) -> client.ApiClient:
@@ -24,6 +25,7 @@ def in_memory(make: Callable[[], client.ApiClient]) -> client.ApiClient:
     Raises what that raises, and OSError for a certificate that is none.
     """
     with _one:
+        others, kube_config._temp_files = kube_config._temp_files, {}
         try:
             api = make()
             settings = api.rest_client.pool_manager.connection_pool_kw
@@ -39,4 +41,6 @@ def in_memory(make: Callable[[], client.ApiClient]) -> client.ApiClient:
             settings["ssl_context"] = context
             return api
         finally:
-            kube_config._cleanup_temp_files()
+            for name in kube_config._temp_files.values():
+                Path(name).unlink(missing_ok=True)
+            kube_config._temp_files = others

@@ -9,6 +9,7 @@ import threading
 import pytest
 import urllib3
 import yaml
+from kubernetes import config
 
 from provider.cluster_client import UNUSABLE, cluster_client
 from provider.http_api import HttpApi
@@ -83,6 +84,14 @@ def test_a_client_shows_its_certificate_and_leaves_no_file(address, authority, f
     again = cluster_client(None, kubeconfig(address, authority, authority))
     assert HttpApi(again).get("/") == {"user": "ada"}
     assert list(folder.iterdir()) == []
+
+
+def test_the_files_of_somebody_elses_client_stay(address, authority, folder):
+    text = kubeconfig(address, authority, authority)
+    other = config.new_client_from_config_dict(yaml.safe_load(text))
+    cluster_client(None, text)
+    assert HttpApi(other).get("/") == {"user": "ada"}
+    assert len(list(folder.iterdir())) == 3, "it removes them itself"
 
 
 def test_a_server_of_another_authority_is_refused(address, authority, folder, tmp_path):
