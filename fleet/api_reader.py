@@ -12,10 +12,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import urllib3
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 
-from provider.client_files import in_memory
+from provider.client_files import of_content, of_file
 from provider.cluster_client import UNUSABLE, headers
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
@@ -46,7 +45,7 @@ class Refused(Exception):  # noqa: N818 - its message is what a finding shows
 def client_of_context(file: str | None, context: str | None) -> client.ApiClient:
     """A client for a context of a kubeconfig file, the usual one where None; raises Unreachable."""
     try:
-        return in_memory(lambda: config.new_client_from_config(file, context))
+        return of_file(file, context)
     except UNUSABLE as why:
         raise Unreachable(f"the kubeconfig cannot be used: {_short(why)}", why) from None
 
@@ -54,8 +53,7 @@ def client_of_context(file: str | None, context: str | None) -> client.ApiClient
 def client_of_kubeconfig(text: str, context: str | None = None) -> client.ApiClient:
     """A client for a context of a kubeconfig's content; raises Unreachable."""
     try:
-        content = yaml.safe_load(text)
-        return in_memory(lambda: config.new_client_from_config_dict(content, context=context))
+        return of_content(text, context)
     except UNUSABLE as why:
         raise Unreachable(f"its kubeconfig cannot be used: {_short(why)}", why) from None
 

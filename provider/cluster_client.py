@@ -9,7 +9,7 @@ import yaml
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
-from provider.client_files import in_memory
+from provider.client_files import of_content, of_file
 
 # What is raised for a kubeconfig that cannot be used.
 UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError)
@@ -18,11 +18,10 @@ UNUSABLE: Final = (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError
 def cluster_client(context: str | None, kubeconfig: str | None) -> client.ApiClient:
     """By a kubeconfig's content, or else by a context of the user's. Raises UNUSABLE."""
     if kubeconfig:
-        content = yaml.safe_load(kubeconfig)
-        return in_memory(lambda: config.new_client_from_config_dict(content))
+        return of_content(kubeconfig)
     # Named, because the client reads this variable when it is imported, which may be earlier.
     file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
-    return in_memory(lambda: config.new_client_from_config(file, context or None))
+    return of_file(file, context or None)
 
 
 def headers(configuration: client.Configuration) -> dict[str, str]:
