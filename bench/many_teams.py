@@ -15,14 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from bench.by_hand import ByHand
 from bench.figures import Figure, Table, exponent
 from bench.measure import Ran
 from bench.pools import nodes
 from bench.program import STACK, Program
-from bench.stacks import team, teams
+from bench.stacks import team, teams, text
 from bench.synced import synced
 from fleet.stack_file import path_of
 
@@ -89,8 +87,7 @@ def _environment(program: Program, size: int) -> Iterator[list[str]]:
                 "kai-fleet:platform": {"stack": STACK},
                 "kai-fleet:team": {"name": name} | its,
             }
-            text = yaml.safe_dump({"config": config}, sort_keys=False)
-            path_of(_stack(name)).write_text(text)
+            path_of(_stack(name)).write_text(text({"config": config}))
         yield own
     finally:
         for name in own:

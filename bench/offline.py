@@ -7,15 +7,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from bench.figures import Figure, Table, exponent
 from bench.measure import run
-from bench.stacks import host_queues, teams
+from bench.stacks import host_queues, teams, text
 from fleet.stack_file import ROOT
 
 _STARTED = "pass"
@@ -33,7 +29,7 @@ def compare() -> Table:
     with tempfile.TemporaryDirectory() as folder:
         for count, queues in ((4, 10), (20, 10), (100, 10)):
             file = Path(folder) / f"Pulumi.bench{count}.yaml"
-            file.write_text(_text(teams(count, "v0.16.8", queues)))
+            file.write_text(text({"config": teams(count, "v0.16.8", queues)}))
             took = _plan(file)
             limit = 5.0 if count == 100 else None
             what = f"offline plan: {count} teams, {count * queues} queues"
@@ -44,7 +40,7 @@ def compare() -> Table:
             what = f"offline diff: {count} teams, {count * 10} queues, one version changed"
             table.figures.append(Figure(what, took))
         file = Path(folder) / "Pulumi.queues.yaml"
-        file.write_text(_text(host_queues(5000)))
+        file.write_text(text({"config": host_queues(5000)}))
         table.figures.append(Figure("offline plan: 5,000 queues on a host", _plan(file)))
         small = Path(folder) / "Pulumi.bench4.yaml"
         imports = _python(_IMPORTED.format(file=small)) - _python(_STARTED)
@@ -72,20 +68,16 @@ def _diff(project: Path, count: int) -> float:
     for part in ("__main__.py", "Pulumi.yaml"):
         shutil.copy(ROOT / part, project)
     stack, config = project / "Pulumi.bench.yaml", teams(count, "v0.16.8", 10)
-    stack.write_text(_text(config))
+    stack.write_text(text({"config": config}))
     me = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
     for command in (("init", "-q"), ("add", "-A"), (*me, "commit", "-q", "-m", "before")):
         run(["git", *command], os.environ, project)
     config["kai-fleet:teams"]["team0"]["scheduler"]["version"] = "v0.17.0"
-    stack.write_text(_text(config))
+    stack.write_text(text({"config": config}))
     asked = [sys.executable, "-m", "fleet", "diff", "--stack", "bench", "--base", "HEAD"]
     ran = run([*asked, "--format", "json"], os.environ, project, fine=(3,))
     assert "v0.17.0" in ran.printed, ran.printed[-2000:]
     return ran.seconds
-
-
-def _text(config: Mapping[str, Any]) -> str:
-    return yaml.safe_dump({"config": dict(config)})
 
 
 def _python(code: str) -> float:

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
 from bench.measure import Ran, run
+from bench.stacks import text
 from fleet.stack_file import ROOT, path_of
-from fleet.yaml_text import plain
 from sandbox.lifecycle import Sandbox
 
 STACK: Final = "bench"
@@ -29,11 +27,11 @@ class Program:
 
     def write(self, config: Mapping[str, Any]) -> None:
         """Edit the stack file; a queue tree that is too large for Pulumi goes beside it."""
-        text = _yaml({"config": dict(config)})
-        if len(text) > LARGEST:
-            QUEUES.write_text(_yaml(config["kai-fleet:queues"]))
-            text = _yaml({"config": {**config, "kai-fleet:queues": QUEUES.name}})
-        path_of(STACK).write_text(text)
+        written = text({"config": dict(config)})
+        if len(written) > LARGEST:
+            QUEUES.write_text(text(config["kai-fleet:queues"]))
+            written = text({"config": {**config, "kai-fleet:queues": QUEUES.name}})
+        path_of(STACK).write_text(written)
 
     def fleet(self, *arguments: str, fine: tuple[int, ...] = (0,)) -> Ran:
         """One command. Raises CommandFailed."""
@@ -56,8 +54,3 @@ def on_the_sandbox(sandbox: Sandbox) -> Iterator[Program]:
             program.fleet("destroy")
             path_of(STACK).unlink()
             QUEUES.unlink(missing_ok=True)
-
-
-def _yaml(data: Any) -> str:
-    """Without anchors, which nobody writes."""
-    return yaml.dump(plain(data), Dumper=yaml.CSafeDumper, sort_keys=False)

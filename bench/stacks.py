@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
+from fleet.yaml_text import plain
+
 UNLIMITED = {"quota": "unlimited"}
 BASE: dict[str, Any] = {
     "kai-fleet:cluster": {"name": "bench", "context": "kai-fleet-sandbox"},
@@ -56,3 +60,8 @@ def teams(count: int, version: str, queues: int = 2) -> dict[str, Any]:
         "kai-fleet:vcluster": VCLUSTER,
         "kai-fleet:teams": {f"team{n}": team(f"bench-{n}", version, queues) for n in range(count)},
     }
+
+
+def text(data: Any) -> str:
+    """As YAML without anchors, which nobody writes."""
+    return yaml.dump(plain(data), Dumper=yaml.CSafeDumper, sort_keys=False)
