@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import yaml
+
+from tests.unit import http_server
 
 
 class Api(BaseHTTPRequestHandler):
@@ -53,22 +54,18 @@ def serving():
         answers: dict[str, tuple[int, object]] = {"/version": (200, {"major": "1"})}
         asked: list[tuple[str, str]] = []
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield Own, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with http_server.listening(Own) as server:
+        yield Own, f"http://127.0.0.1:{server.server_port}"
 
 
-def kubeconfig(url, token="secret-token"):
+def kubeconfig(url, token="secret-token", user=None, **cluster):
     return yaml.safe_dump(
         {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "lab",
             "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
-            "clusters": [{"name": "lab", "cluster": {"server": url}}],
-            "users": [{"name": "me", "user": {"token": token}}],
+            "clusters": [{"name": "lab", "cluster": {"server": url, **cluster}}],
+            "users": [{"name": "me", "user": user or {"token": token}}],
         }
     )

@@ -1,10 +1,9 @@
 """A kubeconfig's certificates and keys: used, checked, and never left in a file."""
 
 import base64
-import http.server
 import ssl
 import tempfile
-import threading
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 import urllib3
@@ -14,9 +13,10 @@ from kubernetes import config
 from provider.cluster_client import UNUSABLE, cluster_client
 from provider.http_api import HttpApi
 from sandbox.certificates import Authority
+from tests.unit import canned_api, http_server
 
 
-class Answer(http.server.BaseHTTPRequestHandler):
+class Answer(BaseHTTPRequestHandler):
     def do_GET(self):
         subject = dict(part[0] for part in self.connection.getpeercert()["subject"])
         self.send_response(200)
@@ -42,12 +42,8 @@ def address(authority):
     context.load_cert_chain(pair.certificate, pair.key)
     context.load_verify_locations(authority.pair.certificate)
     context.verify_mode = ssl.CERT_REQUIRED
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"https://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with http_server.listening(Answer, context) as server:
+        yield f"https://127.0.0.1:{server.server_port}"
 
 
 @pytest.fixture
@@ -67,14 +63,7 @@ def kubeconfig(address, authority, trusted=None, **cluster):
     if trusted is not None:
         cluster["certificate-authority-data"] = data(trusted.pair.certificate)
     user = {"client-certificate-data": data(pair.certificate), "client-key-data": data(pair.key)}
-    return yaml.safe_dump(
-        {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": address, **cluster}}],
-            "users": [{"name": "u", "user": user}],
-        }
-    )
+    return canned_api.kubeconfig(address, user=user, **cluster)
 
 
 def test_a_client_shows_its_certificate_and_leaves_no_file(address, authority, folder):

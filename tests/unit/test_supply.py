@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import tomllib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from fleet import plan, stack_file, supply
 from fleet.stack_file import ROOT
 from sandbox.tool_table import BUNDLES
+from tests.unit import http_server
 
 EXACT = re.compile(r"v?\d+\.\d+\.\d+")
 STACKS = stack_file.stacks()
@@ -158,11 +158,8 @@ def service():
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/", Handler
-    server.shutdown()
-    server.server_close()
+    with http_server.listening(Handler) as server:
+        yield f"http://127.0.0.1:{server.server_port}/", Handler
 
 
 UV = ROOT / ".venv" / "bin" / "uv"

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import http.server
 import subprocess
-import threading
 from functools import partial
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from sandbox import release_downloads, tools
 from sandbox.tool_specs import Release
 from sandbox.tool_table import BUNDLES
+from tests.unit import http_server
 from tests.unit.tool_scripts import silent
 
 KWOK = next(bundle for bundle in BUNDLES if bundle.tools == ("kwok",))
@@ -30,10 +30,6 @@ def publisher(machine, monkeypatch):
         def log_message(self, *args):
             pass
 
-    handler = partial(Quiet, directory=str(folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-
     def publish(content: bytes, checksum: str | None = None, published: str | None = None):
         (folder / "kwok").write_bytes(content)
         here = release_downloads.this_platform()
@@ -49,9 +45,8 @@ def publisher(machine, monkeypatch):
         monkeypatch.setattr(tools, "BUNDLES", (bundle,))
         return server
 
-    yield publish
-    server.shutdown()
-    server.server_close()
+    with http_server.listening(partial(Quiet, directory=str(folder))) as server:
+        yield publish
 
 
 def test_a_release_is_verified_and_kept(publisher):

@@ -1,0 +1,19 @@
+"""A server on this machine, for as long as a test needs it."""
+
+import contextlib
+import ssl
+import threading
+from http.server import ThreadingHTTPServer
+
+
+@contextlib.contextmanager
+def listening(handler, tls: ssl.SSLContext | None = None):
+    """One that answers by the handler."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
