@@ -15,7 +15,7 @@ from sandbox import kai_operator
 from sandbox.kube_api import Api, Watch
 
 ROUND_SECONDS: Final = 1.5
-SELDOM_SECONDS: Final = 10.0
+SELDOM_SECONDS: Final = 30.0
 _AFTER_SECONDS: Final = 10.0  # so long after something happened each round: the rest of it comes
 # KAI's operator acts at once. Pods wait their round, which leaves who makes one the time to say
 # the rest about it.

@@ -6,6 +6,7 @@ import base64
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from sandbox.certificates import Authority, Pair
 from sandbox.etcd import Etcd
 from sandbox.kube_api import Api, Credentials
 from sandbox.ports import Ports
-from sandbox.processes import LEAN, Part
+from sandbox.processes import LEAN, ONE_OF_MANY, Part
 
 # How long a pod takes to start, in seconds; at once where unset. For comparisons in which the time
 # that real pods take counts: a script waits for one team after the other.
@@ -166,6 +167,10 @@ class ControlPlane:
             "feature-gates": "APIServerIdentity=false",
             "profiling": "false",
         }
+        if self.name:
+            # Few ask a vCluster, and there are many: the cache in front of etcd, of which each kind
+            # of object has one, is more than half of the time that an idle API server takes.
+            flags["watch-cache"] = "false"
         if self.node_ports is not None:
             flags["service-node-port-range"] = f"{self.node_ports[0]}-{self.node_ports[-1]}"
         part = self._part("kube-apiserver", tools, flags)
@@ -211,12 +216,9 @@ class ControlPlane:
         if not seconds:
             return STAGES
         slow = self.directory / "kwok_stages.yaml"
-        stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
-        delays = {"pod-running": float(seconds), "pod-gone": POD_END_SECONDS}
-        for stage in stages:
-            if delay := delays.get(stage["metadata"]["name"]):
-                stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
-        slow.write_text(yaml.safe_dump_all(stages), encoding="utf-8")
+        text = _slow_stages(float(seconds))
+        if not slow.exists() or slow.read_text(encoding="utf-8") != text:
+            slow.write_text(text, encoding="utf-8")
         return slow
 
     def part_names(self) -> list[str]:
@@ -235,7 +237,7 @@ class ControlPlane:
             name,
             (str(tools[kind]), *(f"--{flag}={value}" for flag, value in flags.items())),
             self.etcd.directory / "logs" / f"{name}.log",
-            LEAN,
+            ONE_OF_MANY if self.name else LEAN,
         )
 
     def _part_name(self, kind: str) -> str:
@@ -256,6 +258,17 @@ def host_plane(directory: Path, ports: Ports) -> ControlPlane:
         etcd=Etcd(directory, ports),
         node_ports=ports.node_ports,
     )
+
+
+@cache
+def _slow_stages(seconds: float) -> str:
+    """Kept: asked for in each round of each vCluster."""
+    stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
+    delays = {"pod-running": seconds, "pod-gone": POD_END_SECONDS}
+    for stage in stages:
+        if delay := delays.get(stage["metadata"]["name"]):
+            stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
+    return yaml.safe_dump_all(stages)
 
 
 def _base64(path: Path) -> str:
