@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from bench import machine, many_teams, offline, one_team, queues
+from bench import charts, machine, many_teams, offline, one_team, queues
 from bench.figures import Table
 from bench.program import Program, on_the_sandbox
 from fleet.stack_file import ROOT
@@ -39,8 +39,12 @@ def main(
     pod_seconds: Annotated[str, typer.Option(help="Seconds that a slow pod takes.")] = "13",
     write: Annotated[bool, typer.Option(help="Write the page.")] = False,
     page: Annotated[Path, typer.Option(help="The page to write.")] = PAGE,
+    charts_in: Annotated[
+        Path | None, typer.Option("--charts", help="Packaged charts in place of the stand-ins.")
+    ] = None,
 ) -> None:
     """Compare, on sandboxes of its own."""
+    given = charts.packages(charts_in)
     wanted = what or ["offline", "queues", "team", "teams"]
     tables: list[Table] = []
     if "offline" in wanted:
@@ -57,14 +61,17 @@ def main(
     about = ""
     for seconds, comparisons in (("", quick), (pod_seconds, slow)):
         if comparisons:
-            described = _on_a_sandbox(seconds, comparisons, tables)
+            described = _on_a_sandbox(seconds, comparisons, tables, given)
             about = about or described  # a table of slow pods says so itself
     if write:
         page.write_text("\n".join([HEAD, about, "", *(table.markdown() for table in tables)]))
 
 
 def _on_a_sandbox(
-    pod_seconds: str, comparisons: list[Callable[[Program], Table]], tables: list[Table]
+    pod_seconds: str,
+    comparisons: list[Callable[[Program], Table]],
+    tables: list[Table],
+    given: Sequence[Path],
 ) -> str:
     """Run comparisons on a new sandbox; what the sandbox is, for the page."""
     with tempfile.TemporaryDirectory(prefix="kai-fleet-bench-") as folder:
@@ -73,6 +80,7 @@ def _on_a_sandbox(
         try:
             sandbox = lifecycle.up(print)
             about = machine.description(sandbox)
+            about += charts.put(given, sandbox.directory / "charts")
             for compare in comparisons:
                 with on_the_sandbox(sandbox) as program:
                     tables.append(_shown(compare(program)))
