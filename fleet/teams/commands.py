@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fleet.environment import NotPossible
-from fleet.screen import Screen, Wish
+from fleet.screen import Screen
 from fleet.teams import trial_commands
-from fleet.teams.options import Name, NoUp, Stack, Version, Yes, ends_well, make
+from fleet.teams.options import Name, NoUp, Stack, Version, Yes, ends_well, make, wished
 
 if TYPE_CHECKING:
     from fleet.teams.places import Place, Platform
@@ -44,6 +44,7 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
+    wish = wished(yes, no_up)
     from fleet.teams import add as team_add
     from fleet.teams import places, questions, reach
 
@@ -66,7 +67,7 @@ def add(
 
     answers = questions.complete(given, platform, name, screen, nodes)
     change = team_add.added(platform, name, answers, own=own_stack)
-    make(change, Wish(yes, no_up), screen, name)
+    make(change, wish, screen, name)
 
 
 @app.command()
@@ -75,12 +76,13 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
+    wish = wished(yes, no_up)
     from fleet.teams import places, update
     from fleet.teams import switch as team_switch
 
     screen = Screen.standard()
     change = team_switch.switched(places.platform(stack), name, version)
-    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    if update.carry_out(change, wish, screen) is not None:
         screen.line(f"Done: team {name} runs KAI {version}.")
 
 
@@ -88,6 +90,7 @@ def switch(
 @ends_well
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
+    wish = wished(yes, no_up)
     from fleet.teams import history, places, reach, update
     from fleet.teams import switch as team_switch
 
@@ -101,7 +104,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
         return history.earlier_version(place, reached.variables)
 
     change = team_switch.rolled_back(platform, name, earlier)
-    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    if update.carry_out(change, wish, screen) is not None:
         screen.line(f"Done: team {name} is back on the KAI version that it ran before.")
 
 
@@ -109,6 +112,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 @ends_well
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
+    wish = wished(yes or no_up, no_up)
     from rich.prompt import Prompt
 
     from fleet.teams import places, update
@@ -129,7 +133,6 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 
     pods = None if yes else _pods(platform, place, screen)  # who is sure need not wait
     change = team_remove.removed(platform, name, pods)
-    wish = Wish(yes or no_up, no_up)
     if update.carry_out(change, wish, screen, sure) is not None:
         screen.line(f"Done: team {name} is gone.")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
 
+from fleet import loaded_plugins
 from fleet.environment import NotPossible
 from fleet.interruption import Interrupted
 from fleet.screen import Screen, Wish
@@ -42,6 +43,15 @@ def ends_well(command: Callable[P, R]) -> Callable[P, R]:
             raise NotPossible("no answer; nothing was changed") from None
 
     return run
+
+
+def wished(yes: bool, no_up: bool) -> Wish:
+    """The wish of a command. Where an update follows without a question, what it needs begins to
+    load now, beside the command's own imports.
+    """
+    if yes and not no_up:
+        loaded_plugins.load()
+    return Wish(yes, no_up)
 
 
 def make(change: Change, wish: Wish, screen: Screen, name: str) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from fleet.screen import Screen, Wish
-from fleet.teams.options import Name, NoUp, Stack, Version, Yes, ends_well, make
+from fleet.screen import Screen
+from fleet.teams.options import Name, NoUp, Stack, Version, Yes, ends_well, make, wished
 
 app = typer.Typer()
 
@@ -26,6 +26,7 @@ def try_(
     no_up: NoUp = False,
 ) -> None:
     """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
+    wish = wished(yes, no_up)
     from fleet import live
     from fleet.teams import beside, nodes, places, questions, reach
 
@@ -40,18 +41,19 @@ def try_(
     except live.NoAnswer as why:
         screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
         screen.say(f"give it nodes before the update: {beside.labelling([], labels)}")
-    make(change, Wish(yes, no_up), screen, f"{name}-next")
+    make(change, wish, screen, f"{name}-next")
 
 
 @app.command()
 @ends_well
 def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: the team takes NAME-next's version and gets its GPUs back; NAME-next goes."""
+    wish = wished(yes, no_up)
     from fleet.teams import beside, places, update
 
     screen = Screen.standard()
     change = beside.adopted(places.platform(stack), name)
-    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    if update.carry_out(change, wish, screen) is not None:
         screen.line(f"Done: team {name} has the new version, and {name}-next is gone.")
 
 
@@ -59,9 +61,10 @@ def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = 
 @ends_well
 def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: NAME-next goes, and the team gets its GPUs back."""
+    wish = wished(yes, no_up)
     from fleet.teams import beside, places, update
 
     screen = Screen.standard()
     change = beside.dropped(places.platform(stack), name)
-    if update.carry_out(change, Wish(yes, no_up), screen) is not None:
+    if update.carry_out(change, wish, screen) is not None:
         screen.line("Done: the trial is gone, and the GPUs are back.")
