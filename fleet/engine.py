@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import runpy
@@ -78,6 +79,8 @@ def program() -> None:
     """The project's program, run in this process: no language plugin is needed."""
     for thread in _warming:
         thread.join()  # the SDK's lazy modules are seen half loaded by a second thread
+    gc.freeze()
+    gc.enable()  # a command has it off while it imports
     # The SDK tells the engine four times of each resource what it does with it, which nobody here
     # asks to see: a tenth of the program's time.
     log.debug = _unheard

@@ -8,6 +8,7 @@ so with whoever started it.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import select
@@ -35,8 +36,11 @@ def serve(path: Path, modules: Sequence[str], *, with_stdin: bool = False) -> No
         door.bind(str(path))
         path.chmod(0o600)
         door.listen(128)
+        gc.disable()
         for module in modules:
             importlib.import_module(module)
+        gc.freeze()  # forks share what is loaded for as long as nobody looks through it
+        gc.enable()
         while True:
             heard, _, _ = select.select([door, sys.stdin] if with_stdin else [door], [], [])
             if door not in heard:
