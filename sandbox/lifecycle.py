@@ -222,7 +222,7 @@ def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
     """
     for entry in folder.iterdir():
         found = tools.get(entry.name)
-        if found is None or (found != entry and entry.readlink() != found):
+        if found != entry and not (entry.is_symlink() and entry.readlink() == found):
             entry.unlink()
     for name, path in tools.items():
         link = folder / name

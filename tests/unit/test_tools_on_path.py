@@ -75,3 +75,11 @@ def test_a_tool_that_is_found_by_its_own_link_keeps_it(tmp_path):
     lifecycle._link_tools(folder, {"pulumi": folder / "pulumi", "kwok": installed})
     links = {entry.name: entry.readlink() for entry in folder.iterdir()}
     assert links == {"pulumi": installed, "kwok": installed}
+
+
+def test_what_is_no_link_makes_room_for_the_tool(tmp_path):
+    folder, installed = tmp_path / "bin", tmp_path / "opt" / "pulumi"
+    folder.mkdir()
+    (folder / "pulumi").write_text("put here by hand")
+    lifecycle._link_tools(folder, {"pulumi": installed})
+    assert (folder / "pulumi").readlink() == installed
