@@ -38,6 +38,7 @@ class Workspace(automation.LocalWorkspace):
 
     def select_stack(self, stack_name: str) -> None:
         """See that the stack is there. Raises StackNotFoundError, and CommandError."""
+        file_backend.drop_cut_attributes(stack_name, self.env_vars)
         file = file_backend.state_file(stack_name, self.env_vars)
         if file is None or not file.is_file():
             super().select_stack(stack_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -51,6 +52,24 @@ def older(stack: str, environment: Mapping[str, str]) -> list[Path]:
     ]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     return [before, *others] if before.exists() else others
+
+
+def drop_cut_attributes(stack: str, environment: Mapping[str, str]) -> None:
+    """Remove the empty ones of the small files `….attrs` that the backend keeps beside a stack's.
+
+    It writes them in place: who is killed then leaves an empty one, and the CLI says EOF of a state
+    that is whole. It does without one that is not there.
+    """
+    file, base = state_file(stack, environment), folder(environment)
+    if file is None or base is None:
+        return
+    beside = [*file.parent.glob(f"{file.name}*.attrs")]
+    for kind in ("locks/*", "history", "backups"):
+        beside += base.glob(f"{kind}/{PROJECT}/{stack}/*.attrs")
+    for attributes in beside:
+        with contextlib.suppress(OSError):
+            if attributes.stat().st_size == 0:
+                attributes.unlink()
 
 
 def read(file: Path) -> dict[str, Any] | None:

@@ -60,6 +60,17 @@ def test_a_state_file_that_is_cut_short(case, reference, foreign):
     assert "Nothing changed" in again.said
 
 
+def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, foreign):
+    """The backend writes that small file in place; the state beside it is whole."""
+    case.edit(with_ml)
+    case.up()
+    beside = case.state.with_name(f"{case.state.name}.attrs")
+    assert beside.stat().st_size, "this CLI keeps no attributes beside a state"
+    beside.write_bytes(b"")
+    assert "Nothing changed" in case.up().said
+    assert reference.differences(case, "added") == []
+
+
 def test_an_object_of_somebody_else_is_not_taken(case, reference, foreign):
     """The namespace that a team needs is there already: refused, and left as it is."""
     path = "/api/v1/namespaces/team-nlp"

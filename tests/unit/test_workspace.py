@@ -47,3 +47,14 @@ def test_a_stack_whose_state_is_here_is_not_asked_for(asked, tmp_path):
     (folder / "dev.json").touch()
     opened.select_stack("dev")
     assert asked.read_text() == ""
+
+
+def test_attributes_that_a_kill_left_empty_are_removed(asked, tmp_path):
+    folder = tmp_path / "state" / ".pulumi" / "stacks" / PROJECT
+    folder.mkdir(parents=True)
+    files = {"dev.json": "{}", "dev.json.attrs": "", "dev.json.bak.attrs": "{}", "a.json.attrs": ""}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    workspace(tmp_path, **{CLI_VERSION: "3.190.0"}).select_stack("dev")
+    left = sorted(path.name for path in folder.iterdir())
+    assert left == ["a.json.attrs", "dev.json", "dev.json.bak.attrs"]
