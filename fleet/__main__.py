@@ -21,10 +21,6 @@ from fleet.teams import commands, stack_commands
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
 
-# Python would look for cycles in all that is imported, over and over, and once more at its end: a
-# quarter of the imports' time. A run of the engine turns it on again, without those.
-gc.disable()
-atexit.register(gc.freeze)
 app = typer.Typer(
     help="GPU platforms for many teams, as code.",
     no_args_is_help=True,
@@ -275,6 +271,10 @@ def _running() -> Sandbox:
 
 def main() -> None:
     """Run a command; a user's mistake is one sentence and exit code 1."""
+    # Python would look for cycles in all that is imported, over and over, and once more at its end:
+    # a quarter of the imports' time. The program's run turns it on again, without those.
+    gc.disable()
+    atexit.register(gc.freeze)
     try:
         app()
     except NotPossible as why:

@@ -6,7 +6,6 @@ import base64
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,7 +92,7 @@ class ControlPlane:
         return self.authority.path("admin")
 
     def prepare(self, context: str) -> None:
-        """Make certificates and the kubeconfig; what is there and fits stays."""
+        """Make certificates, the kubeconfig and KWOK's stages; what is there and fits stays."""
         self.authority.ensure(f"kai-fleet sandbox {self.name or 'host'}")
         self.authority.server("server", self._server_names())
         self.authority.client("admin", "kubernetes-admin", "system:masters")
@@ -102,6 +101,8 @@ class ControlPlane:
         if not self.kubeconfig.exists() or self.kubeconfig.read_text() != text:
             self.kubeconfig.touch(mode=0o600)
             self.kubeconfig.write_text(text)
+        if seconds := os.environ.get(POD_SECONDS):
+            self._stages().write_text(_slow_stages(float(seconds)), encoding="utf-8")
 
     def api(self) -> Api:
         """A client of it."""
@@ -212,14 +213,7 @@ class ControlPlane:
 
     def _stages(self) -> Path:
         """What KWOK plays; pods start after POD_SECONDS and then end slowly, where that is set."""
-        seconds = os.environ.get(POD_SECONDS)
-        if not seconds:
-            return STAGES
-        slow = self.directory / "kwok_stages.yaml"
-        text = _slow_stages(float(seconds))
-        if not slow.exists() or slow.read_text(encoding="utf-8") != text:
-            slow.write_text(text, encoding="utf-8")
-        return slow
+        return self.directory / STAGES.name if os.environ.get(POD_SECONDS) else STAGES
 
     def part_names(self) -> list[str]:
         """Every process of it."""
@@ -260,9 +254,7 @@ def host_plane(directory: Path, ports: Ports) -> ControlPlane:
     )
 
 
-@cache
 def _slow_stages(seconds: float) -> str:
-    """Kept: asked for in each round of each vCluster."""
     stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
     delays = {"pod-running": seconds, "pod-gone": POD_END_SECONDS}
     for stage in stages:

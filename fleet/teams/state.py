@@ -13,6 +13,7 @@ from typing import Any, Final
 from components.focus import TEAM
 from components.past import RELEASE, STACK
 from fleet.environment import NotPossible
+from fleet.recovery import file_backend
 from fleet.stack_file import ROOT
 from fleet.state_secrets import opened
 
@@ -41,6 +42,7 @@ def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
     engine = shutil.which("pulumi", path=environment.get("PATH"))
     if engine is None:
         raise NotPossible(f"the state of stack {stack} cannot be read: pulumi is not on PATH")
+    file_backend.drop_cut_attributes(stack, variables)
     done = subprocess.run(
         [engine, "stack", *arguments, "--stack", stack, "--non-interactive"],
         cwd=ROOT,

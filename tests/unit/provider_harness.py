@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -19,6 +18,7 @@ import yaml
 from provider import wire
 from provider.plugin import Plugin
 from provider.protocol import engine_pb2_grpc, provider_pb2, provider_pb2_grpc
+from tests.unit import http_server
 
 Json = dict[str, Any]
 
@@ -121,15 +121,9 @@ def fake_api() -> Iterator[FakeApi]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    api.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with http_server.listening(Handler) as server:
+        api.url = f"http://127.0.0.1:{server.server_port}"
         yield api
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def kubeconfig(server: str, context: str = "c") -> str:

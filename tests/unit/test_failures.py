@@ -33,6 +33,11 @@ def failed(stdout="", stderr="", code=255):
         ("Get x: stream error: stream ID 3; INTERNAL_ERROR; received from peer", "the etcd behind"),
         ("rpc error: etcdserver: request timed out", "the etcd behind it is away"),
         ("unable to return a response in the time allotted", "the etcd behind it is away"),
+        (
+            "cannot be read: the API does not answer (ReadTimeoutError)",
+            "the etcd behind it is away",
+        ),
+        ("Client.Timeout exceeded while awaiting headers)", "the etcd behind it is away"),
         ('namespaces "team-a" already exists', "take it over with `pulumi import`"),
         ('failed calling webhook "queue": connect: connection refused', "kai-scheduler get pods"),
         ("dial tcp 127.0.0.1:6443: connect: connection refused", "API server does not answer"),

@@ -150,6 +150,22 @@ def test_a_state_that_cannot_be_read_is_one_sentence(monkeypatch):
     assert failing("warning: x\nerror: incorrect passphrase\n").endswith(": incorrect passphrase")
 
 
+def test_what_a_kill_left_empty_beside_a_state_is_gone_before_the_cli_is_asked(
+    monkeypatch, tmp_path
+):
+    beside = tmp_path / ".pulumi" / "stacks" / "kai-fleet" / "lab.json.attrs"
+    beside.parent.mkdir(parents=True)
+    beside.touch()
+
+    def answer(*_, **__):
+        assert not beside.exists()
+        return SimpleNamespace(returncode=0, stderr="", stdout='{"deployment": {}}')
+
+    monkeypatch.setattr(state.shutil, "which", lambda *_, **__: "pulumi")
+    monkeypatch.setattr(subprocess, "run", answer)
+    assert state.read("lab", {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}) == state.State()
+
+
 @pytest.mark.parametrize(
     ("held", "gpus"),
     [
