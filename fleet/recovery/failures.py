@@ -31,7 +31,8 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (
         r"stream error: stream ID \d+; INTERNAL_ERROR|etcdserver: (?:request timed out|no leader"
         r"|leader changed)|in the time allotted|request did not complete within|ReadTimeoutError"
-        r"|Client\.Timeout exceeded while awaiting headers",
+        r"|Read timed out|the API answers 5\d\d"
+        r"|server(?: says)?: rpc error: code = Unavailable",
         "a cluster's API server gives no answers: the etcd behind it is away, or its disk is full:"
         f" see kubectl get --raw '/readyz?verbose', {_AGAIN}",
     ),

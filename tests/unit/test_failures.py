@@ -37,7 +37,16 @@ def failed(stdout="", stderr="", code=255):
             "cannot be read: the API does not answer (ReadTimeoutError)",
             "the etcd behind it is away",
         ),
-        ("Client.Timeout exceeded while awaiting headers)", "the etcd behind it is away"),
+        ("is unreachable: Read timed out. (read timeout=60.0)", "the etcd behind it is away"),
+        ("cannot be read: the API answers 500 Internal Server Error", "the etcd behind it is away"),
+        (
+            "Error from server: rpc error: code = Unavailable desc = transport is closing",
+            "the etcd behind it is away",
+        ),
+        (
+            "error: rpc error: code = Unavailable desc = error reading from server: EOF",
+            "a provider plugin ended",
+        ),
         ('namespaces "team-a" already exists', "take it over with `pulumi import`"),
         ('failed calling webhook "queue": connect: connection refused', "kai-scheduler get pods"),
         ("dial tcp 127.0.0.1:6443: connect: connection refused", "API server does not answer"),
