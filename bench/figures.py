@@ -35,7 +35,7 @@ class Figure:
     def row(self) -> str:
         """As a line of a Markdown table."""
         ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
-        wanted = "" if self.wanted is None else f"≤ {self.wanted:g}"
+        wanted = "" if self.wanted is None else f"≤ {self.wanted:.3g}"
         verdict = {True: "yes", False: "**no**", None: ""}[self.held]
         hand = "" if self.by_hand is None else f"{self.by_hand:.1f}"
         mib = "" if self.mib is None else f"{self.mib:.0f}"
