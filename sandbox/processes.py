@@ -26,6 +26,8 @@ LEAN: Final = {"GOGC": "50"}
 # Of vClusters there are more than cores. One that wakes a second core each time that a timer goes
 # off takes a third more, and a quarter more to start.
 ONE_OF_MANY: Final = LEAN | {"GOMAXPROCS": "1"}
+# As nice as what nobody waits for may be, and not starve.
+_NICE: Final = 10
 # Two readings of one process's start differ by less; a recycled pid by far more.
 _SAME_START_SECONDS: Final = 0.5
 _RELEASE_SECONDS: Final = 5.0
@@ -131,6 +133,19 @@ class Processes:
         """Raise SandboxError unless the part is running."""
         if self.running(part.name) is None:
             raise SandboxError(f"{part.name} stopped while starting{_last_words(part.log)}")
+
+    def give_way(self, names: Iterable[str]) -> None:
+        """Let everything else have the processor first, where the system lets one say so."""
+        for name in names:
+            process = self.running(name)
+            with contextlib.suppress(psutil.Error, OSError):
+                if process is not None and process.nice() < _NICE:
+                    # Linux weighs each session like one process, whatever is nice within it. It
+                    # takes few such wishes at a time; one that it did not is told again.
+                    session = Path(f"/proc/{process.pid}/autogroup")
+                    if session.exists():
+                        session.write_text(f"{_NICE}")
+                    process.nice(_NICE)
 
     def names(self) -> list[str]:
         """Every part that was started and not stopped, dead ones included."""

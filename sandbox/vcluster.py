@@ -153,7 +153,8 @@ class Vcluster(threading.Thread):
         if self._over.is_set():
             return
         for part in plane.others(self.host.tools):
-            self.host.processes.ensure(part)
+            processes.ensure(part)
+        processes.give_way(plane.part_names())
         self._tell_load_balancer(service, endpoint)
 
     def _choose_endpoint(self, service: Object) -> endpoints.Endpoint:

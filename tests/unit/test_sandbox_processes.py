@@ -58,6 +58,19 @@ def test_a_killed_part_counts_as_dead_at_once(processes: Processes, tmp_path: Pa
     assert processes.ensure(part(tmp_path))
 
 
+def test_a_part_gives_way_to_what_somebody_waits_for(processes: Processes, tmp_path: Path) -> None:
+    processes.ensure(part(tmp_path))
+    processes.ensure(part(tmp_path, name="other"))
+    processes.give_way(["sleeper", "never-started"])
+    idle, other = processes.running("sleeper"), processes.running("other")
+    assert idle is not None
+    assert other is not None
+    assert idle.nice() > other.nice()
+    session = Path(f"/proc/{idle.pid}/autogroup")
+    if session.exists():  # Linux, unless it weighs processes only
+        assert session.read_text().split()[-1] == str(idle.nice())
+
+
 def test_a_recycled_pid_is_left_alone(processes: Processes, tmp_path: Path) -> None:
     stranger = subprocess.Popen(["sleep", "600"])
     try:
