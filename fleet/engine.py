@@ -8,6 +8,7 @@ import os
 import runpy
 import threading
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from components.focus import only
 from fleet import neighbours
 from fleet.engine_events import Stack
 from fleet.environment import NotPossible
-from fleet.recovery import failures, settle
+from fleet.recovery import failures, removals, settle
 from fleet.stack_file import ROOT
 from fleet.workspace import Workspace
 
@@ -122,10 +123,12 @@ def up(
     color: bool,
     parallel: int | None = None,
     teams: Collection[str] | None = None,
+    leaving: str | None = None,
 ) -> Outcome:
     """Make the cluster as declared, with the policy pack in front.
 
-    `teams`: only the platform and these teams; every other team stays as it is.
+    `teams`: only the platform and these teams; every other team stays as it is. `leaving`: a team
+    that is no longer declared goes, and everything else stays as it is.
     """
 
     failed = FailedSteps()
@@ -142,7 +145,11 @@ def up(
     def once() -> Outcome:
         _warm_up()
         alone = None if teams is None else neighbours.left_alone(stack, teams)
-        with stack.listening() as (told, hear), only(alone.focus if alone else None):
+        noted: AbstractContextManager[None] = nullcontext()
+        if leaving is not None:
+            alone = neighbours.beside_the_leaving(stack, leaving)
+            noted = removals.noted(stack, leaving)
+        with stack.listening() as (told, hear), only(alone.focus if alone else None), noted:
 
             def note(event: automation.EngineEvent) -> None:
                 hear(event)

@@ -1,4 +1,7 @@
-"""The teams that an update is not about: what they have in the stack, for the engine to leave."""
+"""The teams that an update is not about: what they have in the stack, for the engine to leave.
+
+The removal of a team is about that team alone: the platform is left as it is, too.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,29 @@ from typing import Any, Final
 from pulumi import automation
 
 from components.focus import TEAM, Focus
+from components.past import STACK
 from fleet.recovery import state
 
 _LEAD: Final = "only the platform and team "
+_GOING: Final = "only the removal of team "
+# What the platform would get that it has not yet: a removal makes nothing.
+_PLATFORM: Final = "**::kai-fleet:index:Platform$**"
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What of a stack an update excludes, by URN; the program's part of it; and the message that
-    the stack's history keeps.
+    """What of a stack an update excludes, by URN; the program's part of it; and what the message
+    that the stack's history keeps begins with.
     """
 
     focus: Focus
     excluded: tuple[str, ...]
+    lead: str = _LEAD
 
     @property
     def message(self) -> str:
         """Which teams the update was about."""
-        return _LEAD + ", ".join(sorted(self.focus.teams))
+        return self.lead + ", ".join(sorted(self.focus.teams))
 
 
 def left_alone(stack: automation.Stack, teams: Collection[str]) -> Neighbours | None:
@@ -37,17 +45,40 @@ def left_alone(stack: automation.Stack, teams: Collection[str]) -> Neighbours | 
 
 def of_resources(resources: Iterable[Mapping[str, Any]], teams: Collection[str]) -> Neighbours:
     """The same, of a state's resources."""
-    parents = {str(it["urn"]): str(it.get("parent", "")) for it in resources}
-    excluded = (urn for urn in parents if _team(urn, parents) not in ("", *teams))
+    parents = parents_of(resources)
+    excluded = (urn for urn in parents if team_of(urn, parents) not in ("", *teams))
     return Neighbours(Focus(frozenset(teams), frozenset(parents)), tuple(excluded))
+
+
+def beside_the_leaving(stack: automation.Stack, team: str) -> Neighbours:
+    """What everybody but one team has, the platform too. Raises CommandError."""
+    return all_but(state.at_hand(stack).resources, team)
+
+
+def all_but(resources: Iterable[Mapping[str, Any]], team: str) -> Neighbours:
+    """The same, of a state's resources. The stack itself has the outputs, which change."""
+    parents = parents_of(resources)
+    excluded = [
+        urn for urn in parents if team_of(urn, parents) != team and f"::{STACK}::" not in urn
+    ]
+    focus = Focus(frozenset({team}), frozenset(parents))
+    return Neighbours(focus, (*excluded, _PLATFORM), _GOING)
 
 
 def was_about(message: str, team: str) -> bool:
     """Whether an update with this message in the history was about a team."""
-    return not message.startswith(_LEAD) or team in message.removeprefix(_LEAD).split(", ")
+    for lead in (_LEAD, _GOING):
+        if message.startswith(lead):
+            return team in message.removeprefix(lead).split(", ")
+    return True
 
 
-def _team(urn: str, parents: Mapping[str, str]) -> str:
+def parents_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The parent of each resource by URN; "" where it has none."""
+    return {str(it["urn"]): str(it.get("parent", "")) for it in resources}
+
+
+def team_of(urn: str, parents: Mapping[str, str]) -> str:
     """The team that a resource is below, or is; "" for the platform's."""
     while urn:
         kinds, name = urn.split("::", 3)[2:]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulumi import automation
 
 from fleet.environment import NotPossible
-from fleet.recovery import orphans, state
+from fleet.recovery import orphans, removals, state
 from fleet.recovery.state import RELEASE, Operation, State
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def settle(stack: automation.Stack, say: Say) -> None:
     update then says that it exists. Raises CommandError, and NotPossible where the host cluster
     cannot be asked.
     """
+    if (team := removals.cut_off(stack)) is not None:
+        removals.settle(stack, team, say)
     if state.is_settled(stack):
         return
     now = state.read(stack)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -110,6 +110,12 @@ class State:
             resource["outputs"] = {**inputs, "__inputs": in_clear(inputs)}
         self.resources.append(resource)
 
+    def drop(self, gone: Collection[str]) -> None:
+        """Forget resources that are gone, by URN, and that others depended on them."""
+        self.deployment["resources"] = [
+            _without(gone, it) for it in self.resources if it["urn"] not in gone
+        ]
+
     def save(self, stack: automation.Stack) -> None:
         """Write it back, without what was pending: the engine drops that from what it takes in.
 
@@ -158,6 +164,18 @@ def provider_inputs(stack: automation.Stack) -> dict[str, dict[str, Any]]:
         for resource in State(json.loads(text)).resources
         if str(resource["type"]).startswith("pulumi:providers:")
     }
+
+
+def _without(gone: Collection[str], resource: dict[str, Any]) -> dict[str, Any]:
+    kept = {**resource}
+    if kept.get("deletedWith") in gone:
+        del kept["deletedWith"]
+    kept["dependencies"] = [urn for urn in kept.get("dependencies") or [] if urn not in gone]
+    kept["propertyDependencies"] = {
+        name: [urn for urn in urns or [] if urn not in gone]
+        for name, urns in (kept.get("propertyDependencies") or {}).items()
+    }
+    return kept
 
 
 def _secrets(value: Any) -> Iterator[bool]:

@@ -14,6 +14,7 @@ from rich.prompt import Confirm
 from fleet import engine, loaded_plugins, plan_text
 from fleet.environment import Environment, NotPossible, for_stack
 from fleet.interruption import Interrupted, ended_in_order
+from fleet.recovery import locks
 from fleet.screen import Screen, Wish, engine_line
 from fleet.stack_file import path_of
 from fleet.stack_write import Edit, restore, write
@@ -28,7 +29,7 @@ class Change:
 
     `destroys` are stacks that are emptied and removed; the first update begins when each has no
     more than its namespace, the others when nothing is left. Of the platform's stack only `teams`
-    are updated.
+    are updated; where one is `leaving` it, nothing but that.
     """
 
     platform: Platform
@@ -37,6 +38,7 @@ class Change:
     updates: tuple[str, ...]
     teams: tuple[str, ...] = ()
     destroys: tuple[str, ...] = ()
+    leaving: str | None = None
 
 
 def carry_out(
@@ -99,8 +101,14 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             for stack in stacks:
                 opened = engine.stack(stack, environment.variables)
                 signals.check()
-                teams = change.teams if stack == change.platform.stack else None
-                outcome = engine.up(opened, engine_line, color=colour, teams=teams)
+                on_platform = stack == change.platform.stack
+                outcome = engine.up(
+                    opened,
+                    engine_line,
+                    color=colour,
+                    teams=change.teams if on_platform else None,
+                    leaving=change.leaving if on_platform else None,
+                )
                 outputs = dict(outcome.outputs)
                 finished.append(stack)
 
@@ -173,9 +181,12 @@ def _put_back(change: Change, screen: Screen) -> None:
 
 
 def _anything_done(stack: automation.Stack | None, begun: datetime) -> bool:
-    """Whether the failed run did anything; the engine's history knows."""
+    """Whether the failed run did anything; the engine's history knows, of all but a killed one."""
     if stack is None:
         return False
+    holder = locks.holder(stack.name, stack.workspace.env_vars)
+    if holder is not None and holder.alive is False:
+        return True
     try:
         last = stack.history(page_size=1, show_secrets=False)
     except automation.errors.CommandError:

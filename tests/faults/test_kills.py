@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.faults.wanted import CHANGES, SEED, SOAK, converge, without_ml
+from tests.faults.wanted import CHANGES, SEED, SOAK, converge, with_ml, without_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
 
@@ -58,4 +58,31 @@ def test_killed_while_a_release_is_made(case, reference, foreign, words, who):
     assert "the last run ended in the middle of: Release" in said
     assert "is taken into the state" in said or "half installed" in said or "will be now" in said
     assert reference.differences(case, "added") == []
+    assert "Nothing changed" in case.up().said
+
+
+@pytest.mark.parametrize(
+    ("words", "who", "wanted_again"),
+    [
+        ("Namespace ml-namespace deleting", "all", True),
+        ("Namespace ml-namespace deleting", "engine", False),
+        ("Release ml-release deleting", "all", True),
+    ],
+)
+def test_killed_while_a_team_is_removed_alone(case, reference, foreign, words, who, wanted_again):
+    """The state is written when such a removal ends: what is gone by then it does not know."""
+    case.edit(with_ml)
+    converge(case)
+    running = case.start("team", "remove", "ml", "--yes")
+    assert running.wait_for(words)
+    running.kill(who)
+    ran = running.end()
+    assert ran.code != 0
+    assert "Traceback" not in ran.said
+    if wanted_again:
+        case.edit(with_ml)  # as who takes the edit back
+    said = "".join(converge(case))
+    assert "the last run ended in the middle of: the removal of team ml" in said
+    left = reference.differences(case, "added" if wanted_again else "removed")
+    assert left == [], f"{left}\n{ran.said}{said}"
     assert "Nothing changed" in case.up().said

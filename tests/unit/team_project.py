@@ -67,12 +67,14 @@ class Engine:
     fails_at: str = ""
     history: list = field(default_factory=list)
     going: Callable | None = None  # what happens in a removal; it tells its events to what it gets
+    variables: dict = field(default_factory=dict)
 
     def stack(self, name, variables):
         return FakeStack(name, self)
 
-    def up(self, stack, show, *, color, teams):
+    def up(self, stack, show, *, color, teams, leaving):
         only = "" if teams is None else f", only {' '.join(teams)}"
+        only += "" if leaving is None else f", {leaving} leaving"
         self.asked.append(f"up {stack.name}{only}")
         if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
@@ -89,6 +91,7 @@ class Engine:
 class FakeStack:
     def __init__(self, name, engine):
         self.name, self.engine, self.workspace = name, engine, self
+        self.env_vars = engine.variables
 
     def history(self, **_):
         return self.engine.history

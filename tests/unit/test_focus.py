@@ -53,6 +53,24 @@ def test_everything_of_the_other_teams_is_left_alone_and_nothing_else():
     assert alone.focus == Focus(frozenset({"ml"}), SEEN)
 
 
+def test_a_removal_leaves_the_platform_alone_as_well_and_what_it_has_not_yet():
+    stack = {"urn": f"{LEAD}pulumi:pulumi:Stack::kai-fleet-lab"}
+    alone = neighbours.all_but([stack, *STATE], "ml")
+    theirs = [it["urn"] for it in (*team("ml-two"), *team("dev"))]
+    *there, new = alone.excluded
+    assert sorted(there) == sorted([HOST, *theirs])
+    assert new == "**::kai-fleet:index:Platform$**"
+    assert alone.focus == Focus(frozenset({"ml"}), SEEN | {stack["urn"]})
+
+
+def test_the_history_tells_whom_an_update_was_about():
+    changed = neighbours.of_resources(STATE, ["ml"]).message
+    removed = neighbours.all_but(STATE, "ml-two").message
+    assert [neighbours.was_about(changed, name) for name in ("ml", "ml-two")] == [True, False]
+    assert [neighbours.was_about(removed, name) for name in ("ml", "ml-two")] == [False, True]
+    assert neighbours.was_about("", "ml")
+
+
 def test_only_the_named_team_is_declared_beside_the_platform():
     whole = {it.name for it in record("lab", SETTINGS)}
     with only(Focus(frozenset({"ml"}), SEEN)):

@@ -1,9 +1,11 @@
 """`fleet team …` on stack files: what is written, what is run, and what is refused."""
 
+import json
 import os
 import signal
 import time
 from datetime import UTC, datetime, timedelta
+from socket import gethostname
 from types import SimpleNamespace
 
 import pytest
@@ -91,6 +93,7 @@ def test_removal_takes_the_lines_out_and_says_what_goes(project):
     assert project.text() == kept
     for gone in ("namespace team-ml", "KAI v0.14.7", "default, train, serve"):
         assert gone in ran.out
+    assert project.engine.asked == ["up lab, only ml, ml leaving"]
 
 
 def test_removal_of_an_own_stack_empties_it_first(with_own):
@@ -207,7 +210,7 @@ def test_a_pool_of_a_team_with_its_own_stack_is_taken(with_own):
 def test_a_signal_during_the_update_puts_the_file_back(project, signal_number, code):
     before = project.files()
 
-    def up(stack, show, *, color, teams):
+    def up(stack, show, *, color, teams, leaving):
         assert project.files() != before, "the update runs on the edited file"
         os.kill(os.getpid(), signal_number)
         time.sleep(5)
@@ -234,6 +237,19 @@ def test_an_update_that_failed_half_way_keeps_the_edit(project):
     project.engine.fails = EngineFailed("the update failed; the lines above say where and why")
     later = (datetime.now(UTC) + timedelta(minutes=1)).replace(tzinfo=None)
     project.engine.history = [SimpleNamespace(start_time=later, resource_changes={"update": 1})]
+    ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
+    assert "The files keep the edit: run it again with\n  make up STACK=lab" in ran.refusal
+    assert project.text() == LAB.replace("v0.14.7", "v0.16.8")
+
+
+def test_what_a_killed_update_did_is_not_called_nothing(project, tmp_path):
+    """The engine's history has no word of it; the lock that it left has."""
+    lock = tmp_path / ".pulumi/locks/organization/kai-fleet/lab/1.json"
+    lock.parent.mkdir(parents=True)
+    held = {"username": "ann", "hostname": gethostname(), "pid": 2**22 + 1, "timestamp": "2026"}
+    lock.write_text(json.dumps(held))
+    project.engine.variables = {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
+    project.engine.fails = EngineFailed("the update was cut off")
     ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "The files keep the edit: run it again with\n  make up STACK=lab" in ran.refusal
     assert project.text() == LAB.replace("v0.14.7", "v0.16.8")

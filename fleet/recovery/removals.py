@@ -1,0 +1,144 @@
+"""A team's removal out of a stack of many, with the state written once and not at each step.
+
+For each thing that goes the engine writes the whole state twice: a fifth of a second where a stack
+has fifteen teams, and most of the removal. Left out, a killed run would lose what it made. A
+removal makes nothing; what it could lose is which things are gone already. So beside the state
+stands, for as long as it runs, whose removal it is. Whoever finds that later looks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pulumi import automation
+
+from fleet.environment import NotPossible
+from fleet.neighbours import parents_of, team_of
+from fleet.recording import PROJECT
+from fleet.recovery import file_backend, locks, orphans, state
+from fleet.recovery.state import RELEASE, Operation, State
+
+Say = Callable[[str], None]
+# The engine's own variable: it saves the state when the update ends, in whatever way but killed.
+_ONCE: Final = "PULUMI_SKIP_CHECKPOINTS"
+_VCLUSTER: Final = f":VirtualCluster${RELEASE}::"
+_COMMAND: Final = "command:local:Command"
+_PROVIDER: Final = "pulumi:providers:"
+
+
+@contextmanager
+def noted(stack: automation.Stack, team: str) -> Iterator[None]:
+    """Have the engine write the state once at the end of what runs meanwhile.
+
+    Nothing of that may make anything. On other than file backends all is as ever: what keeps a
+    journal of its own writes a step in no time.
+    """
+    variables = stack.workspace.env_vars
+    folder = file_backend.folder(variables)
+    if folder is None or locks.holder(stack.name, variables) is not None:
+        yield  # in the second case the engine refuses to begin
+        return
+    note = _note(folder, stack.name)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps({"team": team}))
+    stack.workspace.env_vars = {**variables, _ONCE: "true"}
+    try:
+        yield
+    finally:
+        stack.workspace.env_vars = variables
+    note.unlink(missing_ok=True)  # not after an error: the engine may have been killed
+
+
+def cut_off(stack: automation.Stack) -> str | None:
+    """The team whose removal did not end well, if any."""
+    folder = file_backend.folder(stack.workspace.env_vars)
+    try:
+        return str(json.loads(_note(folder, stack.name).read_text())["team"]) if folder else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def settle(stack: automation.Stack, team: str, say: Say) -> None:
+    """Take out of the state what a removal that was cut off had removed, and forget its note.
+
+    Raises CommandError, and NotPossible where the host cluster cannot be asked.
+    """
+    now = state.read(stack)
+    now.save(stack)  # takes the stack's lock: what another run is doing is not to be settled
+    say(f"the last run ended in the middle of: the removal of team {team}")
+    orphans.wait(stack.workspace.work_dir, say)
+    release = _release(now, team)
+    status = "" if release is None else _status(stack, release, team)
+    if release is not None and status == "absent":
+        say(f"the vCluster of team {team} is gone already, and all that was in it")
+        left = drop_with(now, release, team)
+        now.save(stack)
+        if left:
+            stack.refresh(target=left, suppress_outputs=True, suppress_progress=True)
+    elif release is not None and status != "deployed":
+        say(f"the vCluster of team {team} is half uninstalled ({status}): the rest of it goes now")
+        stack.destroy(
+            target=[release["urn"]],
+            target_dependents=True,
+            suppress_outputs=True,
+            suppress_progress=True,
+        )
+    folder = file_backend.folder(stack.workspace.env_vars)
+    if folder is not None:
+        _note(folder, stack.name).unlink(missing_ok=True)
+
+
+def drop_with(now: State, release: Mapping[str, Any], team: str) -> list[str]:
+    """Drop a team's release from the state and all that went with it, and the steps that waited.
+
+    Returns the URNs of what it has besides, on the host: whether that is there has to be read.
+    """
+    parents = parents_of(now.resources)
+    theirs = [
+        it for it in now.resources if it.get("custom") and team_of(it["urn"], parents) == team
+    ]
+    inside = {it["urn"] for it in theirs if str(it["type"]).startswith(_PROVIDER)}
+    gone = {
+        it["urn"]
+        for it in theirs
+        if it["urn"] in (release["urn"], *inside)
+        or it.get("deletedWith") == release["urn"]
+        or it["type"] == _COMMAND
+        or _provider(it) in inside
+    }
+    now.drop(gone)
+    return [it["urn"] for it in theirs if it["urn"] not in gone]
+
+
+def _release(now: State, team: str) -> dict[str, Any] | None:
+    parents = parents_of(now.resources)
+    found = (it for it in now.resources if _VCLUSTER in it["urn"])
+    return next((it for it in found if team_of(it["urn"], parents) == team), None)
+
+
+def _status(stack: automation.Stack, release: Mapping[str, Any], team: str) -> str:
+    """What Helm says of a release on the host; "absent" without one."""
+    from fleet.recovery.live_objects import Cluster, Unanswered  # a client of Kubernetes: slow
+
+    provider = state.provider_inputs(stack)[_provider(release)]
+    try:
+        with ExitStack() as clusters:
+            status, _ = Cluster(provider, clusters).release(*Operation("", release).address)
+            return status
+    except Unanswered as why:
+        raise NotPossible(
+            f"what the removal of team {team} left cannot be settled: its cluster cannot be asked:"
+            f" {why}. See that kubectl reaches it, then run the same command again"
+        ) from None
+
+
+def _provider(resource: Mapping[str, Any]) -> str:
+    return str(resource.get("provider", "")).rpartition("::")[0]
+
+
+def _note(folder: Path, stack: str) -> Path:
+    return folder / "kai-fleet" / PROJECT / f"{stack}.removal.json"
