@@ -58,12 +58,14 @@ def drop_cut_attributes(stack: str, environment: Mapping[str, str]) -> None:
     """Remove the empty ones of the small files `….attrs` that the backend keeps beside a stack's.
 
     It writes them in place: who is killed then leaves an empty one, and the CLI says EOF of a state
-    that is whole. It does without one that is not there.
+    that is whole. It does without one that is not there, so neither does it harm whom it is taken
+    from while it is written. Those beside other stacks' states go as well: a team stack reads its
+    platform's.
     """
     file, base = state_file(stack, environment), folder(environment)
     if file is None or base is None:
         return
-    beside = [*file.parent.glob(f"{file.name}*.attrs")]
+    beside = [*file.parent.glob("*.attrs")]
     for kind in ("locks/*", "history", "backups"):
         beside += base.glob(f"{kind}/{PROJECT}/{stack}/*.attrs")
     for attributes in beside:

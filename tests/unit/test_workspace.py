@@ -52,9 +52,10 @@ def test_a_stack_whose_state_is_here_is_not_asked_for(asked, tmp_path):
 def test_attributes_that_a_kill_left_empty_are_removed(asked, tmp_path):
     folder = tmp_path / "state" / ".pulumi" / "stacks" / PROJECT
     folder.mkdir(parents=True)
-    files = {"dev.json": "{}", "dev.json.attrs": "", "dev.json.bak.attrs": "{}", "a.json.attrs": ""}
+    files = {"dev.json": "{}", "dev.json.attrs": "", "dev.json.bak.attrs": "{}"}
+    files |= {"platform.json": "{}", "platform.json.attrs": ""}  # a team stack reads its outputs
     for name, text in files.items():
         (folder / name).write_text(text)
     workspace(tmp_path, **{CLI_VERSION: "3.190.0"}).select_stack("dev")
     left = sorted(path.name for path in folder.iterdir())
-    assert left == ["a.json.attrs", "dev.json", "dev.json.bak.attrs"]
+    assert left == ["dev.json", "dev.json.bak.attrs", "platform.json"]
