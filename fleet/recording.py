@@ -13,7 +13,7 @@ from unittest import mock
 from google.protobuf import json_format
 from pulumi.runtime import config, mocks, resource, rpc
 from pulumi.runtime import settings as runtime_settings
-from pulumi.runtime.proto import source_pb2
+from pulumi.runtime.proto import resource_pb2, source_pb2
 from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
 
@@ -78,17 +78,18 @@ class _Recorder(mocks.MockMonitor):
         qualified = type_ if above == STACK else f"{above}${type_}"
         return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
 
+    # The mocks' own answers are the same, after all inputs are read anew for `new_resource`.
+
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        response = super().RegisterResource(request)  # type: ignore[no-untyped-call]
-        self._note(response.urn, request, request.object)
-        return response
+        urn = self._note(request, request.object)
+        return resource_pb2.RegisterResourceResponse(urn=urn)
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        response = super().ReadResource(request)  # type: ignore[no-untyped-call]
-        self._note(response.urn, request, request.properties)
-        return response
+        urn = self._note(request, request.properties)
+        return resource_pb2.ReadResourceResponse(urn=urn)
 
-    def _note(self, urn: str, request: Any, inputs: Any) -> None:
+    def _note(self, request: Any, inputs: Any) -> str:
+        urn = self.make_urn(request.parent, request.type, request.name)
         plain = _plain(json_format.MessageToDict(inputs))
         if request.type == QUEUES:
             plain["queues"] = unpacked(plain["queues"])
@@ -100,6 +101,7 @@ class _Recorder(mocks.MockMonitor):
             provider=request.provider.rpartition("::")[0],
             inputs=plain,
         )
+        return urn
 
 
 def record(
