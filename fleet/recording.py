@@ -8,18 +8,18 @@ import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from unittest import mock
 
 from google.protobuf import json_format
-from pulumi.runtime import config, mocks, resource, rpc
+from pulumi.runtime import config, mocks, rpc
 from pulumi.runtime import settings as runtime_settings
-from pulumi.runtime.proto import resource_pb2, source_pb2
+from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
 
 from components.past import STACK
 from components.platform_reading import OUTPUT, READ_OUTPUTS
 from components.settings.mistakes import NAMESPACE
+from fleet.quiet_sdk import quiet
 from fleet.stack_file import ROOT, SECRET
 from provider.queue_specs import unpacked
 from provider.tokens import QUEUES
@@ -132,9 +132,7 @@ def record(
     def program() -> None:
         runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
-    # The SDK sends with each resource where it was declared, for the engine's errors: an eighth of
-    # the time for a hundred teams, and for nothing here.
-    with mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace):
+    with quiet():
         _sync_await(run_pulumi_func(program))
     found = [item for item in recorder.registered.values() if item.type != STACK]
     return sorted(found, key=lambda item: item.urn)
