@@ -1,9 +1,9 @@
 """A team's removal out of a stack of many, with the state written once and not at each step.
 
 For each thing that goes the engine writes the whole state twice: a fifth of a second where a stack
-has fifteen teams, and most of the removal. Left out, a killed run would lose what it made. A
-removal makes nothing; what it could lose is which things are gone already. So beside the state
-stands, for as long as it runs, whose removal it is. Whoever finds that later looks.
+has fifteen teams, which is more than most things take to go. A killed run that did not would lose
+what it made. A removal makes nothing; all it could lose is which things are gone already. So beside
+the state stands, for as long as it runs, whose removal it is. Whoever finds that later looks.
 """
 
 from __future__ import annotations
@@ -37,14 +37,11 @@ def noted(stack: automation.Stack, team: str) -> Iterator[None]:
     Nothing of that may make anything. On other than file backends all is as ever: what keeps a
     journal of its own writes a step in no time.
     """
-    variables = stack.workspace.env_vars
-    folder = file_backend.folder(variables)
-    if folder is None or locks.holder(stack.name, variables) is not None:
-        yield  # in the second case the engine refuses to begin
+    note = _written(stack, team)
+    if note is None:
+        yield
         return
-    note = _note(folder, stack.name)
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(json.dumps({"team": team}))
+    variables = stack.workspace.env_vars
     stack.workspace.env_vars = {**variables, _ONCE: "true"}
     try:
         yield
@@ -112,6 +109,21 @@ def drop_with(now: State, release: Mapping[str, Any], team: str) -> list[str]:
     }
     now.drop(gone)
     return [it["urn"] for it in theirs if it["urn"] not in gone]
+
+
+def _written(stack: automation.Stack, team: str) -> Path | None:
+    """The note, written; None where it cannot be, and where the engine will refuse to begin."""
+    variables = stack.workspace.env_vars
+    folder = file_backend.folder(variables)
+    if folder is None or locks.holder(stack.name, variables) is not None:
+        return None
+    note = _note(folder, stack.name)
+    try:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(json.dumps({"team": team}))
+    except OSError:
+        return None
+    return note
 
 
 def _release(now: State, team: str) -> dict[str, Any] | None:

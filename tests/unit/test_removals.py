@@ -65,6 +65,12 @@ def test_beside_a_lock_nothing_is_noted_for_the_engine_refuses_to_begin(stack, t
         assert removals.cut_off(stack) is None
 
 
+def test_where_no_note_can_be_written_each_step_is(stack, tmp_path):
+    (tmp_path / ".pulumi").write_text("a file")
+    with removals.noted(stack, "ml"):
+        assert ONCE not in stack.workspace.env_vars
+
+
 def test_a_note_that_is_none_is_no_note(stack, tmp_path):
     with pytest.raises(RuntimeError), removals.noted(stack, "ml"):
         raise RuntimeError("killed")
