@@ -81,8 +81,11 @@ def carry_out(
 def _judged(change: Change, screen: Screen) -> None:
     """Show what the rules say about the edit; raise NotPossible where one refuses it."""
     verdict = judge.judge(change.platform, change.edits)
-    before = set(judge.judge(change.platform, ()).problems)
-    for problem in verdict.refused or [p for p in verdict.problems if p not in before]:
+    shown = verdict.refused
+    if verdict.problems and not shown:
+        before = set(judge.judge(change.platform, ()).problems)
+        shown = [problem for problem in verdict.problems if problem not in before]
+    for problem in shown:
         screen.out.print(plan_text.line(problem.record()), highlight=False, soft_wrap=True)
     if verdict.refused:
         raise NotPossible("the rules refuse this; nothing is written")
