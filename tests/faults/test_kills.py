@@ -61,28 +61,41 @@ def test_killed_while_a_release_is_made(case, reference, foreign, words, who):
     assert "Nothing changed" in case.up().said
 
 
-@pytest.mark.parametrize(
-    ("words", "who", "wanted_again"),
-    [
-        ("Namespace ml-namespace deleting", "all", True),
-        ("Namespace ml-namespace deleting", "engine", False),
-        ("Release ml-release deleting", "all", True),
-    ],
-)
-def test_killed_while_a_team_is_removed_alone(case, reference, foreign, words, who, wanted_again):
+# What is printed before the kill, the seconds from there to it, who is killed, and whether the team
+# is wanted again afterwards.
+MOMENTS = [
+    ("Namespace ml-namespace deleting", 0.0, "all", True),
+    ("Namespace ml-namespace deleting", 0.0, "engine", False),
+    ("Release ml-release deleting", 0.0, "all", True),
+]
+if SOAK:
+    MOMENTS += [
+        ("@ updating", random.Random(f"{SEED} alone {n}").uniform(0.0, 7.0), who, n % 3 > 0)
+        for n, who in enumerate(("engine", "all", "provider") * 3)
+    ]
+
+
+@pytest.mark.parametrize(("words", "seconds", "who", "wanted_again"), MOMENTS)
+def test_killed_while_a_team_is_removed_alone(
+    case, reference, foreign, words, seconds, who, wanted_again
+):
     """The state is written when such a removal ends: what is gone by then it does not know."""
     case.edit(with_ml)
     converge(case)
     running = case.start("team", "remove", "ml", "--yes")
     assert running.wait_for(words)
+    time.sleep(seconds)
     running.kill(who)
     ran = running.end()
-    assert ran.code != 0
     assert "Traceback" not in ran.said
     if wanted_again:
         case.edit(with_ml)  # as who takes the edit back
+    elif "ml" in case.teams():
+        case.edit(without_ml)  # nothing was done yet, and the file was put back
     said = "".join(converge(case))
-    assert "the last run ended in the middle of: the removal of team ml" in said
+    if words != "@ updating":
+        assert ran.code != 0
+        assert "the last run ended in the middle of: the removal of team ml" in said
     left = reference.differences(case, "added" if wanted_again else "removed")
-    assert left == [], f"{left}\n{ran.said}{said}"
+    assert left == [], f"{who} killed {seconds:.2f} s after {words}: {left}\n{ran.said}{said}"
     assert "Nothing changed" in case.up().said
