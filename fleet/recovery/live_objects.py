@@ -63,12 +63,8 @@ class Cluster:
 
     def object(self, inputs: Mapping[str, Any], namespace: str, name: str) -> Live | None:
         """The object; None where it is not there, or about to go."""
-        plural = self._plural(str(inputs["apiVersion"]), str(inputs["kind"]))
-        if plural is None:
-            return None
-        where = f"/namespaces/{namespace}" if namespace else ""
-        live = self._get(f"{_group(str(inputs['apiVersion']))}{where}/{plural}/{name}")
-        if live is None or live["metadata"].get("deletionTimestamp"):
+        live = self._object(inputs, namespace, name)
+        if live is None or _goes(live):
             return None
         managers = live["metadata"].get("managedFields") or []
         return Live(
@@ -76,6 +72,11 @@ class Cluster:
             datetime.datetime.fromisoformat(live["metadata"]["creationTimestamp"]),
             live,
         )
+
+    def goes(self, inputs: Mapping[str, Any], namespace: str, name: str) -> bool:
+        """Whether the object is about to go, and there still."""
+        live = self._object(inputs, namespace, name)
+        return live is not None and _goes(live)
 
     def release(self, namespace: str, name: str) -> tuple[str, int]:
         """A Helm release's status and revision, as Helm keeps them; ("absent", 0) without one."""
@@ -100,6 +101,13 @@ class Cluster:
         except (HTTPError, OSError) as why:
             raise Unanswered(f"it does not answer ({type(why).__name__})") from None
 
+    def _object(self, inputs: Mapping[str, Any], namespace: str, name: str) -> Any:
+        plural = self._plural(str(inputs["apiVersion"]), str(inputs["kind"]))
+        if plural is None:
+            return None
+        where = f"/namespaces/{namespace}" if namespace else ""
+        return self._get(f"{_group(str(inputs['apiVersion']))}{where}/{plural}/{name}")
+
     def _plural(self, version: str, kind: str) -> str | None:
         found = self._get(_group(version))
         for resource in (found or {}).get("resources", []):
@@ -116,6 +124,10 @@ class Cluster:
             raise Unanswered(f"it answers {why.status} {why}") from None
         except Unreachable as why:
             raise Unanswered(f"it does not answer ({why.kind})") from None
+
+
+def _goes(live: Mapping[str, Any]) -> bool:
+    return bool(live["metadata"].get("deletionTimestamp"))
 
 
 def _spelled(key: str) -> str:

@@ -9,6 +9,7 @@ the state stands, for as long as it runs, whose removal it is. Whoever finds tha
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,14 +21,14 @@ from fleet.environment import NotPossible
 from fleet.neighbours import parents_of, team_of
 from fleet.recording import PROJECT
 from fleet.recovery import file_backend, locks, orphans, state
-from fleet.recovery.state import RELEASE, Operation, State
+from fleet.recovery.state import NAMESPACE, RELEASE, Operation, State
 
 Say = Callable[[str], None]
 # The engine's own variable: it saves the state when the update ends, in whatever way but killed.
 _ONCE: Final = "PULUMI_SKIP_CHECKPOINTS"
-_VCLUSTER: Final = f":VirtualCluster${RELEASE}::"
 _COMMAND: Final = "command:local:Command"
 _PROVIDER: Final = "pulumi:providers:"
+_PATIENCE_SECONDS: Final = 120.0
 
 
 @contextmanager
@@ -68,15 +69,9 @@ def settle(stack: automation.Stack, team: str, say: Say) -> None:
     now.save(stack)  # takes the stack's lock: what another run is doing is not to be settled
     say(f"the last run ended in the middle of: the removal of team {team}")
     orphans.wait(stack.workspace.work_dir, say)
-    release = _release(now, team)
-    status = "" if release is None else _status(stack, release, team)
-    if release is not None and status == "absent":
-        say(f"the vCluster of team {team} is gone already, and all that was in it")
-        left = drop_with(now, release, team)
-        now.save(stack)
-        if left:
-            stack.refresh(target=left, suppress_outputs=True, suppress_progress=True)
-    elif release is not None and status != "deployed":
+    release = _of_vcluster(now, team, RELEASE)
+    status = _on_host(stack, now, team, say)
+    if release is not None and status not in ("absent", "deployed"):
         say(f"the vCluster of team {team} is half uninstalled ({status}): the rest of it goes now")
         stack.destroy(
             target=[release["urn"]],
@@ -84,31 +79,81 @@ def settle(stack: automation.Stack, team: str, say: Say) -> None:
             suppress_outputs=True,
             suppress_progress=True,
         )
+        now = state.read(stack)
+    elif status == "absent":
+        say(f"the vCluster of team {team} is gone already, and all that was in it")
+        drop_vcluster(now, team)
+        now.save(stack)
+    if status != "deployed" and (left := on_host(now, team)):
+        stack.refresh(target=left, suppress_outputs=True, suppress_progress=True)
     folder = file_backend.folder(stack.workspace.env_vars)
     if folder is not None:
         _note(folder, stack.name).unlink(missing_ok=True)
 
 
-def drop_with(now: State, release: Mapping[str, Any], team: str) -> list[str]:
-    """Drop a team's release from the state and all that went with it, and the steps that waited.
+def drop_vcluster(now: State, team: str) -> None:
+    """Drop a team's release from the state, all that went with it, and the steps that waited."""
+    theirs = _custom(now, team)
+    inside = _inside(theirs)
+    release = _of_vcluster(now, team, RELEASE)
+    gone = {it["urn"] for it in theirs if it["type"] == _COMMAND or _provider(it) in inside}
+    if release is not None:
+        with_it = (it["urn"] for it in theirs if it.get("deletedWith") == release["urn"])
+        gone |= {release["urn"], *with_it}
+    now.drop(gone | inside)
 
-    Returns the URNs of what it has besides, on the host: whether that is there has to be read.
-    """
-    parents = parents_of(now.resources)
-    theirs = [
-        it for it in now.resources if it.get("custom") and team_of(it["urn"], parents) == team
-    ]
-    inside = {it["urn"] for it in theirs if str(it["type"]).startswith(_PROVIDER)}
-    gone = {
+
+def on_host(now: State, team: str) -> list[str]:
+    """The URNs of what a team has on the host: whether that is there has to be read."""
+    theirs = _custom(now, team)
+    inside = _inside(theirs)
+    return [
         it["urn"]
         for it in theirs
-        if it["urn"] in (release["urn"], *inside)
-        or it.get("deletedWith") == release["urn"]
-        or it["type"] == _COMMAND
-        or _provider(it) in inside
-    }
-    now.drop(gone)
-    return [it["urn"] for it in theirs if it["urn"] not in gone]
+        if it["type"] != _COMMAND and it["urn"] not in inside and _provider(it) not in inside
+    ]
+
+
+def _custom(now: State, team: str) -> list[dict[str, Any]]:
+    parents = parents_of(now.resources)
+    return [it for it in now.resources if it.get("custom") and team_of(it["urn"], parents) == team]
+
+
+def _inside(theirs: list[dict[str, Any]]) -> set[str]:
+    """The providers of what is in the vCluster."""
+    return {it["urn"] for it in theirs if str(it["type"]).startswith(_PROVIDER)}
+
+
+def _of_vcluster(now: State, team: str, kind: str) -> dict[str, Any] | None:
+    """The release or the namespace that a team's vCluster has on the host."""
+    mark = f":VirtualCluster${kind}::"
+    return next((it for it in _custom(now, team) if mark in it["urn"]), None)
+
+
+def _on_host(stack: automation.Stack, now: State, team: str, say: Say) -> str:
+    """What Helm says of the vCluster's release, "absent" without one; waits for a namespace that
+    is about to go.
+    """
+    from fleet.recovery.live_objects import Cluster, Unanswered  # a client of Kubernetes: slow
+
+    space = _of_vcluster(now, team, NAMESPACE)
+    if space is None:
+        return "absent"  # it goes last
+    name = Operation("", space).address[1]
+    until = time.monotonic() + _PATIENCE_SECONDS
+    try:
+        with ExitStack() as clusters:
+            cluster = Cluster(state.provider_inputs(stack)[_provider(space)], clusters)
+            if cluster.goes(space["inputs"], "", name):
+                say(f"waiting until namespace {name} is gone")
+            while cluster.goes(space["inputs"], "", name) and time.monotonic() < until:
+                time.sleep(1.0)
+            return cluster.release(name, team)[0]
+    except Unanswered as why:
+        raise NotPossible(
+            f"what the removal of team {team} left cannot be settled: its cluster cannot be asked:"
+            f" {why}. See that kubectl reaches it, then run the same command again"
+        ) from None
 
 
 def _written(stack: automation.Stack, team: str) -> Path | None:
@@ -124,28 +169,6 @@ def _written(stack: automation.Stack, team: str) -> Path | None:
     except OSError:
         return None
     return note
-
-
-def _release(now: State, team: str) -> dict[str, Any] | None:
-    parents = parents_of(now.resources)
-    found = (it for it in now.resources if _VCLUSTER in it["urn"])
-    return next((it for it in found if team_of(it["urn"], parents) == team), None)
-
-
-def _status(stack: automation.Stack, release: Mapping[str, Any], team: str) -> str:
-    """What Helm says of a release on the host; "absent" without one."""
-    from fleet.recovery.live_objects import Cluster, Unanswered  # a client of Kubernetes: slow
-
-    provider = state.provider_inputs(stack)[_provider(release)]
-    try:
-        with ExitStack() as clusters:
-            status, _ = Cluster(provider, clusters).release(*Operation("", release).address)
-            return status
-    except Unanswered as why:
-        raise NotPossible(
-            f"what the removal of team {team} left cannot be settled: its cluster cannot be asked:"
-            f" {why}. See that kubectl reaches it, then run the same command again"
-        ) from None
 
 
 def _provider(resource: Mapping[str, Any]) -> str:

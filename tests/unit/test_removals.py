@@ -116,9 +116,8 @@ def of_team(name):
 
 def test_a_vcluster_that_is_gone_takes_with_it_what_was_in_it_and_nothing_of_the_host():
     now = State({"deployment": {"resources": [*of_team("ml"), *of_team("dev")]}})
-    release = next(it for it in now.resources if it["urn"].endswith("::ml-release"))
-    left = removals.drop_with(now, release, "ml")
-    names = [urn.rpartition("::")[2] for urn in left]
+    removals.drop_vcluster(now, "ml")
+    names = [urn.rpartition("::")[2] for urn in removals.on_host(now, "ml")]
     assert names == ["ml-namespace", "ml-on-host"]
     of_ml = [it["urn"].rpartition("::")[2] for it in now.resources if "::ml" in it["urn"]]
     assert of_ml == ["ml", "ml", *names]  # the team and its vCluster are no things of a cluster
@@ -126,3 +125,10 @@ def test_a_vcluster_that_is_gone_takes_with_it_what_was_in_it_and_nothing_of_the
     assert of_dev == [it["urn"] for it in of_team("dev")]
     space = next(it for it in now.resources if it["urn"].endswith("::ml-namespace"))
     assert space["dependencies"] == []
+
+
+def test_a_release_that_the_state_has_forgotten_leaves_what_is_on_the_host_to_be_read():
+    there = [it for it in of_team("ml") if it["urn"].rpartition("::")[2] in ("ml", "ml-namespace")]
+    now = State({"deployment": {"resources": there}})
+    removals.drop_vcluster(now, "ml")
+    assert [urn.rpartition("::")[2] for urn in removals.on_host(now, "ml")] == ["ml-namespace"]
