@@ -49,15 +49,19 @@ def compare() -> Table:
             Figure("imports and settings, without the SDKs'", ours, 0.5, 1.0),
             Figure("imports of Pulumi's SDKs and pydantic", _seconds(_SDKS)),
         ]
-    table.notes.append(f"The plan grows with teams^{exponent(points[1:]):.2f} (1 is linear).")
+    table.notes.append(
+        f"The plan grows with teams^{exponent(points[1:]):.2f} (1 is linear). Each is the best of"
+        " three. That of 100 teams is recorded by two processes, half of the teams each."
+    )
     return table
 
 
 def _plan(file: Path) -> float:
+    """The best of three."""
     command = [sys.executable, "-m", "fleet", "plan", "--stack", "bench", "--config", str(file)]
-    ran = run([*command, "--format", "json"], os.environ, ROOT)
-    assert json.loads(ran.printed)["ok"], ran.printed[-2000:]
-    return ran.seconds
+    runs = [run([*command, "--format", "json"], os.environ, ROOT) for _ in range(3)]
+    assert json.loads(runs[0].printed)["ok"], runs[0].printed[-2000:]
+    return min(ran.seconds for ran in runs)
 
 
 def _diff(project: Path, count: int) -> float:

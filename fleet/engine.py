@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import runpy
 import threading
@@ -16,24 +15,13 @@ from typing import Any, Final
 from pulumi import automation, log
 
 from components.focus import only
-from fleet import neighbours
+from fleet import neighbours, program_imports
 from fleet.engine_events import Stack
 from fleet.environment import NotPossible
 from fleet.recovery import failures, removals, settle
 from fleet.stack_file import ROOT
 from fleet.workspace import Workspace
 
-# What the program imports, the typed Kubernetes API above all.
-_PROGRAM: Final = (
-    "components.team",
-    "components.platform",
-    "pulumi_kubernetes.core.v1",
-    "pulumi_kubernetes.admissionregistration.v1",
-    "pulumi_kubernetes.apiextensions.v1",
-    "pulumi_kubernetes.helm.v3",
-    "pulumi_kubernetes.node.v1",
-    "pulumi_kubernetes.rbac.v1",
-)
 _warming: list[threading.Thread] = []
 POLICY_PACK: Final = str(ROOT / "policies")
 # What happens to a resource without a change of anything: it may be read, or no longer read.
@@ -94,12 +82,7 @@ def _unheard(*_: object, **__: object) -> None:
 
 def _warm_up() -> None:
     """Begin with the program's imports, a second of work, while the engine starts."""
-
-    def imports() -> None:
-        for module in _PROGRAM:
-            getattr(importlib.import_module(module), "__all__", None)  # loaded at the first look
-
-    thread = threading.Thread(target=imports, name="the program's imports")
+    thread = threading.Thread(target=program_imports.load, name="the program's imports")
     thread.start()
     _warming.append(thread)
 
