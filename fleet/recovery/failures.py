@@ -46,6 +46,11 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         f"a provider plugin ended in the middle (killed, or out of memory?): {_AGAIN[5:]}",
     ),
     (
+        r"change of providers mixed with --target|could not find provider \S+ in old state",
+        "this stack was last updated with other versions of Pulumi's plugins, and a removal updates"
+        " nothing else: run make up for the stack first, then the same command again",
+    ),
+    (
         r"failed calling webhook",
         "the cluster asks a webhook that does not answer; for queues it is KAI's own, so look with"
         f" kubectl -n kai-scheduler get pods and restart what is not ready, {_AGAIN}",

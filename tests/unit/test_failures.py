@@ -54,6 +54,11 @@ def failed(stdout="", stderr="", code=255):
         ('failed to perform "Push" on destination: mismatched digest', "other content for that"),
         ("failed to fetch https://x/index.yaml : 500 Internal Server Error", "KAI_FLEET_CHARTS"),
         ("fork/exec /x/pulumi-resource-y: argument list too long", "at most 128 KiB"),
+        (
+            "provider urn:x::default_1_3_0::y for resource urn:z has not been registered yet, this"
+            " is due to a change of providers mixed with --target. Change your program back",
+            "run make up for the stack first",
+        ),
     ],
 )
 def test_a_known_error_says_what_to_do(printed, words):
