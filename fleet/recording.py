@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -179,7 +180,8 @@ def _registered(
     def program() -> None:
         runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
-    with quiet(), only(Focus(frozenset(teams), frozenset()) if teams is not None else None):
+    half = nullcontext() if teams is None else only(Focus(frozenset(teams), frozenset()))
+    with quiet(), half:
         _sync_await(run_pulumi_func(program))
     return recorder.registered
 
