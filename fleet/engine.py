@@ -127,11 +127,13 @@ def up(
 
     def once() -> Outcome:
         _warm_up()
-        alone = None if teams is None else neighbours.left_alone(stack, teams)
+        alone: neighbours.Neighbours | None = None
         noted: AbstractContextManager[None] = nullcontext()
         if leaving is not None:
             alone = neighbours.beside_the_leaving(stack, leaving)
             noted = removals.noted(stack, leaving)
+        elif teams is not None:
+            alone = neighbours.left_alone(stack, teams)
         with stack.listening() as (told, hear), only(alone.focus if alone else None), noted:
 
             def note(event: automation.EngineEvent) -> None:

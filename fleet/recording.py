@@ -134,7 +134,7 @@ def record(
         sys.stderr.flush()
         half = len(names) // 2
         with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
-            others = pool.submit(_in_the_fork, stack, settings, names[half:])
+            others = pool.submit(_in_the_fork, stack, settings, platform, names[half:])
             found = _registered(stack, settings, platform, names[:half])
             found |= others.result()
     return sorted((it for it in found.values() if it.type != STACK), key=lambda it: it.urn)
@@ -146,10 +146,13 @@ def _can_fork() -> bool:
 
 
 def _in_the_fork(
-    stack: str, settings: Mapping[str, Any], teams: Collection[str]
+    stack: str,
+    settings: Mapping[str, Any],
+    platform: Mapping[str, Any] | None,
+    teams: Collection[str],
 ) -> dict[str, Registered]:
     asyncio.set_event_loop(asyncio.new_event_loop())  # the parent's, if any, is not to be shared
-    return _registered(stack, settings, None, teams)
+    return _registered(stack, settings, platform, teams)
 
 
 def _registered(

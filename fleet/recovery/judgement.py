@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.recovery.live_objects import Cluster, Live, Unanswered
-from fleet.recovery.state import NAMESPACE, RELEASE, Operation, State
+from fleet.recovery.state import NAMESPACE, RELEASE, Operation, State, provider_of
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Judge:
                 self.verdict.unanswered.append(f"{operation}: its cluster cannot be asked: {why}")
 
     def _cluster(self, operation: Operation) -> Cluster:
-        urn = _provider(operation)
+        urn = provider_of(operation.resource)
         if urn not in self._asked:
             if self._known is None:
                 self._known = self._providers()
@@ -130,8 +130,4 @@ class Judge:
 
     def _inside(self, operation: Operation) -> bool:
         """Whether its cluster is a vCluster of this stack: its provider is a part of one."""
-        return ":VirtualCluster$" in _provider(operation)
-
-
-def _provider(operation: Operation) -> str:
-    return str(operation.resource.get("provider", "")).rpartition("::")[0]
+        return ":VirtualCluster$" in provider_of(operation.resource)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,8 +20,8 @@ from pulumi import automation
 from fleet.environment import NotPossible
 from fleet.neighbours import parents_of, team_of
 from fleet.recording import PROJECT
-from fleet.recovery import file_backend, locks, orphans, state
-from fleet.recovery.state import NAMESPACE, RELEASE, Operation, State
+from fleet.recovery import file_backend, locks, state
+from fleet.recovery.state import NAMESPACE, RELEASE, Operation, State, provider_of
 
 Say = Callable[[str], None]
 # The engine's own variable: it saves the state when the update ends, in whatever way but killed.
@@ -60,15 +60,11 @@ def cut_off(stack: automation.Stack) -> str | None:
         return None
 
 
-def settle(stack: automation.Stack, team: str, say: Say) -> None:
+def settle(stack: automation.Stack, now: State, team: str, say: Say) -> None:
     """Take out of the state what a removal that was cut off had removed, and forget its note.
 
     Raises CommandError, and NotPossible where the host cluster cannot be asked.
     """
-    now = state.read(stack)
-    now.save(stack)  # takes the stack's lock: what another run is doing is not to be settled
-    say(f"the last run ended in the middle of: the removal of team {team}")
-    orphans.wait(stack.workspace.work_dir, say)
     release = _of_vcluster(now, team, RELEASE)
     status = _on_host(stack, now, team, say)
     if release is not None and status not in ("absent", "deployed"):
@@ -96,7 +92,7 @@ def drop_vcluster(now: State, team: str) -> None:
     theirs = _custom(now, team)
     inside = _inside(theirs)
     release = _of_vcluster(now, team, RELEASE)
-    gone = {it["urn"] for it in theirs if it["type"] == _COMMAND or _provider(it) in inside}
+    gone = {it["urn"] for it in theirs if it["type"] == _COMMAND or provider_of(it) in inside}
     if release is not None:
         with_it = (it["urn"] for it in theirs if it.get("deletedWith") == release["urn"])
         gone |= {release["urn"], *with_it}
@@ -110,7 +106,7 @@ def on_host(now: State, team: str) -> list[str]:
     return [
         it["urn"]
         for it in theirs
-        if it["type"] != _COMMAND and it["urn"] not in inside and _provider(it) not in inside
+        if it["type"] != _COMMAND and it["urn"] not in inside and provider_of(it) not in inside
     ]
 
 
@@ -143,7 +139,7 @@ def _on_host(stack: automation.Stack, now: State, team: str, say: Say) -> str:
     until = time.monotonic() + _PATIENCE_SECONDS
     try:
         with ExitStack() as clusters:
-            cluster = Cluster(state.provider_inputs(stack)[_provider(space)], clusters)
+            cluster = Cluster(state.provider_inputs(stack)[provider_of(space)], clusters)
             if cluster.goes(space["inputs"], "", name):
                 say(f"waiting until namespace {name} is gone")
             while cluster.goes(space["inputs"], "", name) and time.monotonic() < until:
@@ -169,10 +165,6 @@ def _written(stack: automation.Stack, team: str) -> Path | None:
     except OSError:
         return None
     return note
-
-
-def _provider(resource: Mapping[str, Any]) -> str:
-    return str(resource.get("provider", "")).rpartition("::")[0]
 
 
 def _note(folder: Path, stack: str) -> Path:

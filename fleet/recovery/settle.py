@@ -37,19 +37,22 @@ def settle(stack: automation.Stack, say: Say) -> None:
     update then says that it exists. Raises CommandError, and NotPossible where the host cluster
     cannot be asked.
     """
+    if not state.is_settled(stack):
+        now = state.read(stack)
+        if operations := now.operations():
+            begun = ", ".join(f"{operation} ({operation.kind})" for operation in operations)
+            _take_over(stack, now, begun, say)
+            _carry_out(stack, now, _judge(stack, now, operations, None, say))
     if (team := removals.cut_off(stack)) is not None:
-        removals.settle(stack, team, say)
-    if state.is_settled(stack):
-        return
-    now = state.read(stack)
-    operations = now.operations()
-    if not operations:
-        return
+        now = state.read(stack)
+        _take_over(stack, now, f"the removal of team {team}", say)
+        removals.settle(stack, now, team, say)
+
+
+def _take_over(stack: automation.Stack, now: State, begun: str, say: Say) -> None:
     now.save(stack)  # takes the stack's lock: what another run is doing is not to be settled
-    begun = ", ".join(f"{operation} ({operation.kind})" for operation in operations)
     say(f"the last run ended in the middle of: {begun}")
     orphans.wait(stack.workspace.work_dir, say)
-    _carry_out(stack, now, _judge(stack, now, operations, None, say))
 
 
 def recover(stack: automation.Stack, failed: Sequence[tuple[Any, str]], say: Say) -> bool:

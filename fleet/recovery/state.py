@@ -156,6 +156,11 @@ def _in_file(stack: automation.Stack) -> State | None:
     return None if latest is None else State({"deployment": latest})
 
 
+def provider_of(resource: Mapping[str, Any]) -> str:
+    """The URN of a resource's provider; "" where it has none."""
+    return str(resource.get("provider", "")).rpartition("::")[0]
+
+
 def provider_inputs(stack: automation.Stack) -> dict[str, dict[str, Any]]:
     """The inputs of the stack's providers by URN, secrets in clear: for this process only."""
     text = _pulumi(stack, ["stack", "export", "--show-secrets", "--stack", stack.name])

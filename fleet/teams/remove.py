@@ -41,7 +41,7 @@ def removed(platform: Platform, name: str, running: Sequence[Mapping[str, Any]] 
         (platform.stack,) if edits[0].path == platform.file else (),
         (name,),
         (place.stack,) if place.own else (),
-        None if place.own else name,
+        leaving=None if place.own else name,
     )
 
 
