@@ -1,7 +1,8 @@
-"""Emptying a team's own stack, in a thread: what follows begins when only the namespace is left.
+"""Emptying a team's own stack, in a thread: what follows begins while the vCluster goes.
 
-Kubernetes leaves a deleted namespace alone for five seconds. By then the vCluster is uninstalled,
-its pods are told to end, and what the platform granted the team can be taken back meanwhile.
+By then nothing but its release and namespace is left, which take the longest: pods end, and
+Kubernetes leaves a deleted namespace alone for five seconds. What the platform granted the team
+is taken back meanwhile, and with the last grant goes a namespace of the host, as slowly.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from fleet import engine, stack_file
 from fleet.engine_events import Stack
 from fleet.screen import engine_line
 
-_NAMESPACE: Final = "kai-fleet:index:VirtualCluster$kubernetes:core/v1:Namespace::"
+# The last two that go; only the second where an earlier try has uninstalled the release.
+_LAST: Final = (
+    "kai-fleet:index:VirtualCluster$kubernetes:helm.sh/v3:Release::",
+    "kai-fleet:index:VirtualCluster$kubernetes:core/v1:Namespace::",
+)
 
 
 class NotEmptied(engine.EngineFailed):
@@ -36,7 +41,7 @@ class Emptying:
         self.work: Future[None] = pool.submit(self._empty, color)
 
     def until_nearly_empty(self) -> None:
-        """Return when nothing or only the host's namespace is left. Raises EngineFailed."""
+        """Return when no more than the release and the namespace are left. Raises EngineFailed."""
         self._nearly.wait()
         if self.work.done():
             self.work.result()
@@ -56,7 +61,9 @@ class Emptying:
 
     def _hear(self, event: automation.EngineEvent) -> None:
         step = event.resource_pre_event
-        if step is not None and _NAMESPACE in step.metadata.urn and not self._granted:
+        if step is None or self._granted:
+            return
+        if any(last in step.metadata.urn for last in _LAST):
             self._nearly.set()
 
 

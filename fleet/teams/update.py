@@ -28,7 +28,7 @@ class Change:
     """What a command would do: edits of files, in words, and the stacks to run afterwards.
 
     `destroys` are stacks that are emptied and removed; the first update begins when each has no
-    more than its namespace, the others when nothing is left. Of the platform's stack only `teams`
+    more than its vCluster, the others when nothing is left. Of the platform's stack only `teams`
     are updated; where one is `leaving` it, nothing but that.
     """
 
