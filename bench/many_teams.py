@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
 _HANDS: Final = ("hand0", "hand1", "hand2")
 _PREVIEWED: Final = 100
 _ONE_IN: Final = 4  # so many teams to one that has a stack of its own
+# So long before each step nothing is done, for either side: the sandbox looks more often, for ten
+# seconds, at the vCluster that the step before was about.
+_CALM_SECONDS: Final = 12.0
 _AS_BEFORE: Final = ("--mode", "virtual", "--version", OLD, "--gpus", "2", "--queue", "leaf0=0.1")
 
 
@@ -69,7 +73,8 @@ def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
         "First `up` is that of the platform with its teams, then that of all team stacks at once."
         " Every other step is one command, `fleet team switch`, `rollback`, `remove` or `add` with"
         " `--yes`; the script does it to a team of its own beside the same teams, which it makes"
-        " before and removes when the program has.",
+        f" before and removes when the program has. {_CALM_SECONDS:.0f} s before each of them"
+        " nothing is done.",
     ]
     return table
 
@@ -137,21 +142,28 @@ def _nothing(program: Program, what: str) -> Figure:
 
 def _one(program: Program, hand: ByHand, name: str, what: str) -> Iterator[Figure]:
     """What is done to one team, each time beside the script."""
-    new = hand.new_team(OLD)
     own = ("--own-stack",) if name.startswith("own") else ()
     pool = f"bench-{name.removeprefix('team')}"
 
     def typed(*arguments: str) -> Ran:
+        time.sleep(_CALM_SECONDS)
         return program.fleet("team", *arguments, "--yes")
 
+    def scripted(step: Callable[[], float]) -> float:
+        time.sleep(_CALM_SECONDS)
+        return step()
+
+    new = scripted(partial(hand.new_team, OLD))
     switched = typed("switch", name, NEW)
-    yield _told(f"{what}: switched in place", switched, hand.upgrade(NEW), 1.3)
+    upgraded = scripted(partial(hand.upgrade, NEW))
+    yield _told(f"{what}: switched in place", switched, upgraded, 1.3)
     back = typed("rollback", name)
-    yield _told(f"{what}: rolled back, by replacement", back, hand.replace(OLD), 1.3)
+    replaced = scripted(partial(hand.replace, OLD))
+    yield _told(f"{what}: rolled back, by replacement", back, replaced, 1.3)
     synced(program.sandbox, f"team-{name}", pool, OLD)
     removed = typed("remove", name)
     synced(program.sandbox, hand.namespace, hand.pool, OLD)
-    yield _told(f"{what}: removed", removed, hand.remove(), 1.0)
+    yield _told(f"{what}: removed", removed, scripted(hand.remove), 1.0)
     added = typed("add", name, *_AS_BEFORE, "--pool", f"kai-fleet/pool={pool}", *own)
     yield _told(f"{what}: added", added, new, 1.3)
 
