@@ -20,7 +20,7 @@ from sandbox.kube_api import Api, ApiError, Object
 from sandbox.processes import Processes
 from sandbox.syncer import selected, sync_nodes, sync_runtime_classes
 from sandbox.vcluster_config import VclusterConfig, read
-from sandbox.vcluster_objects import access_secret, warning
+from sandbox.vcluster_objects import access_name, access_secret, warning
 
 # What was synced is looked over again after this long, whatever the host did not say.
 _RESYNC_SECONDS: Final = 30.0
@@ -60,6 +60,7 @@ class Vcluster(threading.Thread):
         self._binder: KaiBinder | None = None
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
+        self._published: object = None
         self._told: set[str] = set()
         self._of_host: object = None
         self._attention = Attention()
@@ -186,12 +187,17 @@ class Vcluster(threading.Thread):
     def _publish(self, config: VclusterConfig, service: Object) -> None:
         """Write the Secret `vc-NAME`, as vCluster does once its API answers."""
         assert self._plane is not None
-        secret = access_secret(self._plane, config, service)
-        current = self.host.secret(self.namespace, secret["metadata"]["name"])
+        current = self.host.secret(self.namespace, access_name(self.vcluster))
         if current is None and not self.host.running(self.namespace, self.vcluster):
             return  # its pod has not started
+        seen = (self._plane, config, service["metadata"]["uid"], current and current["metadata"])
+        if current is not None and seen == self._published:
+            return  # to write it anew each time took a fifth of the round
+        secret = access_secret(self._plane, config, service)
         if current is None or current.get("data") != secret["data"]:
             self.host.api.ensure(f"/api/v1/namespaces/{self.namespace}/secrets", secret)
+        else:
+            self._published = seen
 
     def _sync(self, config: VclusterConfig) -> None:
         assert self._api is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +31,17 @@ class VclusterConfig:
 def read(secret: Mapping[str, Any]) -> VclusterConfig:
     """The configuration in a Secret as the API serves it; what does not parse is its problem."""
     try:
-        text = base64.b64decode(secret["data"]["config.yaml"], validate=True)
-        values = yaml.safe_load(text)
-    except (KeyError, TypeError, binascii.Error, yaml.YAMLError) as why:
+        return _read(str(secret["data"]["config.yaml"]))
+    except (KeyError, TypeError) as why:
+        return VclusterConfig({}, problem=f"its key config.yaml cannot be read: {why}")
+
+
+# It is asked at each round, and to parse it took a quarter of the round.
+@functools.lru_cache(maxsize=256)
+def _read(encoded: str) -> VclusterConfig:
+    try:
+        values = yaml.safe_load(base64.b64decode(encoded, validate=True))
+    except (binascii.Error, yaml.YAMLError) as why:
         return VclusterConfig({}, problem=f"its key config.yaml cannot be read: {why}")
     return parse(values if isinstance(values, dict) else {})
 

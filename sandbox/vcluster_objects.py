@@ -11,6 +11,11 @@ from sandbox.kube_api import Object
 from sandbox.vcluster_config import VclusterConfig
 
 
+def access_name(vcluster: str) -> str:
+    """What the Secret is called that holds the way in."""
+    return f"vc-{vcluster}"
+
+
 def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) -> Object:
     """The Secret `vc-NAME`: a kubeconfig for the server that the configuration names."""
     name = service["metadata"]["name"]
@@ -20,7 +25,7 @@ def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) 
         "client-certificate": plane.admin.certificate.read_bytes(),
         "client-key": plane.admin.key.read_bytes(),
     }
-    metadata: dict[str, Any] = {"name": f"vc-{name}", "labels": {"app": "vcluster"}}
+    metadata: dict[str, Any] = {"name": access_name(name), "labels": {"app": "vcluster"}}
     if config.set_owner:
         # It goes with the chart's Service then; otherwise only with the namespace.
         uid = service["metadata"]["uid"]
