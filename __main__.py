@@ -6,6 +6,7 @@ A team stack is the same program: its platform is another stack's, and it has on
 import pulumi
 
 from components.focus import declared
+from components.outputs import export
 from components.own_provider import own_provider
 from components.past import read_past
 from components.platform import platform_of
@@ -42,14 +43,7 @@ teams = {
 }
 
 # What runs in the teams' vClusters.
-workloads = {**run.workloads, **place(settings, teams)}
+workloads = place(settings, teams)
 
-for name, output in platform.outputs.items():
-    pulumi.export(name, output)
-pulumi.export("cluster", settings.cluster.name)
-summaries = {name: team.summary for name, team in teams.items()}
-kubeconfigs = {name: team.vcluster.kubeconfig for name, team in teams.items()}
-pulumi.export("teams", {**run.summaries, **summaries})
-pulumi.export("kubeconfigs", {**run.kubeconfigs, **kubeconfigs})
-if workloads:
-    pulumi.export("workloads", workloads)
+# What the stack says of itself: to people, to `fleet`, and to its team stacks.
+export(settings, run, teams, workloads)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pulumi
-from pulumi.runtime.config import is_config_secret
 
 from components.cluster_access import ClusterAccess
 from components.gpu_stack import GpuStack, GpuStackArgs
 from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from components.kind.cluster import KindCluster, KindClusterArgs
 from components.past import Past
-from components.platform_reading import OUTPUT
 from components.platform_reference import PlatformReference
 from components.queue_tree import QueueTree, QueueTreeArgs
 from components.scheduling import declare_scheduling, values_with
 from components.settings import Settings
-from components.settings.platform_facts import PlatformFacts
 from components.settings.tenant import Tenant
 from components.team_stack_access import TeamStackAccess, TeamStackAccessArgs
 
@@ -33,12 +29,11 @@ class PlatformArgs:
 
 class Platform(pulumi.ComponentResource):
     """The host cluster. Pass `provider` and `transformations` on to the teams, and depend on
-    `ready`. `outputs` are what the stack exports for its team stacks.
+    `ready`.
     """
 
     access: ClusterAccess
     ready: list[pulumi.Resource]
-    outputs: dict[str, Any]
     transformations: list[pulumi.ResourceTransformation]
 
     def __init__(
@@ -116,10 +111,6 @@ class Platform(pulumi.ComponentResource):
                 ),
                 opts=on_host,
             )
-        facts = PlatformFacts.of(settings).output()
-        # Chart values may have come as a secret; nothing else of it does.
-        secret = is_config_secret("kai-fleet:vcluster")
-        self.outputs = {OUTPUT: pulumi.Output.secret(facts) if secret else facts}
         self.register_outputs({"cluster": cluster.name})
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pulumi
 
 from components.cluster_access import ClusterAccess
@@ -21,7 +19,6 @@ class PlatformReference(pulumi.ComponentResource):
     access: ClusterAccess
     ready: list[pulumi.Resource]
     transformations: list[pulumi.ResourceTransformation]
-    outputs: dict[str, Any]
 
     def __init__(
         self, name: str, tenant: Tenant, opts: pulumi.ResourceOptions | None = None
@@ -37,5 +34,4 @@ class PlatformReference(pulumi.ComponentResource):
         )
         self.provider = self.access.provider(name, pulumi.ResourceOptions(parent=self))
         self.ready, self.transformations = [], []
-        self.outputs = {}
         self.register_outputs({"cluster": cluster.name})

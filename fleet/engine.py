@@ -126,14 +126,19 @@ def up(
             return once()
 
     def once() -> Outcome:
-        _warm_up()
         alone: neighbours.Neighbours | None = None
+        declares, packs = program, [POLICY_PACK]
         noted: AbstractContextManager[None] = nullcontext()
         if leaving is not None:
+            from fleet import removal_program  # it takes the rules along, half a second
+
             alone = neighbours.beside_the_leaving(stack, leaving)
             noted = removals.noted(stack, leaving)
-        elif teams is not None:
-            alone = neighbours.left_alone(stack, teams)
+            declares, packs = removal_program.run, []  # nothing is declared that they could judge
+        else:
+            _warm_up()
+            if teams is not None:
+                alone = neighbours.left_alone(stack, teams)
         with stack.listening() as (told, hear), only(alone.focus if alone else None), noted:
 
             def note(event: automation.EngineEvent) -> None:
@@ -141,10 +146,11 @@ def up(
                 failed.note(event)
 
             stack.up(
+                program=declares,
                 on_output=show,
                 on_event=note,
-                policy_packs=[POLICY_PACK],
-                policy_pack_configs=_pack_config(stack),
+                policy_packs=packs,
+                policy_pack_configs=_pack_config(stack) if packs else None,
                 color=_color(color),
                 parallel=parallel,
                 suppress_outputs=True,  # the table that follows says it better

@@ -32,7 +32,7 @@ for argument do
 done
 # A pack of kai-fleet may be loaded already, by the command that runs the engine.
 if [ -S "${{KAI_FLEET_LOADED:-}}" ] && [ -f ../provider/launch.py ]; then
-  exec "$python" -I -S ../provider/launch.py KAI_FLEET_LOADED "$(dirname "$PWD")" policies.pack "$@"
+  exec "$python" -I -S ../provider/launch.py KAI_FLEET_LOADED "${{PWD%/*}}" policies.pack "$@"
 fi
 exec "$python" -u -m pulumi.policy "$@"
 """

@@ -15,7 +15,11 @@ import pytest
 import yaml
 from kubernetes import client
 
+from components.past import STACK as STACK_TYPE
+from fleet import engine
+from fleet.recovery import state
 from fleet.stack_file import ROOT
+from fleet.state_secrets import is_secret
 from tests.engine.product import api, copied, deployments, namespaces, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -223,3 +227,18 @@ def test_a_team_is_removed_and_the_file_is_as_it_was(fleet, host, folder, neighb
     assert (folder / f"Pulumi.{STACK}.yaml").read_text() == FILE + SALT
     assert set(listed(fleet)) == {"nlp"}
     assert uids(fleet, host, "nlp") == neighbour
+
+
+def test_the_stack_says_after_the_removal_what_an_update_of_all_says(fleet, sandbox, folder):
+    opened = engine.stack(STACK, sandbox.env(), folder)
+
+    def told():
+        top = next(it for it in state.read(opened).resources if it["type"] == STACK_TYPE)
+        return {name: output.value for name, output in opened.outputs().items()}, top["outputs"]
+
+    said, kept = told()
+    ran = fleet("up")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert told()[0] == said
+    assert set(said["teams"]) == set(said["kubeconfigs"]) == {"nlp"}
+    assert is_secret(kept["kubeconfigs"]["nlp"])
