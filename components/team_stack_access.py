@@ -12,6 +12,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from components import team_stack_rights as rights
 from components.settings.team_stack import Grant
+from components.team_stack_grant import ACCESS
 
 
 @dataclass
@@ -34,7 +35,7 @@ class TeamStackAccess(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TeamStackAccessArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("kai-fleet:index:TeamStackAccess", name, None, opts)
+        super().__init__(ACCESS, name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         namespace = core.v1.Namespace(
             f"{name}-namespace", metadata={"name": rights.ACCOUNTS}, opts=child

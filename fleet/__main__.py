@@ -160,7 +160,7 @@ def cancel(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
     from fleet import engine
     from fleet.recovery import locks
 
-    environment = for_stack(stack, say)
+    environment = for_stack(stack, say, judged=False)
     holder = locks.holder(stack, environment.variables)
     if holder is not None and holder.alive:
         raise NotPossible(
@@ -176,7 +176,7 @@ def restore(stack: Annotated[str, typer.Option("--stack", "-s")]) -> None:
     """Put back the last good state of a stack whose state file is broken, and keep that one."""
     from fleet.recovery import restore as copies
 
-    environment = for_stack(stack, say)
+    environment = for_stack(stack, say, judged=False)
     put = copies.restore(stack, environment.variables)
     say(f"the state of stack {stack} is that of {put.source} again: {put.resources} resources")
     say(f"the broken one is kept: {put.broken}")
@@ -188,7 +188,7 @@ def kubeconfig(team: str, stack: Stack = "sandbox") -> None:
     """Print a team's kubeconfig: whoever has it is that vCluster's administrator."""
     from fleet import engine
 
-    environment = for_stack(stack, say)
+    environment = for_stack(stack, say, judged=False)
     outputs = engine.stack(stack, environment.variables).outputs()
     known = outputs["kubeconfigs"].value if "kubeconfigs" in outputs else {}
     if team not in known:

@@ -7,7 +7,7 @@ import os
 import runpy
 import threading
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -179,12 +179,25 @@ def preview(stack: Stack, show: Show, *, color: bool) -> Outcome:
     return _guarded("the preview", stack.name, run)
 
 
-def destroy(stack: Stack, show: Show, *, color: bool, hear: Hear | None = None) -> Outcome:
-    """Remove everything that the stack made; `hear` is told each of the engine's events."""
+def destroy(
+    stack: Stack,
+    show: Show,
+    *,
+    color: bool,
+    hear: Hear | None = None,
+    leaving: str | None = None,
+) -> Outcome:
+    """Remove everything that the stack made; `hear` is told each of the engine's events.
+
+    `leaving`: the stack's one team. With it go the stack itself, its history and its file.
+    """
 
     def run() -> Outcome:
         settle.settle(stack, show)
-        with stack.listening() as (told, note):
+        with ExitStack() as going, stack.listening() as (told, note):
+            if leaving is not None:
+                going.enter_context(removals.noted(stack, leaving))
+                going.enter_context(stack.asked("--remove"))
 
             def heard(event: automation.EngineEvent) -> None:
                 note(event)

@@ -17,6 +17,7 @@ from pulumi.automation import _stack
 from pulumi.automation.events import EngineEvent, OpType
 
 from components.past import STACK
+from fleet.workspace import Workspace
 
 
 @dataclass
@@ -42,11 +43,14 @@ class Stack(automation.Stack):
     """A stack that, while it listens to a run, asks the CLI nothing about that run."""
 
     _listening = False
+    _workspace: Workspace
 
     @classmethod
-    def opened(cls, name: str, workspace: automation.Workspace) -> Stack:
+    def opened(cls, name: str, workspace: Workspace) -> Stack:
         """The stack of that name, created on first use. Raises CommandError."""
-        return cls(name, workspace, _stack.StackInitMode.CREATE_OR_SELECT)
+        found = cls(name, workspace, _stack.StackInitMode.CREATE_OR_SELECT)
+        found._workspace = workspace
+        return found
 
     @contextmanager
     def listening(self) -> Iterator[tuple[Told, Callable[[EngineEvent], None]]]:
@@ -57,6 +61,15 @@ class Stack(automation.Stack):
             yield told, told.hear
         finally:
             self._listening = False
+
+    @contextmanager
+    def asked(self, *options: str) -> Iterator[None]:
+        """Hand the CLI options for which the Automation API has no words."""
+        self._workspace.arguments = options
+        try:
+            yield
+        finally:
+            self._workspace.arguments = ()
 
     def outputs(self) -> automation.OutputMap:
         """The stack's outputs, secrets in clear; nothing while it listens."""

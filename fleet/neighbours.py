@@ -13,12 +13,11 @@ from pulumi import automation
 
 from components.focus import TEAM, Focus
 from components.past import STACK
+from components.team_stack_grant import granted_to, is_access
 from fleet.recovery import state
 
 _LEAD: Final = "only the platform and team "
 _GOING: Final = "only the removal of team "
-# What the platform would get that it has not yet: a removal makes nothing.
-_PLATFORM: Final = "**::kai-fleet:index:Platform$**"
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,20 @@ def beside_the_leaving(stack: automation.Stack, team: str) -> Neighbours:
 def all_but(resources: Iterable[Mapping[str, Any]], team: str) -> Neighbours:
     """The same, of a state's resources. The stack itself has the outputs, which change."""
     parents = parents_of(resources)
-    excluded = [
-        urn for urn in parents if team_of(urn, parents) != team and f"::{STACK}::" not in urn
-    ]
-    focus = Focus(frozenset({team}), frozenset(parents))
-    return Neighbours(focus, (*excluded, _PLATFORM), _GOING)
+    going = goes_with(team, parents)
+    excluded = (urn for urn in parents if urn not in going and f"::{STACK}::" not in urn)
+    return Neighbours(Focus(frozenset({team}), frozenset(parents)), tuple(excluded), _GOING)
+
+
+def goes_with(team: str, parents: Mapping[str, str]) -> set[str]:
+    """What leaves a stack with a team: all that it has, or what was granted to its own stack; with
+    the last grant what all of them had.
+    """
+    going = {urn for urn in parents if team_of(urn, parents) == team}
+    granted = {urn: to for urn, above in parents.items() if (to := granted_to(urn, above))}
+    if set(granted.values()) == {team}:
+        return going | {u for u, above in parents.items() if is_access(u) or is_access(above)}
+    return going | {urn for urn, to in granted.items() if to == team}
 
 
 def was_about(message: str, team: str) -> bool:

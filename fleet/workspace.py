@@ -35,6 +35,11 @@ class Workspace(automation.LocalWorkspace):
             program=program,
             pulumi_command=_cli(environment),
         )
+        self.arguments: tuple[str, ...] = ()
+
+    def serialize_args_for_op(self, stack_name: str) -> list[str]:
+        """What every question to the CLI says besides."""
+        return list(self.arguments)
 
     def select_stack(self, stack_name: str) -> None:
         """See that the stack is there. Raises StackNotFoundError, and CommandError."""

@@ -1,4 +1,4 @@
-"""A team's removal out of a stack of many, with the state written once and not at each step.
+"""A team's removal, out of a stack of many or with its own, with the state written once.
 
 For each thing that goes the engine writes the whole state twice: a fifth of a second where a stack
 has fifteen teams, which is more than most things take to go. A killed run that did not would lose
@@ -18,7 +18,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from fleet.environment import NotPossible
-from fleet.neighbours import parents_of, team_of
+from fleet.neighbours import goes_with, parents_of
 from fleet.recording import PROJECT
 from fleet.recovery import file_backend, locks, state
 from fleet.recovery.state import NAMESPACE, RELEASE, Operation, State, provider_of
@@ -111,8 +111,8 @@ def on_host(now: State, team: str) -> list[str]:
 
 
 def _custom(now: State, team: str) -> list[dict[str, Any]]:
-    parents = parents_of(now.resources)
-    return [it for it in now.resources if it.get("custom") and team_of(it["urn"], parents) == team]
+    going = goes_with(team, parents_of(now.resources))
+    return [it for it in now.resources if it.get("custom") and it["urn"] in going]
 
 
 def _inside(theirs: list[dict[str, Any]]) -> set[str]:

@@ -1,8 +1,8 @@
-"""Emptying a team's own stack, in a thread: what follows begins while the vCluster goes.
+"""Emptying a team's own stack, which goes too, in a thread: what follows begins meanwhile.
 
-By then nothing but its release and namespace is left, which take the longest: pods end, and
-Kubernetes leaves a deleted namespace alone for five seconds. What the platform granted the team
-is taken back meanwhile, and with the last grant goes a namespace of the host, as slowly.
+When the vCluster goes nothing is left but its release and namespace, which take the longest: pods
+end, and Kubernetes leaves a deleted namespace alone for five seconds. What the platform granted
+the team is taken back meanwhile, and with the last grant goes a namespace of the host, as slowly.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ class Emptying:
     def __init__(self, stack: Stack, pool: ThreadPoolExecutor, *, color: bool) -> None:
         self.stack = stack
         self._nearly = threading.Event()
+        settings = stack_file.read(stack_file.path_of(stack.name))
+        self._team = str(settings["team"]["name"])
         # An account that the platform grants needs its rights to the end.
-        self._granted = "cluster" in stack_file.read(stack_file.path_of(stack.name))
+        self._granted = "cluster" in settings
         self.work: Future[None] = pool.submit(self._empty, color)
 
     def until_nearly_empty(self) -> None:
@@ -55,7 +57,9 @@ class Emptying:
 
     def _empty(self, color: bool) -> None:
         try:
-            engine.destroy(self.stack, engine_line, color=color, hear=self._hear)
+            engine.destroy(
+                self.stack, engine_line, color=color, hear=self._hear, leaving=self._team
+            )
         finally:
             self._nearly.set()
 

@@ -38,10 +38,10 @@ def removed(platform: Platform, name: str, running: Sequence[Mapping[str, Any]] 
         platform,
         tuple(edits),
         tuple(what_goes(place, running)),
-        (platform.stack,) if edits[0].path == platform.file else (),
+        (platform.stack,),  # also where an earlier try has edited its file, and went no further
         (name,),
         (place.stack,) if place.own else (),
-        leaving=None if place.own else name,
+        leaving=name,
     )
 
 

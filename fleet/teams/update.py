@@ -118,8 +118,8 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
         def gone(each: Emptying) -> None:
             each.until_empty()
             finished.append(each.stack.name)
-            _forget(each.stack)
-            write([edit for edit in change.edits if edit.path == path_of(each.stack.name)])
+            if (file := path_of(each.stack.name)).exists():  # the CLI removes it with the stack
+                write([edit for edit in change.edits if edit.path == file])
 
         try:
             leaving = [engine.stack(stack, environment.variables) for stack in change.destroys]
@@ -163,15 +163,6 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             raise NotPossible(
                 f"{why}. The files keep the edit: run it again with\n{_commands(change.updates)}"
             ) from None
-
-
-def _forget(stack: automation.Stack) -> None:
-    """Remove an emptied stack and its history; its file is the command's own to remove."""
-    try:
-        stack.workspace.remove_stack(stack.name, preserve_config=True)
-    except automation.errors.CommandError as why:
-        last = str(why).strip().splitlines()[-1].strip()
-        raise engine.EngineFailed(f"stack {stack.name} is empty, but stays: {last}") from None
 
 
 def _put_back(change: Change, screen: Screen) -> None:

@@ -180,10 +180,10 @@ class Case:
         """A vCluster's kubeconfig."""
         return self.sandbox / "vclusters" / f"team-{team}.{team}" / "kubeconfig"
 
-    def write(self, config: Mapping[str, Any]) -> None:
+    def write(self, config: Mapping[str, Any], file: Path | None = None) -> None:
         """Have this configuration."""
         salt = YAML().load((ROOT / "Pulumi.sandbox.yaml").read_text())["encryptionsalt"]
-        with self.file.open("w") as out:
+        with (file or self.file).open("w") as out:
             YAML().dump({"config": dict(config), "encryptionsalt": salt}, out)
 
     def edit(self, change: Callable[[Any], None]) -> None:
@@ -197,12 +197,12 @@ class Case:
         """The teams of the stack file."""
         return set(YAML().load(self.file.read_text())["config"]["kai-fleet:teams"])
 
-    def start(self, *arguments: str, **variables: str) -> Running:
+    def start(self, *arguments: str, stack: str = STACK, **variables: str) -> Running:
         """Run a fleet command, to go on in the meantime."""
         log = self.checkout.parent / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with log.open("w") as out:
             process = psutil.Popen(
-                [sys.executable, "-m", "fleet", *arguments, "--stack", STACK],
+                [sys.executable, "-m", "fleet", *arguments, "--stack", stack],
                 cwd=self.checkout,
                 env=self._variables() | variables,
                 stdout=out,
@@ -211,9 +211,9 @@ class Case:
             )
         return Running(process, log)
 
-    def fleet(self, *arguments: str, **variables: str) -> Ran:
+    def fleet(self, *arguments: str, stack: str = STACK, **variables: str) -> Ran:
         """Run a fleet command to its end."""
-        return self.start(*arguments, **variables).end()
+        return self.start(*arguments, stack=stack, **variables).end()
 
     def up(self) -> Ran:
         """An update that must go well."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from tests.faults import dumps
-from tests.faults.case import ML, Case
+from tests.faults.case import ML, STACK, Case
 
 SOAK = bool(os.environ.get("KAI_FLEET_SOAK"))
 SEED = int(os.environ.get("KAI_FLEET_FAULTS_SEED", "9"))
@@ -50,11 +51,11 @@ def without_ml(config: Any) -> None:
 CHANGES = {"added": with_ml, "switched": switched, "removed": without_ml}
 
 
-def converge(case: Case) -> list[str]:
+def converge(case: Case, command: Sequence[str] = ("up",), stack: str = STACK) -> list[str]:
     """What a person does after a fault: reads the last line, and does what it says."""
     said = []
     for _ in range(3):
-        ran = case.fleet("up")
+        ran = case.fleet(*command, stack=stack)
         said.append(ran.said)
         if ran.code == 0:
             return said
@@ -62,5 +63,7 @@ def converge(case: Case) -> list[str]:
         assert "run the same command again" in ran.last or "fleet cancel" in ran.last, ran.said
         if "fleet cancel" in ran.last:
             assert "that process was killed" in ran.last, ran.last
-            assert case.fleet("cancel").code == 0
+            locked = ran.last.partition("fleet cancel --stack ")[2].split()[0].rstrip(".,;")
+            cancelled = case.fleet("cancel", stack=locked)
+            assert cancelled.code == 0, f"{ran.said}{cancelled.said}"
     raise AssertionError("three runs were not enough:\n" + "\n".join(said))

@@ -80,12 +80,13 @@ class Engine:
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
-    def destroy(self, stack, show, *, color, hear):
-        self.asked.append(f"destroy {stack.name}")
+    def destroy(self, stack, show, *, color, hear, leaving):
+        self.asked.append(f"destroy {stack.name} with {leaving}")
         if self.going is not None:
             self.going(hear)
         if self.fails is not None and self.fails_at == f"destroy {stack.name}":
             raise self.fails
+        stack_file.path_of(stack.name).unlink()  # as the CLI does, with the stack
 
 
 class FakeStack:
@@ -95,10 +96,6 @@ class FakeStack:
 
     def history(self, **_):
         return self.engine.history
-
-    def remove_stack(self, name, *, preserve_config):
-        assert preserve_config, "the engine would remove the file behind the command's back"
-        self.engine.asked.append(f"forget {name}")
 
 
 @dataclass

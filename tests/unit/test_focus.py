@@ -53,14 +53,45 @@ def test_everything_of_the_other_teams_is_left_alone_and_nothing_else():
     assert alone.focus == Focus(frozenset({"ml"}), SEEN)
 
 
-def test_a_removal_leaves_the_platform_alone_as_well_and_what_it_has_not_yet():
+def test_a_removal_leaves_the_platform_alone_as_well():
     stack = {"urn": f"{LEAD}pulumi:pulumi:Stack::kai-fleet-lab"}
     alone = neighbours.all_but([stack, *STATE], "ml")
     theirs = [it["urn"] for it in (*team("ml-two"), *team("dev"))]
-    *there, new = alone.excluded
-    assert sorted(there) == sorted([HOST, *theirs])
-    assert new == "**::kai-fleet:index:Platform$**"
+    assert sorted(alone.excluded) == sorted([HOST, *theirs])
     assert alone.focus == Focus(frozenset({"ml"}), SEEN | {stack["urn"]})
+
+
+ACCESS = f"{LEAD}kai-fleet:index:Platform$kai-fleet:index:TeamStackAccess"
+
+
+def grants(*teams):
+    """What the platform's program declares for teams with stacks of their own."""
+    granted = {name: {"nodePool": {"pool": name}, "gpus": 1} for name in teams}
+    config = {"cluster": SETTINGS["cluster"], "teamStacks": granted}
+    found = [it for it in record("lab", config) if "TeamStackAccess" in it.urn]
+    top = f"{ACCESS}::host-team-stacks"
+    return [{"urn": it.urn, "parent": HOST if it.urn == top else top} for it in found]
+
+
+def names(urns):
+    return sorted(urn.rpartition("::")[2].removeprefix("host-team-stacks-") for urn in urns)
+
+
+@pytest.mark.parametrize("neighbour", ["nlp", "vision-bounds", "vis", "host"])
+def test_with_a_team_goes_what_its_own_stack_was_granted_and_no_others(neighbour):
+    state = [{"urn": HOST}, *grants("vision", neighbour)]
+    alone = neighbours.all_but(state, "vision")
+    gone = {it["urn"] for it in state} - set(alone.excluded)
+    parts = ["account", "binding", "bounds", "bounds-binding", "role"]
+    assert names(gone) == [f"vision-{part}" for part in parts]
+    alone_on_it = names(it["urn"] for it in grants("vision"))
+    assert alone_on_it == sorted(["host-team-stacks", "namespace", "role", *names(gone)])
+
+
+def test_with_the_last_grant_goes_what_all_of_them_had():
+    state = [{"urn": HOST}, *grants("vision")]
+    assert neighbours.all_but(state, "vision").excluded == (HOST,)
+    assert len(neighbours.all_but(state, "nlp").excluded) == len(state)
 
 
 def test_the_history_tells_whom_an_update_was_about():

@@ -132,3 +132,16 @@ def test_a_release_that_the_state_has_forgotten_leaves_what_is_on_the_host_to_be
     now = State({"deployment": {"resources": there}})
     removals.drop_vcluster(now, "ml")
     assert [urn.rpartition("::")[2] for urn in removals.on_host(now, "ml")] == ["ml-namespace"]
+
+
+def test_what_was_granted_to_a_team_with_its_own_stack_has_to_be_read_as_well():
+    platform = "kai-fleet:index:Platform$kai-fleet:index:TeamStackAccess"
+    access = resource(platform, "host-team-stacks", f"{LEAD}kai-fleet:index:Platform::host")
+    accounts = [
+        resource(f"{platform}$kubernetes:core/v1:ServiceAccount", name, access["urn"])
+        for name in ("host-team-stacks-ml-account", "host-team-stacks-ml-two-account")
+    ]
+    now = State({"deployment": {"resources": [access, *accounts]}})
+    removals.drop_vcluster(now, "ml")  # it is another stack's
+    assert len(now.resources) == 3
+    assert removals.on_host(now, "ml") == [accounts[0]["urn"]]

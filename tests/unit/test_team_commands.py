@@ -100,12 +100,22 @@ def test_removal_of_an_own_stack_empties_it_first(with_own):
     ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")
     assert ran.code == 0, ran.refusal
     assert with_own.engine.asked == [
-        "destroy lab-vision",
-        "up lab, only vision",
-        "forget lab-vision",
+        "destroy lab-vision with vision",
+        "up lab, only vision, vision leaving",
     ]
     assert "Pulumi.lab-vision.yaml" not in with_own.files()
     assert with_own.text() == LAB, "the last grant goes with its key"
+
+
+def test_a_removal_that_was_killed_after_it_edited_the_platforms_file_goes_on(with_own):
+    (with_own.root / "Pulumi.lab.yaml").write_text(LAB)
+    ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert with_own.engine.asked == [
+        "destroy lab-vision with vision",
+        "up lab, only vision, vision leaving",
+    ]
+    assert "Pulumi.lab-vision.yaml" not in with_own.files()
 
 
 def test_other_grants_stay(with_own):
@@ -338,7 +348,7 @@ def test_a_platform_that_fails_does_not_keep_the_team(with_own):
     with_own.engine.fails, with_own.engine.fails_at = EngineFailed("the update failed"), "lab"
     ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")
     assert "The files keep the edit: run it again with\n  make up STACK=lab" in ran.refusal
-    assert "forget lab-vision" in with_own.engine.asked
+    assert "destroy lab-vision with vision" in with_own.engine.asked
     assert with_own.text() == LAB
     assert "Pulumi.lab-vision.yaml" not in with_own.files()
 

@@ -19,7 +19,7 @@ SPACE = f"{TEAM}VirtualCluster$kubernetes:core/v1:Namespace::vision-vcluster-nam
 KAI = f"{TEAM}KaiScheduler$kubernetes:helm.sh/v3:Release::vision-kai"
 QUOTA = f"{TEAM}VirtualCluster$kubernetes:core/v1:ResourceQuota::vision-vcluster-quota"
 STACK: Any = SimpleNamespace(name="prod-vision")
-PLATFORM = "config:\n  kai-fleet:platform:\n    stack: prod\n"
+PLATFORM = "config:\n  kai-fleet:platform: {stack: prod}\n  kai-fleet:team: {name: vision}\n"
 
 
 class Engine:
@@ -29,8 +29,10 @@ class Engine:
         self.hear: Callable[[Any], None] | None = None
         self.began, self.may_end = threading.Event(), threading.Event()
 
-    def destroy(self, _stack: object, _show: object, *, color: bool, hear: Any) -> None:
-        assert not color
+    def destroy(
+        self, _stack: object, _show: object, *, color: bool, hear: Any, leaving: str
+    ) -> None:
+        assert (color, leaving) == (False, "vision")
         self.hear = hear
         self.began.set()
         assert self.may_end.wait(10)

@@ -182,9 +182,8 @@ def test_such_a_trial_ends_with_its_stack_and_the_grant_whole_again(own, command
     assert ran.code == 0, ran.refusal
     assert own.files() == before | {"Pulumi.lab-vision.yaml": left.encode()}
     assert own.engine.asked == [
-        "destroy lab-vision-next",
+        "destroy lab-vision-next with vision-next",
         "up lab, only vision vision-next",
-        "forget lab-vision-next",
         "up lab-vision",
     ]
     assert "and stack lab-vision-next with its file and grant" in ran.out
