@@ -221,7 +221,7 @@ def _tell_no_room(api: Api, pod: Object) -> None:
     }
     known = [c for c in pod.get("status", {}).get("conditions", []) if c["type"] == "PodScheduled"]
     if not known or known[0].get("message") != condition["message"]:
-        api.patch(f"{_path(pod)}/status", {"status": {"conditions": [condition]}})
+        api.set_condition(_path(pod), condition)
 
 
 def _tidy(place: Place, listed: list[Object]) -> None:

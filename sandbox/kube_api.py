@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import urllib3
 
 MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 Object = dict[str, Any]
 
 
@@ -99,6 +100,14 @@ class Api(Https):
     def patch(self, path: str, body: Mapping[str, Any]) -> Object:
         """Change what the merge patch names."""
         return _document(self.open("PATCH", path, body, MERGE_PATCH))
+
+    def set_condition(self, path: str, condition: Mapping[str, str]) -> None:
+        """Write one condition of a built-in kind, and leave those that others write beside it.
+
+        A merge patch would put the whole list in their place.
+        """
+        body = {"status": {"conditions": [condition]}}
+        self.open("PATCH", f"{path}/status", body, STRATEGIC_PATCH)
 
     def delete(self, path: str) -> None:
         """Delete; what is not there is deleted already."""

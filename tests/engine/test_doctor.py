@@ -17,6 +17,7 @@ from fleet.doctor.finding import Health
 from fleet.doctor.visit import visit
 from tests.engine import broken_things as things
 from tests.engine.product import Product, api, project
+from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -395,9 +396,19 @@ def test_a_full_queue(ml):
 
 
 def test_a_pod_that_is_bound_in_name_only(ml):
+    core = client.CoreV1Api(ml)
+
+    def conditions():
+        found = core.read_namespaced_pod("p", "default").status.conditions or []
+        return {condition.type: condition.message for condition in found}
+
     with things.pods(ml, things.kai_pod("p", "train")) as write:
         bound = {"type": "PodBound", "status": "True", "reason": "Bound"}
-        write("p", {"conditions": [bound]})
+        waits = {"type": "PodScheduled", "status": "False", "message": "another's"}
+        write("p", {"conditions": [bound, waits]})
+        # KAI's stand-in has its own word to say of such a pod, and leaves that of others.
+        until(lambda: "no node of the sandbox" in conditions().get("PodScheduled", ""))
+        assert "PodBound" in conditions()
         says("false-success", "pod p in namespace default", "binding failed")
 
 

@@ -43,6 +43,12 @@ class Objects(Api):
         _merge(self.objects[path.removesuffix("/status")], body)
         return body
 
+    def set_condition(self, path: str, condition: Any) -> None:
+        self.calls.append(f"PATCH {path}/status")
+        status = self.objects[path].setdefault("status", {})
+        others = [it for it in status.get("conditions", []) if it["type"] != condition["type"]]
+        status["conditions"] = [*others, dict(condition)]
+
     def delete(self, path: str) -> None:
         self.calls.append(f"DELETE {path}")
         self.objects.pop(path, None)
