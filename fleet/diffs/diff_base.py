@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -64,22 +65,26 @@ class Planning:
 
     @contextmanager
     def running(self) -> Iterator[_Run]:
-        """Check the commit out beside the work tree, start its plan, and tidy up whatever comes."""
-        with _ended_by_signal(), tempfile.TemporaryDirectory(prefix="kai-fleet-base-") as folder:
+        """Check the commit out beside the work tree, start its plan, and tidy up whatever comes.
+
+        A signal ends the caller's part at once; what is made and removed here is not cut off.
+        """
+        # Hooks are for the people who work in a tree, not for this one.
+        add = ("-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet")
+        with _ended_by_signal(), _Undisturbed() as signals:
+            folder = tempfile.mkdtemp(prefix="kai-fleet-base-")
             tree = Path(folder) / "tree"
-            # Hooks are for the people who work in a tree, not for this one.
-            add = ("-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet")
             try:
-                with _undisturbed():
-                    _git(self.root, *add, str(tree), self.commit)
-                run = _Run(self, tree / self.prefix)
-                try:
-                    yield run
-                finally:
-                    run.stop()
+                _git(self.root, *add, str(tree), self.commit)
+                with signals.heard():
+                    run = _Run(self, tree / self.prefix)
+                    try:
+                        yield run
+                    finally:
+                        run.stop()
             finally:
-                with _undisturbed():
-                    _git(self.root, "worktree", "remove", "--force", str(tree), check=False)
+                _git(self.root, "worktree", "remove", "--force", str(tree), check=False)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Run:
@@ -189,8 +194,8 @@ def _ended_by_signal() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
+    if not _says_what_signals_do():
+        yield
         return
     before = signal.signal(signal.SIGTERM, end)
     try:
@@ -199,11 +204,54 @@ def _ended_by_signal() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Put signals off, also for git: one that is killed half-way leaves a tree that it locked."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _says_what_signals_do() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+class _Undisturbed(AbstractContextManager["_Undisturbed"]):
+    """Puts signals off until its end, also for git: one that is killed half-way leaves a tree that
+    it locked.
+
+    Programs that are started inherit what is blocked. This process needs more than that: another
+    thread of it would take a signal that is blocked in this one.
+    """
+
+    _NUMBERS: Final = (signal.SIGTERM, signal.SIGINT)
+
+    def __init__(self) -> None:
+        self._came: list[int] = []
+        self._handlers: dict[int, Any] = {}
+        self._mask: set[int] = set()
+
+    def __enter__(self) -> _Undisturbed:
+        self._put_off()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hear()
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Signals count as ever meanwhile, and one that came before counts now."""
+        self._hear()
+        try:
+            yield
+        finally:
+            self._put_off()
+
+    def _put_off(self) -> None:
+        if _says_what_signals_do():
+            self._mask = {*signal.pthread_sigmask(signal.SIG_BLOCK, self._NUMBERS)}
+            for number in self._NUMBERS:
+                self._handlers[number] = signal.signal(number, self._note)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self._came.append(number)
+
+    def _hear(self) -> None:
+        if self._handlers:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+            while self._handlers:
+                signal.signal(*self._handlers.popitem())
+        if self._came:
+            signal.raise_signal(self._came.pop(0))
