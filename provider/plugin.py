@@ -172,15 +172,21 @@ def _leave_with_parent() -> None:
     os._exit(0)
 
 
-def serve(plugin: Plugin) -> None:
-    """Serves `plugin` on a free port of the loopback, told to the engine on stdout."""
-    server = grpc.server(
+@functools.cache
+def prepare() -> grpc.Server:
+    """This process's server, of nothing yet: a fork that waits makes it before it is asked for."""
+    return grpc.server(
         ThreadPoolExecutor(max_workers=_WORKERS),
         options=[
             ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
             ("grpc.max_send_message_length", _MESSAGE_LIMIT),
         ],
     )
+
+
+def serve(plugin: Plugin) -> None:
+    """Serves `plugin` on a free port of the loopback, told to the engine on stdout."""
+    server = prepare()
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

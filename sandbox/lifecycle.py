@@ -34,6 +34,9 @@ TOOLS: Final = (
     "pulumi-resource-kubernetes",
     "pulumi-resource-command",
 )
+# Forks of the plugins' process that wait, each with its server: an update at the end of which the
+# engine starts one plugin for each other team asks for them one after the other.
+_SPARES: Final = 3
 _PLUGIN_SOURCES: Final = ("sandbox/providers", "provider")
 SIMULATED: Final = (
     "nodes, GPUs and pods are simulated by KWOK: no container runs, pods are Running {when} "
@@ -192,7 +195,8 @@ def _plugins(where: Path) -> Part:
     return Part(
         "plugins",
         (
-            *(sys.executable, "-u", "-m", "provider.forks", str(where / directory.PLUGINS)),
+            *(sys.executable, "-u", "-m", "provider.forks", f"--spares={_SPARES}"),
+            *("--prepared-by=provider.plugin", str(where / directory.PLUGINS)),
             *("sandbox.providers.kubernetes", "sandbox.providers.command"),
         ),
         where / "logs" / "plugins.log",

@@ -64,11 +64,6 @@ class Deployed:
     version: str
     app_version: str
 
-    @property
-    def pending(self) -> bool:
-        """Whether an operation on it never ended."""
-        return self.status.startswith("pending-")
-
 
 class Helm:
     """helm on PATH. Without a `target` only charts can be read."""
@@ -99,16 +94,27 @@ class Helm:
         values: dict[str, Any],
         options: list[str],
         seconds: float,
-    ) -> None:
-        """`helm install` or `helm upgrade`, by `verb`."""
+    ) -> Deployed:
+        """`helm install` or `helm upgrade`, by `verb`; the release as it is then."""
         with self._fetched(chart) as (arguments, environment):
-            self._run(
-                [verb, name, *arguments, "--values", "-", *options],
+            shown = self._run(
+                [verb, name, *arguments, "--values", "-", "-o", "json", *options],
                 namespace=namespace,
                 stdin=json.dumps(values),
                 seconds=seconds + _GRACE_SECONDS,
                 environment=environment,
             )
+        found = json.loads(shown)
+        of_chart = found["chart"]["metadata"]
+        return Deployed(
+            name=found["name"],
+            namespace=found["namespace"],
+            revision=int(found["version"]),
+            status=found["info"]["status"],
+            chart=of_chart["name"],
+            version=of_chart["version"],
+            app_version=of_chart.get("appVersion", ""),
+        )
 
     def uninstall(self, name: str, namespace: str, wait: bool, seconds: float) -> str:
         """`helm uninstall`; one that is gone already is fine. What helm says that it kept."""
@@ -197,7 +203,8 @@ class Helm:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
-                    env={**os.environ, **(environment or {})},
+                    # As Pulumi's own provider, whatever the user's helm does.
+                    env={**os.environ, "HELM_DRIVER": "secret", **(environment or {})},
                 )
             )
             said, complained = self._finish(process, stdin, seconds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from provider import wire
@@ -9,6 +11,7 @@ from provider.plugin import WARNING, PartialError, PluginError
 
 from . import naming, releases
 from .helm import Helm, HelmError
+from .helm_records import newest
 from .kinds import Kind
 
 if TYPE_CHECKING:
@@ -46,13 +49,14 @@ class ReleaseResource:
         return self._deployed(request, news, fresh=False)
 
     def _deployed(self, request: Any, news: dict[str, Any], fresh: bool) -> dict[str, Any]:
-        self._must_answer("deployed")
         helm = self._plugin.helm()
         name, namespace = releases.address(news)
         resource_id = naming.identity(namespace, name)
         deploy = releases.create if fresh else releases.deploy
+        with _patiently("deployed"):
+            before = newest(self._plugin.objects().cluster, name, namespace)
         try:
-            deploy(news, helm, self._unlock)
+            deployed = deploy(news, before, helm, self._unlock)
         except HelmError as error:
             text = f"Helm release {resource_id} failed: {error}"
             left = helm.status(name, namespace)
@@ -61,7 +65,7 @@ class ReleaseResource:
             # It is there, if not as wanted: the state has it, and the next run upgrades it.
             state = wire.encode(releases.outputs(news, left), self._plugin.accepts_secrets)
             raise PartialError(text, resource_id, state) from None
-        return releases.outputs(news, helm.status(name, namespace))
+        return releases.outputs(news, deployed)
 
     def _unlock(self, namespace: str, secret: str) -> None:
         self._plugin.objects().delete({}, Kind("v1", "Secret"), namespace, secret)
@@ -88,7 +92,8 @@ class ReleaseResource:
 
     def delete(self, request: Any, olds: dict[str, Any]) -> None:
         """Uninstalls the release; one that is gone already is fine."""
-        self._must_answer("uninstalled")
+        with _patiently("uninstalled"):
+            self._plugin.objects().cluster.request("GET", "/version")
         name, namespace = releases.address(olds)
         given = wire.plain(olds)
         wait = given.get("atomic") is True or given.get("skipAwait") is not True
@@ -96,9 +101,11 @@ class ReleaseResource:
         if said:
             self._plugin.log(f"helm uninstall: {said}", request.urn, severity=WARNING)
 
-    def _must_answer(self, done: str) -> None:
-        # One patient question first: helm itself would give up on an API server that restarts.
-        try:
-            self._plugin.objects().cluster.request("GET", "/version")
-        except PluginError as error:
-            raise PluginError(f"the Helm release cannot be {done}: {error}") from None
+
+@contextmanager
+def _patiently(done: str) -> Iterator[None]:
+    """A patient question comes first: helm itself would give up on an API server that restarts."""
+    try:
+        yield
+    except PluginError as error:
+        raise PluginError(f"the Helm release cannot be {done}: {error}") from None

@@ -15,6 +15,7 @@ from provider.wire import UNKNOWN, Secret
 
 from . import diff, naming
 from .helm import Chart, Deployed, Helm
+from .helm_records import Record
 
 TOKEN: Final = "kubernetes:helm.sh/v3:Release"
 INPUTS: Final = "__inputs"
@@ -132,7 +133,9 @@ def outputs(inputs: dict[str, Any], deployed: Deployed | None) -> dict[str, Any]
     return {**inputs, "status": status, INPUTS: Secret(wire.plain(inputs))}
 
 
-def deploy(inputs: dict[str, Any], helm: Helm, unlock: Callable[[str, str], None]) -> None:
+def deploy(
+    inputs: dict[str, Any], left: Record | None, helm: Helm, unlock: Callable[[str, str], None]
+) -> Deployed:
     """Brings the release to `inputs`: an install, or an upgrade with all values.
 
     What an earlier run left half-way is cleared first: a first install that failed or
@@ -140,13 +143,12 @@ def deploy(inputs: dict[str, Any], helm: Helm, unlock: Callable[[str, str], None
     which gets the namespace and the name of the Secret in which helm keeps it.
     """
     name, namespace = address(inputs)
-    left = helm.status(name, namespace)
     if left is not None and left.revision == 1 and left.status != "deployed":
         helm.uninstall(name, namespace, wait=True, seconds=seconds(inputs))
         left = None
     if left is not None and left.pending:
         unlock(namespace, f"sh.helm.release.v1.{name}.v{left.revision}")
-    helm.deploy(
+    return helm.deploy(
         "install" if left is None else "upgrade",
         name,
         namespace,
@@ -157,16 +159,19 @@ def deploy(inputs: dict[str, Any], helm: Helm, unlock: Callable[[str, str], None
     )
 
 
-def create(inputs: dict[str, Any], helm: Helm, unlock: Callable[[str, str], None]) -> None:
+def create(
+    inputs: dict[str, Any], left: Record | None, helm: Helm, unlock: Callable[[str, str], None]
+) -> Deployed:
     """Installs the release; one of this name that is deployed is somebody else's."""
     name, namespace = address(inputs)
-    left = helm.status(name, namespace)
     if left is not None and left.status == "deployed" and inputs.get("replace") is not True:
+        found = helm.status(name, namespace)
+        what = f" (chart {found.chart} {found.version})" if found else ""
         raise PluginError(
-            f"Helm release {namespace}/{name} exists already (chart {left.chart} {left.version}): "
+            f"Helm release {namespace}/{name} exists already{what}: "
             "choose another name, or remove it with helm uninstall"
         )
-    deploy(inputs, helm, unlock)
+    return deploy(inputs, left, helm, unlock)
 
 
 def address(inputs: dict[str, Any]) -> tuple[str, str]:

@@ -54,7 +54,7 @@ class Cluster:
     def __init__(self, target: kubeconfig.Target) -> None:
         self.target = target
         self._seen = threading.local()
-        self._headers = {"Accept": "application/json", "User-Agent": "kai-fleet-sandbox"}
+        self._headers = {"User-Agent": "kai-fleet-sandbox"}
         self._pool = self._open()
 
     def _open(self) -> urllib3.PoolManager:
@@ -101,12 +101,13 @@ class Cluster:
         body: Any = None,
         content_type: str = "application/json",
         patient: bool = True,
+        accept: str = "application/json",
         **parameters: str | None,
     ) -> dict[str, Any]:
         """The server's answer. `patient` outlasts an API server that is just restarting."""
         query = urlencode({key: value for key, value in parameters.items() if value is not None})
         url = f"{self.target.server.rstrip('/')}{path}{'?' + query if query else ''}"
-        headers = dict(self._headers)
+        headers = {**self._headers, "Accept": accept}
         data = None
         if body is not None:
             data = json.dumps(body).encode()

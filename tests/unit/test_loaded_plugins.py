@@ -30,6 +30,13 @@ if __name__ == "__main__":
     main()
 """
 
+READINESS = """\
+import os, pathlib
+
+def prepare():
+    (pathlib.Path({folder!r}) / f"ready-{{os.getpid()}}").touch()
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -99,14 +106,61 @@ def test_where_the_loaded_process_cannot_load_the_launcher_is_the_plugin(folder)
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_it_ends_with_its_launcher(folder, loaded, how):
+    until(psutil.Process(loaded.pid).children)
+    (plugin,) = psutil.Process(loaded.pid).children()  # it waits
     launcher = launched(folder, "stay")
     assert launcher.stdout is not None
     launcher.stdout.readline()
-    (plugin,) = psutil.Process(loaded.pid).children()
     launcher.send_signal(how)
     assert launcher.wait(5) == -how
     psutil.wait_procs([plugin], 5)
     assert not plugin.is_running()
+
+
+@pytest.fixture
+def spares(folder: Path) -> Iterator[psutil.Process]:
+    """Three forks that wait, each of which left a file to say that it is ready."""
+    (folder / "readiness.py").write_text(READINESS.format(folder=str(folder)))
+    options = ["--spares=3", "--prepared-by=readiness", str(folder / "socket")]
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "provider.forks", *options, "plugin_of_a_test"],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"},
+    ) as process:
+        until(lambda: len(ready(folder)) == 3)
+        yield psutil.Process(process.pid)
+        process.kill()
+
+
+def ready(folder: Path) -> set[int]:
+    return {int(path.name.removeprefix("ready-")) for path in folder.glob("ready-*")}
+
+
+def test_who_waits_is_ready_and_whoever_went_is_replaced(folder, spares):
+    first = ready(folder)
+    assert {it.pid for it in spares.children()} == first
+    psutil.Process(min(first)).kill()
+    until(lambda: len(ready(folder)) == 4)
+    launcher = launched(folder, "stay")
+    launcher.stdout.readline()
+    until(lambda: len(ready(folder)) == 5)
+    plugin = {it.pid for it in spares.children()}
+    assert len(plugin) == 4, "the plugin, and three who wait again"
+    launcher.kill()
+    launcher.wait(5)
+
+
+def test_more_launchers_than_wait_are_all_served(folder, spares):
+    together = [launched(folder, str(number)) for number in range(8)]
+    for number, launcher in enumerate(together):
+        assert launcher.communicate(timeout=20)[0] == f"{folder} to the launcher {number}\n"
+        assert launcher.returncode == 7
+
+
+def test_who_waits_goes_when_the_loaded_process_is_killed(folder, spares):
+    waiting = spares.children()
+    spares.kill()
+    _, left = psutil.wait_procs(waiting, 5)
+    assert left == []
 
 
 def test_the_loaded_process_ends_with_its_stdin_but_not_before_its_forks(folder, loaded):

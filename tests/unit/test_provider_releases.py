@@ -41,7 +41,10 @@ case "$1 $2" in
       echo failed > status; echo 1 > revision
       echo 'Error: INSTALLATION FAILED: the server said no' >&2; exit 1
     fi
-    echo deployed > status; echo $(( $(cat revision 2>/dev/null || echo 0) + 1 )) > revision;;
+    echo deployed > status; echo $(( $(cat revision 2>/dev/null || echo 0) + 1 )) > revision
+    printf '{"name":"r","namespace":"ns","version":%s,' "$(cat revision)"
+    printf '"info":{"status":"deployed"},'
+    printf '"chart":{"metadata":{"name":"c","version":"1.2.3","appVersion":"9"}}}';;
 esac
 """
 
@@ -71,7 +74,21 @@ def helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHelm:
 
 
 @pytest.fixture
-def api() -> Iterator[FakeApi]:
+def api(helm: FakeHelm, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
+    """The cluster, with the Secrets that helm made in it."""
+    answer = FakeApi.answer
+
+    def with_records(self: FakeApi, method: str, target: str, body: Any) -> tuple[int, Json]:
+        if (method, target.partition("?")[0]) != ("GET", "/api/v1/namespaces/ns/secrets"):
+            return answer(self, method, target, body)
+        assert target.endswith("?labelSelector=owner%3Dhelm%2Cname%3Dr")
+        if not (helm.directory / "status").exists():
+            return 200, {"items": None}  # as the API server says it
+        now = {"version": helm.text("revision").strip(), "status": helm.text("status").strip()}
+        ended = {"version": "0", "status": "superseded"}
+        return 200, {"items": [{"metadata": {"labels": labels}} for labels in (now, ended)]}
+
+    monkeypatch.setattr(FakeApi, "answer", with_records)
     with fake_api() as found:
         yield found
 
