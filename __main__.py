@@ -12,6 +12,7 @@ from components.past import read_past
 from components.platform import platform_of
 from components.platform_reading import read_platform
 from components.team import Team, TeamArgs
+from components.team_stack_access import let_in
 from components.workloads.placement import place
 from policies.gate import checked_settings
 
@@ -44,6 +45,9 @@ teams = {
 
 # What runs in the teams' vClusters.
 workloads = place(settings, teams)
+
+# What lets team stacks in. No team here waits for it, so it comes after them.
+let_in(settings, run, platform)
 
 # What the stack says of itself: to people, to `fleet`, and to its team stacks.
 export(settings, run, teams, workloads)

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pulumi
 
+from components.team_stack_grant import ACCESS
+
 if TYPE_CHECKING:
     from components.past import Past
     from components.settings import Settings
+    from components.settings.team_stack import Grant
 
 TEAM: Final = "kai-fleet:index:Team"
 
@@ -34,9 +37,12 @@ class Focus:
 
 @dataclass(frozen=True)
 class Declared:
-    """The names of the teams to declare, and the outputs of those that are left as they are."""
+    """The teams to declare by name, the grants of those with stacks of their own, and the outputs
+    of the teams that are left as they are.
+    """
 
     teams: tuple[str, ...]
+    grants: Mapping[str, Grant] = field(default_factory=dict)
     summaries: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, pulumi.Output[str]] = field(default_factory=dict, repr=False)
     workloads: Mapping[str, Any] = field(default_factory=dict)
@@ -63,9 +69,9 @@ def declared(settings: Settings, past: Past) -> Declared:
     Raises pulumi.RunError where the stack has got something that the command did not know of.
     """
     if not _focus:
-        return Declared(tuple(settings.teams))
+        return Declared(tuple(settings.teams), settings.team_stacks)
     focus = _focus[0]
-    new = sorted(urn for urn in past.urns - focus.seen if f"::{TEAM}$" in urn)
+    new = sorted(urn for urn in past.urns - focus.seen if _of_a_team(urn))
     if new:
         raise pulumi.RunError(
             f"another update changed this stack meanwhile ({new[0].rpartition('::')[2]} is new), so"
@@ -74,10 +80,15 @@ def declared(settings: Settings, past: Past) -> Declared:
     kubeconfigs = _output(past, "kubeconfigs")
     return Declared(
         tuple(name for name in settings.teams if name in focus.teams),
+        {name: it for name, it in settings.team_stacks.items() if name in focus.teams},
         {n: told for n, told in _output(past, "teams").items() if n not in focus.teams},
         {n: pulumi.Output.secret(it) for n, it in kubeconfigs.items() if n not in focus.teams},
         {n: w for n, w in _output(past, "workloads").items() if w["team"] not in focus.teams},
     )
+
+
+def _of_a_team(urn: str) -> bool:
+    return any(f"{kind}$" in urn for kind in (TEAM, ACCESS))
 
 
 def _output(past: Past, name: str) -> Mapping[str, Any]:

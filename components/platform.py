@@ -16,7 +16,6 @@ from components.queue_tree import QueueTree, QueueTreeArgs
 from components.scheduling import declare_scheduling, values_with
 from components.settings import Settings
 from components.settings.tenant import Tenant
-from components.team_stack_access import TeamStackAccess, TeamStackAccessArgs
 
 
 @dataclass
@@ -103,14 +102,6 @@ class Platform(pulumi.ComponentResource):
                 name, settings.kai, kai, self.access, on_host, untested=settings.kai.untested
             )
             self.ready = [gpu, kai, queues, *scheduling]
-        if settings.team_stacks:
-            TeamStackAccess(
-                f"{name}-team-stacks",
-                TeamStackAccessArgs(
-                    settings.team_stacks, settings.gpu.resource, settings.kai is not None
-                ),
-                opts=on_host,
-            )
         self.register_outputs({"cluster": cluster.name})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pulumi
 from pulumi_kubernetes import core
@@ -11,8 +12,15 @@ from pulumi_kubernetes.admissionregistration import v1 as admission
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from components import team_stack_rights as rights
+from components.focus import Declared
+from components.settings import Settings
 from components.settings.team_stack import Grant
+from components.settings.tenant import Tenant
 from components.team_stack_grant import ACCESS
+
+if TYPE_CHECKING:
+    from components.platform import Platform
+    from components.platform_reference import PlatformReference
 
 
 @dataclass
@@ -48,7 +56,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         )
         for team, grant in args.grants.items():
             self._account(f"{name}-{team}", team, grant, args, namespace)
-        self.register_outputs({"accounts": list(args.grants)})
+        self.register_outputs({})
 
     def _account(
         self,
@@ -106,6 +114,23 @@ class TeamStackAccess(pulumi.ComponentResource):
             subjects=[_subject(team)],
             opts=pulumi.ResourceOptions(parent=self, depends_on=[account, role, bounds]),
         )
+
+
+def let_in(
+    settings: Settings, run: Declared, platform: Platform | PlatformReference
+) -> TeamStackAccess | None:
+    """The accounts of a platform's team stacks; None where it has none, and in a team stack."""
+    if isinstance(settings, Tenant) or not settings.team_stacks:
+        return None
+    return TeamStackAccess(
+        "host-team-stacks",
+        TeamStackAccessArgs(run.grants, settings.gpu.resource, settings.kai is not None),
+        opts=pulumi.ResourceOptions(
+            parent=platform,
+            provider=platform.provider,
+            transformations=platform.transformations,
+        ),
+    )
 
 
 def namespace_binding(

@@ -63,7 +63,8 @@ def for_stack(stack: str, say: Say, *, judged: bool = True) -> Environment:
     platform = platform_of(raw)
     if platform is not None and not _file_of(platform).exists():
         return _own_cluster(say)  # kept elsewhere: the program asks the engine for its facts
-    verdict = gate.judge(raw, facts_of=facts_beside(stack_file.path_of(stack)))
+    judge = gate.judge if judged else gate.typed
+    verdict = judge(raw, facts_of=facts_beside(stack_file.path_of(stack)))
     settings = verdict.settings
     if settings is None or (judged and verdict.refused):
         raise NotPossible(gate.report(verdict.refused))

@@ -45,7 +45,11 @@ def left_alone(stack: automation.Stack, teams: Collection[str]) -> Neighbours | 
 def of_resources(resources: Iterable[Mapping[str, Any]], teams: Collection[str]) -> Neighbours:
     """The same, of a state's resources."""
     parents = parents_of(resources)
-    excluded = (urn for urn in parents if team_of(urn, parents) not in ("", *teams))
+    excluded = (
+        urn
+        for urn, above in parents.items()
+        if (granted_to(urn, above) or team_of(urn, parents)) not in ("", *teams)
+    )
     return Neighbours(Focus(frozenset(teams), frozenset(parents)), tuple(excluded))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import pulumi
 
 from components.past import Past
-from components.settings import Settings, load, read_config
+from components.settings import Loaded, Settings, load, read_config
 from components.settings.platform_facts import NoPlatform
 from components.settings.tenant import FactsOf, Tenant, is_team_stack, load_tenant
 from policies import configured, configured_tenant, rules
@@ -43,11 +43,8 @@ def judge(raw: Mapping[str, Any], past: Past | None = None, facts_of: FactsOf = 
     Where a key is wrong the rules are still asked about the rest, but not about what the wrong
     key touches. `facts_of` tells a team stack of its platform; nobody else asks it.
     """
-    loaded = load_tenant(raw, facts_of) if is_team_stack(raw) else load(raw)
-    problems = [
-        mandatory(CONFIG_RULE, f"key {_last(mistake.path)}", mistake.path, mistake.message)
-        for mistake in loaded.mistakes
-    ]
+    loaded = _loaded(raw, facts_of)
+    problems = _mistakes(loaded)
     if loaded.settings is not None:
         for problem in _said(loaded.settings, past):
             touched = any(
@@ -57,6 +54,23 @@ def judge(raw: Mapping[str, Any], past: Past | None = None, facts_of: FactsOf = 
             if not (loaded.dropped and (touched or problem.rule in _NEED_ALL_AMOUNTS)):
                 problems.append(problem)
     return Verdict(loaded.settings, tuple(problems))
+
+
+def typed(raw: Mapping[str, Any], facts_of: FactsOf = _nobody) -> Verdict:
+    """What the types say alone, for who does not make anything of these settings."""
+    loaded = _loaded(raw, facts_of)
+    return Verdict(loaded.settings, tuple(_mistakes(loaded)))
+
+
+def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
+    return load_tenant(raw, facts_of) if is_team_stack(raw) else load(raw)
+
+
+def _mistakes(loaded: Loaded) -> list[Problem]:
+    return [
+        mandatory(CONFIG_RULE, f"key {_last(mistake.path)}", mistake.path, mistake.message)
+        for mistake in loaded.mistakes
+    ]
 
 
 def _said(settings: Settings, past: Past | None) -> list[Problem]:

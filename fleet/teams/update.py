@@ -74,7 +74,8 @@ def carry_out(
         screen.line(f"Written. Next:\n{_commands(change.updates)}")
         return None
     loaded_plugins.load()
-    environment = for_stack(change.platform.stack, screen.say)
+    # What was judged is the edit; it may be what puts a refused file right.
+    environment = for_stack(change.platform.stack, screen.say, judged=False)
     return _run(change, environment, screen)
 
 

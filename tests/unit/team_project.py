@@ -117,7 +117,7 @@ class Project:
         monkeypatch.setattr(loaded_plugins, "load", lambda: None)
         ready = environment.Environment()
         for module in (update, environment):
-            monkeypatch.setattr(module, "for_stack", lambda stack, say: ready)
+            monkeypatch.setattr(module, "for_stack", lambda stack, say, **_: ready)
         return cls(root, fake)
 
     def run(self, *arguments) -> Ran:

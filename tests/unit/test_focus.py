@@ -64,11 +64,15 @@ def test_a_removal_leaves_the_platform_alone_as_well():
 ACCESS = f"{LEAD}kai-fleet:index:Platform$kai-fleet:index:TeamStackAccess"
 
 
-def grants(*teams):
-    """What the platform's program declares for teams with stacks of their own."""
+def granting(*teams):
+    """A platform that lets teams in with stacks of their own."""
     granted = {name: {"nodePool": {"pool": name}, "gpus": 1} for name in teams}
-    config = {"cluster": SETTINGS["cluster"], "teamStacks": granted}
-    found = [it for it in record("lab", config) if "TeamStackAccess" in it.urn]
+    return {"cluster": SETTINGS["cluster"], "teamStacks": granted}
+
+
+def grants(*teams):
+    """What the platform's program declares for them."""
+    found = [it for it in record("lab", granting(*teams)) if "TeamStackAccess" in it.urn]
     top = f"{ACCESS}::host-team-stacks"
     return [{"urn": it.urn, "parent": HOST if it.urn == top else top} for it in found]
 
@@ -92,6 +96,29 @@ def test_with_the_last_grant_goes_what_all_of_them_had():
     state = [{"urn": HOST}, *grants("vision")]
     assert neighbours.all_but(state, "vision").excluded == (HOST,)
     assert len(neighbours.all_but(state, "nlp").excluded) == len(state)
+
+
+def test_a_grant_is_left_alone_unless_the_command_is_about_its_team():
+    shared = ["host-team-stacks", "namespace", "role"]
+    state = [{"urn": HOST}, *grants("vision", "nlp"), *team("ml")]
+    whole = names(it["urn"] for it in grants("vision", "nlp"))
+    for about in ("vision", "ml"):
+        excluded = neighbours.of_resources(state, [about]).excluded
+        left = names(urn for urn in excluded if "TeamStackAccess" in urn)
+        with only(Focus(frozenset({about}), frozenset())):
+            declares = names(it["urn"] for it in grants("vision", "nlp"))
+        assert sorted([*left, *declares]) == whole, "each is left alone, or declared"
+        theirs = [name for name in declares if name not in shared]
+        assert {name.partition("-")[0] for name in theirs} == {about} - {"ml"}
+
+
+def test_a_grant_that_came_meanwhile_ends_the_run_as_well():
+    past = Past(urns=SEEN | {it["urn"] for it in grants("late")}, outputs=OUTPUTS)
+    with (
+        only(Focus(frozenset({"ml"}), SEEN)),
+        pytest.raises(pulumi.RunError, match="another update changed this stack meanwhile"),
+    ):
+        declared(settings(), past)
 
 
 def test_the_history_tells_whom_an_update_was_about():

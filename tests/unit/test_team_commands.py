@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.engine import EngineFailed
+from fleet.environment import Environment
 from fleet.teams import reach, state
 from tests.unit.team_project import GRANT, LAB, OWN, Project
 
@@ -353,10 +354,23 @@ def test_a_platform_that_fails_does_not_keep_the_team(with_own):
     assert "Pulumi.lab-vision.yaml" not in with_own.files()
 
 
+def test_an_edit_that_mends_a_file_is_not_held_up_by_what_the_file_was(project, monkeypatch):
+    """The sandbox is started for what is going to run, and that was judged already."""
+    asked = []
+
+    def for_stack(stack, say, *, judged=True):
+        asked.append(judged)
+        return Environment()
+
+    monkeypatch.setattr("fleet.teams.update.for_stack", for_stack)
+    assert project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes").code == 0
+    assert asked == [False]
+
+
 def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
     file = project.root / "Pulumi.lab.yaml"
 
-    def destroyed_by_someone(stack, variables):
+    def destroyed_by_someone(stack, variables, **_):
         file.write_text(LAB + "# a colleague\n")
         return SimpleNamespace(name=stack)
 
