@@ -80,6 +80,16 @@ def provider(folder: Path, name: str, module: str) -> Path:
     return _write(folder / name, text)
 
 
+def is_forsaken(launcher: Path) -> bool:
+    """Whether a provider's launcher is of a checkout or an environment that is gone."""
+    try:
+        command = shlex.split(launcher.read_text().splitlines()[-1])
+    except (OSError, ValueError, IndexError):
+        return False  # being written, or not ours to judge
+    files = [Path(word) for word in command if word.startswith("/")]
+    return not all(file.exists() for file in files)
+
+
 def here() -> str:
     """Eight letters for this checkout and environment, so that several can share a cache."""
     return hashlib.sha256(f"{sys.executable}\0{CHECKOUT}".encode()).hexdigest()[:8]

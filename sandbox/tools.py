@@ -170,6 +170,9 @@ def _acquire(bundle: Bundle, missing: Sequence[str], say: Say) -> None:
                 _keep(bundle, bundle.version, Path(fresh), "built")
     for name in missing:
         if name in _STAND_INS:
+            for other in _folder().glob(f"{name}-stand-in-*"):
+                if launchers.is_forsaken(other / name):
+                    shutil.rmtree(other, ignore_errors=True)
             folder = _stand_in_folder(name)
             folder.mkdir(exist_ok=True)
             os.utime(folder)

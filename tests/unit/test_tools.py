@@ -1,11 +1,12 @@
 """Stand-ins, launchers and plugins, and what is said where no tool can be had."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
 
-from sandbox import plugin_folder, tools
+from sandbox import launchers, plugin_folder, tools
 from sandbox.tool_table import COMMAND_PROVIDER, KUBERNETES_PROVIDER, POLICY_LAUNCHER
 from tests.unit.tool_scripts import script, silent
 
@@ -18,6 +19,19 @@ def test_a_provider_that_cannot_be_had_is_stood_in_for_and_said(machine):
     words = tools.standins(found)
     assert len(words) == 2
     assert "Pulumi's Kubernetes provider is a stand-in" in words[0]
+
+
+def test_launchers_of_a_checkout_that_is_gone_go_from_the_cache(machine, monkeypatch):
+    gone, there = machine / "gone", machine / "there"
+    others = []
+    for checkout in (gone, there):
+        script(checkout / "provider/launch.py", "")
+        with monkeypatch.context() as patch:
+            patch.setattr(launchers, "CHECKOUT", checkout)
+            others.append(tools.ensure([COMMAND_PROVIDER], silent)[COMMAND_PROVIDER].path)
+    shutil.rmtree(gone)
+    mine = tools.ensure([COMMAND_PROVIDER], silent)[COMMAND_PROVIDER].path
+    assert [path.parent.exists() for path in (*others, mine)] == [False, True, True]
 
 
 def test_what_is_real_is_not_called_a_stand_in(machine):
