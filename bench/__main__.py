@@ -15,7 +15,7 @@ from bench.figures import Table
 from bench.program import Program, on_the_sandbox
 from fleet.stack_file import ROOT
 from sandbox import lifecycle
-from sandbox.control_plane import POD_SECONDS
+from sandbox.pod_stages import POD_SECONDS
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 HEAD: Final = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,17 +10,13 @@ from typing import Any, Final
 
 import yaml
 
+from sandbox import pod_stages
 from sandbox.certificates import Authority, Pair
 from sandbox.etcd import Etcd
 from sandbox.kube_api import Api, Credentials
 from sandbox.ports import Ports
 from sandbox.processes import LEAN, ONE_OF_MANY, Part
 
-# How long a pod takes to start, in seconds; at once where unset. For comparisons in which the time
-# that real pods take counts: a script waits for one team after the other.
-POD_SECONDS: Final = "KAI_FLEET_POD_SECONDS"
-POD_END_SECONDS: Final = 2.0  # with it: what a program that heeds SIGTERM takes with its node
-STAGES: Final = Path(__file__).with_name("kwok_stages.yaml")
 # What the program's resources and the charts need; the rest costs memory and watches.
 CONTROLLERS: Final = (
     "clusterrole-aggregation-controller",
@@ -101,8 +96,7 @@ class ControlPlane:
         if not self.kubeconfig.exists() or self.kubeconfig.read_text() != text:
             self.kubeconfig.touch(mode=0o600)
             self.kubeconfig.write_text(text)
-        if seconds := os.environ.get(POD_SECONDS):
-            self._stages().write_text(_slow_stages(float(seconds)), encoding="utf-8")
+        pod_stages.ensure(self.directory)
 
     def api(self) -> Api:
         """A client of it."""
@@ -204,16 +198,12 @@ class ControlPlane:
             tools,
             client
             | {
-                "config": self._stages(),
+                "config": pod_stages.played(self.directory),
                 "manage-all-nodes": "true",
                 "node-ip": "127.0.0.1",
                 "node-lease-duration-seconds": "0",  # nothing looks at them
             },
         )
-
-    def _stages(self) -> Path:
-        """What KWOK plays; pods start after POD_SECONDS and then end slowly, where that is set."""
-        return self.directory / STAGES.name if os.environ.get(POD_SECONDS) else STAGES
 
     def part_names(self) -> list[str]:
         """Every process of it."""
@@ -252,15 +242,6 @@ def host_plane(directory: Path, ports: Ports) -> ControlPlane:
         etcd=Etcd(directory, ports),
         node_ports=ports.node_ports,
     )
-
-
-def _slow_stages(seconds: float) -> str:
-    stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
-    delays = {"pod-running": seconds, "pod-gone": POD_END_SECONDS}
-    for stage in stages:
-        if delay := delays.get(stage["metadata"]["name"]):
-            stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
-    return yaml.safe_dump_all(stages)
 
 
 def _base64(path: Path) -> str:

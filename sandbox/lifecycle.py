@@ -11,10 +11,11 @@ from typing import Final
 
 from sandbox import chart_packages, directory, etcd, launchers, nodes, plugin_folder, ports, volumes
 from sandbox import tools as toolbox
-from sandbox.control_plane import POD_SECONDS, ControlPlane, host_plane
+from sandbox.control_plane import ControlPlane, host_plane
 from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
 from sandbox.errors import SandboxError
 from sandbox.kube_api import ApiError
+from sandbox.pod_stages import POD_SECONDS
 from sandbox.processes import Part, Processes
 from sandbox.tool_table import LANGUAGE_HOST
 

@@ -1,0 +1,38 @@
+"""What KWOK plays for pods: running at once, or after the time that real ones take."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+# How long a pod takes to start, in seconds; at once where unset. For comparisons in which the time
+# that real pods take counts: a script waits for one team after the other.
+POD_SECONDS: Final = "KAI_FLEET_POD_SECONDS"
+POD_END_SECONDS: Final = 2.0  # with it: what a program that heeds SIGTERM takes with its node
+STAGES: Final = Path(__file__).with_name("kwok_stages.yaml")
+
+
+def played(directory: Path) -> Path:
+    """The file for the KWOK of a control plane that is kept in `directory`."""
+    return directory / STAGES.name if os.environ.get(POD_SECONDS) else STAGES
+
+
+def ensure(directory: Path) -> None:
+    """Have that file there; what fits stays."""
+    if not (setting := os.environ.get(POD_SECONDS)):
+        return
+    seconds, file = float(setting), played(directory)
+    first = f"# pods start after {seconds:g} s and take {POD_END_SECONDS:g} s to end\n"
+    if file.exists() and file.stat().st_mtime >= STAGES.stat().st_mtime:
+        with file.open(encoding="utf-8") as lines:
+            if lines.readline() == first:
+                return
+    import yaml  # longer to parse than all else that a look at what runs takes
+
+    stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
+    delays = {"pod-running": seconds, "pod-gone": POD_END_SECONDS}
+    for stage in stages:
+        if delay := delays.get(stage["metadata"]["name"]):
+            stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
+    file.write_text(first + yaml.safe_dump_all(stages), encoding="utf-8")
