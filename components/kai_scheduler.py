@@ -130,7 +130,9 @@ class KaiScheduler(pulumi.ComponentResource):
             opts=after,
         )
         self.version = release.version
-        self.register_outputs({"version": self.version})
+        # The version is the release's; registered here, it would have the whole state written once
+        # more before a switch begins.
+        self.register_outputs({})
 
     def _replacing(self, name: str, args: KaiSchedulerArgs, release: KaiRelease) -> list[str]:
         """The changes that replace the release, and a line in the preview that says which way."""
