@@ -7,7 +7,7 @@ tell of them is taken over from the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -28,11 +28,12 @@ TEAM: Final = "kai-fleet:index:Team"
 class Focus:
     """What a command is about. `seen` is every URN that the state had when it excluded what the
     other teams have: the engine would delete one that came later, being neither declared nor
-    excluded.
+    excluded. `past` is what was read then, as long as nobody has written since.
     """
 
     teams: frozenset[str]
     seen: frozenset[str]
+    past: Callable[[], Past | None] = field(default=lambda: None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ def only(focus: Focus | None) -> Iterator[None]:
         yield
     finally:
         _focus[:] = before
+
+
+def known_past() -> Past | None:
+    """The stack's past, where the command knows it without asking the engine."""
+    return _focus[0].past() if _focus else None
 
 
 def declared(settings: Settings, past: Past) -> Declared:

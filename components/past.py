@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pulumi
-from pulumi.runtime import invoke
+from pulumi.runtime.invoke import invoke, invoke_async
+
+from components import focus
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 STACK: Final = "pulumi:pulumi:Stack"
-# The engine's own function; what it returns is the state as the last update left it, also one
+# The engine's own functions. The first returns the state as the last update left it, also one
 # that failed half-way, which a stack's outputs are not.
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
+_READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 
 
 @dataclass(frozen=True)
@@ -47,24 +51,56 @@ class Past:
 
 def read_past() -> Past:
     """The running stack's past; empty at its first update and in an offline plan."""
-    name = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
+    if (known := focus.known_past()) is not None:
+        return known
     try:
-        read: Any = invoke(_READ_STATE, {"stackName": name}).value
+        read: Any = invoke(_READ_STATE, {"stackName": _own_name()}).value
     except Exception as why:
         # Without a past every change of a version replaces its release, which is always right.
         pulumi.log.debug(f"the stack's past cannot be read: {why}")
         return Past()
-    found: dict[str, str] = {}
-    triggers: dict[str, Sequence[Any]] = {}
-    outputs: Mapping[str, Any] = {}
     resources = (read or {}).get("outputs") or {}
-    for urn, resource in resources.items():
-        version = resource["outputs"].get("version") if resource["type"] == RELEASE else None
+    return past_of((urn, it["type"], it["outputs"]) for urn, it in resources.items())
+
+
+def past_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Past:
+    """The past of which these are the resources: URN, type and outputs of each."""
+    versions: dict[str, str] = {}
+    triggers: dict[str, Sequence[Any]] = {}
+    urns: set[str] = set()
+    said: Mapping[str, Any] = {}
+    for urn, kind, outputs in resources:
+        urns.add(urn)
         name = urn.rpartition("::")[2]
+        version = outputs.get("version") if kind == RELEASE else None
         if isinstance(version, str):
-            found[name] = version
-        if resource["type"] == COMMAND:
-            triggers[name] = resource["outputs"].get("triggers") or []
-        if resource["type"] == STACK:
-            outputs = resource["outputs"]
-    return Past(found, triggers, frozenset(resources), outputs)
+            versions[name] = version
+        if kind == COMMAND:
+            triggers[name] = outputs.get("triggers") or []
+        if kind == STACK:
+            said = outputs
+    return Past(versions, triggers, frozenset(urns), said)
+
+
+async def own_outputs() -> Mapping[str, Any]:
+    """The running stack's outputs as the last update left them, secrets in clear.
+
+    Asked again where the engine is just writing what it reads.
+    """
+    for seconds in (0.2, 1.0):
+        try:
+            return await _own_outputs()
+        except Exception as why:
+            pulumi.log.debug(f"the stack's outputs cannot be read yet: {why}")
+        await asyncio.sleep(seconds)
+    return await _own_outputs()
+
+
+async def _own_outputs() -> Mapping[str, Any]:
+    read: Any = await invoke_async(_READ_OUTPUTS, {"name": _own_name()})
+    outputs: Mapping[str, Any] = read["outputs"]
+    return outputs
+
+
+def _own_name() -> str:
+    return "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))

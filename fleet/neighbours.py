@@ -6,15 +6,17 @@ The removal of a team is about that team alone: the platform is left as it is, t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pulumi import automation
 
 from components.focus import TEAM, Focus
-from components.past import STACK
+from components.past import STACK, Past
 from components.team_stack_grant import granted_to, is_access
+from fleet.past_at_hand import past_at_hand
 from fleet.recovery import state
+from fleet.recovery.state import State
 
 _LEAD: Final = "only the platform and team "
 _GOING: Final = "only the removal of team "
@@ -38,8 +40,8 @@ class Neighbours:
 
 def left_alone(stack: automation.Stack, teams: Collection[str]) -> Neighbours | None:
     """What all teams but these have; None where the stack has nothing yet. Raises CommandError."""
-    resources = state.at_hand(stack).resources
-    return of_resources(resources, teams) if resources else None
+    found = state.at_hand(stack)
+    return _knowing(found, of_resources(found.resources, teams)) if found.resources else None
 
 
 def of_resources(resources: Iterable[Mapping[str, Any]], teams: Collection[str]) -> Neighbours:
@@ -55,7 +57,17 @@ def of_resources(resources: Iterable[Mapping[str, Any]], teams: Collection[str])
 
 def beside_the_leaving(stack: automation.Stack, team: str) -> Neighbours:
     """What everybody but one team has, the platform too. Raises CommandError."""
-    return all_but(state.at_hand(stack).resources, team)
+    found = state.at_hand(stack)
+    return _knowing(found, all_but(found.resources, team))
+
+
+def _knowing(found: State, alone: Neighbours) -> Neighbours:
+    """The same, for a program that need not ask for what was just read."""
+
+    def past() -> Past | None:
+        return past_at_hand(found.resources) if found.unchanged() else None
+
+    return replace(alone, focus=replace(alone.focus, past=past))
 
 
 def all_but(resources: Iterable[Mapping[str, Any]], team: str) -> Neighbours:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from provider.marks import SECRET, SIGNATURE
+
+_IN_EVENTS: Final = "[secret]"  # what the engine's events show in a secret's place
 
 
 def is_secret(value: Any) -> bool:
     """Whether a value of a state is a secret, encrypted or in clear."""
     return isinstance(value, Mapping) and value.get(SIGNATURE) == SECRET
+
+
+def has_secrets(value: Any) -> bool:
+    """Whether a value of a state or of an engine's event is a secret, or holds one somewhere."""
+    if isinstance(value, Mapping):
+        return is_secret(value) or any(has_secrets(item) for item in value.values())
+    if isinstance(value, list):
+        return any(has_secrets(item) for item in value)
+    return bool(value == _IN_EVENTS)
 
 
 def in_clear(value: Any) -> dict[str, Any]:

@@ -74,6 +74,15 @@ def drop_cut_attributes(stack: str, environment: Mapping[str, str]) -> None:
                 attributes.unlink()
 
 
+def stamp(file: Path) -> tuple[int, ...]:
+    """What is another with each write of a state's file; nothing where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def read(file: Path) -> dict[str, Any] | None:
     """The deployment in a state file; None where there is no readable one.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from fleet.recovery import file_backend
-from fleet.state_secrets import in_clear, is_secret, opened
+from fleet.state_secrets import has_secrets, in_clear, opened
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
@@ -66,10 +66,16 @@ class Operation:
 
 
 class State:
-    """An exported deployment. Edits are written back by `save`."""
+    """An exported deployment. Edits are written back by `save`.
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    `unchanged` tells whether it is certain that nobody has written the state since it was read.
+    """
+
+    def __init__(
+        self, document: dict[str, Any], unchanged: Callable[[], bool] = lambda: False
+    ) -> None:
         self._document = document
+        self.unchanged = unchanged
 
     @property
     def deployment(self) -> dict[str, Any]:
@@ -104,7 +110,7 @@ class State:
         """Take up what a create made, with the inputs that it had."""
         resource = {**operation.resource, "id": operation.id, "custom": True}
         inputs = resource.get("inputs") or {}
-        if operation.type == RELEASE and not any(_secrets(inputs)):
+        if operation.type == RELEASE and not has_secrets(inputs):
             # The provider keeps a release's inputs as one secret beside its outputs; without
             # them it would take a release for an import, and upgrade it for nothing.
             resource["outputs"] = {**inputs, "__inputs": in_clear(inputs)}
@@ -152,8 +158,13 @@ def is_settled(stack: automation.Stack) -> bool:
 def _in_file(stack: automation.Stack) -> State | None:
     """The state in its file; None where it is not in one of this machine, or cannot be read."""
     file = file_backend.state_file(stack.name, stack.workspace.env_vars)
-    latest = file_backend.read(file) if file else None
-    return None if latest is None else State({"deployment": latest})
+    if file is None:
+        return None
+    before = file_backend.stamp(file)
+    latest = file_backend.read(file)
+    if latest is None:
+        return None
+    return State({"deployment": latest}, lambda: before == file_backend.stamp(file) != ())
 
 
 def provider_of(resource: Mapping[str, Any]) -> str:
@@ -181,19 +192,6 @@ def _without(gone: Collection[str], resource: dict[str, Any]) -> dict[str, Any]:
         for name, urns in (kept.get("propertyDependencies") or {}).items()
     }
     return kept
-
-
-def _secrets(value: Any) -> Iterator[bool]:
-    if isinstance(value, dict):
-        if is_secret(value):
-            yield True
-        for item in value.values():
-            yield from _secrets(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _secrets(item)
-    elif value == "[secret]":  # what the engine's events show in a secret's place
-        yield True
 
 
 def _pulumi(stack: automation.Stack, arguments: list[str]) -> str:
