@@ -25,12 +25,17 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 _DESCRIPTORS: Final = 3
+QUIET_SECONDS: Final = 0.5
 BEGUN: Final = b"+"  # to the launcher: somebody is the plugin now
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """How forks wait: how many do, and what each does ahead, `module.prepare()`."""
+    """How forks wait: how many do, and what each does ahead, `module.prepare()`.
+
+    While plugins are asked for one after the other, the last one that waits is replaced at once and
+    the others when it is quiet again: whoever asks wants the processor, too.
+    """
 
     number: int = 1
     prepared_by: str | None = None
@@ -62,9 +67,12 @@ def serve(
             for line in [line for line in waiting if line in heard]:
                 waiting.remove(line)  # it is a plugin now, or it is gone
                 line.close()
-            while len(waiting) < spares.number:
+            while len(waiting) < (1 if heard else spares.number):
                 waiting.append(_forked(door, waiting, spares))
-            heard, _, _ = select.select([*waiting, *ends], [], [])
+            missing = len(waiting) < spares.number
+            heard, _, _ = select.select(
+                [*waiting, *ends], [], [], QUIET_SECONDS if missing else None
+            )
         for line in waiting:
             line.close()
     with contextlib.suppress(ChildProcessError):

@@ -37,7 +37,7 @@ TOOLS: Final = (
 )
 # Forks of the plugins' process that wait, each with its server: an update at the end of which the
 # engine starts one plugin for each other team asks for them one after the other.
-_SPARES: Final = 3
+_SPARES: Final = 12
 _PLUGIN_SOURCES: Final = ("sandbox/providers", "provider")
 SIMULATED: Final = (
     "nodes, GPUs and pods are simulated by KWOK: no container runs, pods are Running {when} "

@@ -14,6 +14,7 @@ import pytest
 from fleet import loaded_plugins
 from fleet.recovery import orphans
 from fleet.stack_file import ROOT
+from provider import forks
 from provider.launch import LOADED
 
 LAUNCH = ROOT / "provider" / "launch.py"
@@ -147,6 +148,20 @@ def test_who_waits_is_ready_and_whoever_went_is_replaced(folder, spares):
     assert len(plugin) == 4, "the plugin, and three who wait again"
     launcher.kill()
     launcher.wait(5)
+
+
+def test_nobody_is_forked_beside_those_who_are_asked_for(folder, spares):
+    first = ready(folder)
+    begun = time.time()
+    together = [launched(folder, "stay") for _ in range(2)]
+    for launcher in together:
+        launcher.stdout.readline()
+    until(lambda: len(ready(folder)) == 5)
+    new = [folder / f"ready-{pid}" for pid in ready(folder) - first]
+    assert min(file.stat().st_mtime for file in new) > begun + forks.QUIET_SECONDS
+    for launcher in together:
+        launcher.kill()
+        launcher.wait(5)
 
 
 def test_more_launchers_than_wait_are_all_served(folder, spares):
