@@ -11,14 +11,14 @@ import pulumi
 from pulumi.runtime.invoke import invoke, invoke_async
 
 from components import focus
+from components.stack_outputs import READ_OUTPUTS, full_name
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 STACK: Final = "pulumi:pulumi:Stack"
-# The engine's own functions. The first returns the state as the last update left it, also one
-# that failed half-way, which a stack's outputs are not.
+# The engine's own function. It returns the state as the last update left it, also one that failed
+# half-way, which a stack's outputs are not.
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
-_READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def read_past() -> Past:
     if (known := focus.known_past()) is not None:
         return known
     try:
-        read: Any = invoke(_READ_STATE, {"stackName": _own_name()}).value
+        read: Any = invoke(_READ_STATE, {"stackName": full_name(pulumi.get_stack())}).value
     except Exception as why:
         # Without a past every change of a version replaces its release, which is always right.
         pulumi.log.debug(f"the stack's past cannot be read: {why}")
@@ -97,10 +97,6 @@ async def own_outputs() -> Mapping[str, Any]:
 
 
 async def _own_outputs() -> Mapping[str, Any]:
-    read: Any = await invoke_async(_READ_OUTPUTS, {"name": _own_name()})
+    read: Any = await invoke_async(READ_OUTPUTS, {"name": full_name(pulumi.get_stack())})
     outputs: Mapping[str, Any] = read["outputs"]
     return outputs
-
-
-def _own_name() -> str:
-    return "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))

@@ -9,19 +9,10 @@ import pulumi
 from pulumi.runtime import invoke
 
 from components.settings.platform_facts import NoPlatform, PlatformFacts
+from components.stack_outputs import READ_OUTPUTS, full_name
 
 OUTPUT: Final = "platform"
-# The engine's own function, which a StackReference asks too. It is asked here because the rules
-# must have the answer before anything is declared, at preview as well.
-READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 _UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
-
-
-def full_name(stack: str) -> str:
-    """`organization/project/stack`; a bare name is a stack of this project."""
-    if "/" in stack:
-        return stack
-    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))
 
 
 def read_platform(stack: str) -> PlatformFacts:
@@ -31,6 +22,7 @@ def read_platform(stack: str) -> PlatformFacts:
     if full_name(stack) == full_name(pulumi.get_stack()):
         raise NoPlatform(f"is {stack}, which is this stack itself; write the platform's stack")
     try:
+        # Not by a StackReference: the rules must have the answer before anything is declared.
         read: Any = invoke(READ_OUTPUTS, {"name": full_name(stack)}).value
     except Exception as why:
         if _UNKNOWN_STACK.search(str(why)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pulumi
 
 from components.cluster_access import ClusterAccess
-from components.platform_reading import full_name
 from components.settings.tenant import Tenant
+from components.stack_outputs import full_name
 
 
 class PlatformReference(pulumi.ComponentResource):

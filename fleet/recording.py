@@ -28,8 +28,9 @@ from pulumi.runtime.sync_await import _sync_await
 
 from components.focus import Focus, only
 from components.past import STACK
-from components.platform_reading import OUTPUT, READ_OUTPUTS
+from components.platform_reading import OUTPUT
 from components.settings.mistakes import NAMESPACE
+from components.stack_outputs import READ_OUTPUTS
 from fleet import program_imports
 from fleet.quiet_sdk import quiet
 from fleet.stack_file import ROOT, SECRET
