@@ -73,12 +73,12 @@ def _issue(
     usages: list[x509.ObjectIdentifier],
     alternatives: Sequence[str],
 ) -> None:
-    authority = x509.load_pem_x509_certificate(by.certificate.read_bytes())
+    issuer = x509.load_pem_x509_certificate(by.certificate.read_bytes())
     signer = serialization.load_pem_private_key(by.key.read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(x509.Name(subject), authority.subject, key)
+        _builder(x509.Name(subject), issuer.subject, key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)

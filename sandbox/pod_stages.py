@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+import yaml
+
 # How long a pod takes to start, in seconds; at once where unset. For comparisons in which the time
 # that real pods take counts: a script waits for one team after the other.
 POD_SECONDS: Final = "KAI_FLEET_POD_SECONDS"
@@ -28,8 +30,6 @@ def ensure(directory: Path) -> None:
         with file.open(encoding="utf-8") as lines:
             if lines.readline() == first:
                 return
-    import yaml  # longer to parse than all else that a look at what runs takes
-
     stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
     delays = {"pod-running": seconds, "pod-gone": POD_END_SECONDS}
     for stage in stages:
