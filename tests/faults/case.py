@@ -108,6 +108,10 @@ class Running:
             return []
         return [self.process, *(process for process in below if not _of_sandbox(process))]
 
+    def engine(self) -> psutil.Process:
+        """The engine that it runs."""
+        return next(part for part in self.parts() if part.name() == "pulumi")
+
     def kill(self, who: str) -> None:
         """SIGKILL: `all` of it, the `engine`, or a `provider`. Returns when they are dead."""
         killed = []

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from kubernetes import client, config
 
 from tests.faults.wanted import CHANGES, SEED, SOAK, converge, with_ml, without_ml
 
@@ -13,6 +14,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
 
 # Ten kills of each kind of update, or one; the last is undisturbed.
 ROUNDS = 10 if SOAK else 1
+HELM = "type=helm.sh/release.v1"
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
@@ -37,21 +39,34 @@ def test_killed_at_random_moments(case, reference, foreign, who, round_):
         assert left == [], f"{name}, {victim} killed after {moment:.2f} s: {left}\n{ran.said}{said}"
 
 
+def wait_for_release(kubeconfig, namespace, seconds=60.0):
+    """Until Helm has noted there that it installs something."""
+    with config.new_client_from_config(str(kubeconfig)) as cluster:
+        core, until = client.CoreV1Api(cluster), time.monotonic() + seconds
+        while time.monotonic() < until:
+            if core.list_namespaced_secret(namespace, field_selector=HELM).items:
+                return
+            time.sleep(0.005)
+    raise AssertionError(f"no release in {namespace} in {seconds} s")
+
+
 @pytest.mark.parametrize(
-    ("words", "who"),
+    ("words", "namespace", "who"),
     [
-        ("Release ml-release creating", "all"),
-        ("Release ml-kai-release creating", "engine"),
+        ("Release ml-release creating", "team-ml", "all"),
+        ("Release ml-kai-release creating", "kai-scheduler", "engine"),
     ],
 )
-def test_killed_while_a_release_is_made(case, reference, foreign, words, who):
-    """The moment that leaves most behind: the release may be there, and is not in the state."""
+def test_killed_while_a_release_is_made(case, reference, foreign, words, namespace, who):
+    """The moment that leaves most behind: the release is there, and is not in the state."""
     case.edit(without_ml)
     converge(case)
     case.edit(CHANGES["added"])
     running = case.start("up")
     running.wait_for(words)
-    time.sleep(0.4)
+    engine = running.engine()
+    wait_for_release(case.host if namespace == "team-ml" else case.inside("ml"), namespace)
+    engine.suspend()  # at once, for it takes a moment to find and kill everybody
     running.kill(who)
     assert running.end().code != 0
     said = "".join(converge(case))
