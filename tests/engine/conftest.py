@@ -1,11 +1,14 @@
 """The sandbox of the engine tests: one of their own, taken down when they end."""
 
 import os
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from sandbox import lifecycle
+from tests.engine.bare_engine import Engine
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +28,18 @@ def environment() -> Iterator[None]:
     yield
     os.environ.clear()
     os.environ.update(before)
+
+
+@pytest.fixture
+def engine(sandbox: lifecycle.Sandbox, tmp_path: Path) -> Iterator[Engine]:
+    """One stack without the product's program, removed with what is in it."""
+    found = Engine(sandbox, tmp_path)
+    yield found
+    found.destroy()
+    found.stack.workspace.remove_stack(found.name)
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test uses."""
+    return f"p{uuid.uuid4().hex[:8]}"
