@@ -2,6 +2,9 @@
 
 import pytest
 
+from fleet.teams import reach, state
+from tests.unit.team_project import Project
+
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
@@ -14,3 +17,28 @@ def machine(tmp_path, monkeypatch):
     for name in ("sh", "mkdir", "echo", "cat", "sleep"):
         (bin_folder / name).symlink_to(f"/bin/{name}")
     return tmp_path
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The lab, whose stack has run as its `updates` say and whose clusters nobody reaches."""
+    made = Project.of(tmp_path, monkeypatch)
+    made.updates = []
+
+    def ask(stack, variables, *asked):
+        if asked[0] == "export":
+            return {}  # a stack without resources
+        page = int(asked[asked.index("--page") + 1])
+        size = int(asked[asked.index("--page-size") + 1])
+        return made.updates[(page - 1) * size : page * size]
+
+    nobody = reach.Reach(None, {})
+    monkeypatch.setattr(reach, "reach", lambda platform, say: nobody)
+    monkeypatch.setattr(state, "ask", ask)
+    return made
+
+
+@pytest.fixture
+def with_own(tmp_path, monkeypatch):
+    """The lab, and a team of it with a stack of its own."""
+    return Project.of(tmp_path, monkeypatch, own=True)

@@ -46,6 +46,8 @@ config:
     gpus: 2
     queues: {default: {gpu: {quota: 2}, children: {a: {gpu: {quota: 2}}}}}
 """
+# The options of `team add` for a team that the lab has room for.
+ADD = ("--mode", "virtual", "--version", "v0.16.8", "--pool", "pool=new", "--gpus", "2")
 GRANT = "  kai-fleet:teamStacks:\n    vision: {nodePool: {pool: vision}, gpus: 2}\n"
 
 
