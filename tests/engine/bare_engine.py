@@ -15,23 +15,28 @@ from pulumi import automation
 Program = Callable[[], None]
 
 
+def new_stack(sandbox: Any, directory: Path, project: str) -> automation.Stack:
+    """A stack of a project of that name on the sandbox, in a folder of its own."""
+    return automation.create_stack(
+        f"{project}-{uuid.uuid4().hex[:8]}",
+        project_name=project,
+        program=lambda: None,
+        opts=automation.LocalWorkspaceOptions(
+            work_dir=str(directory),
+            env_vars=sandbox.env(),
+            pulumi_command=automation.PulumiCommand(root=str(sandbox.directory)),
+        ),
+    )
+
+
 class Engine:
     """One stack on the sandbox, and what its last operation printed."""
 
     def __init__(self, sandbox: Any, directory: Path) -> None:
         self.sandbox = sandbox
-        self.name = f"providers-{uuid.uuid4().hex[:8]}"
+        self.stack = new_stack(sandbox, directory, "providers")
+        self.name = self.stack.name
         self.printed = ""
-        self.stack = automation.create_stack(
-            self.name,
-            project_name="providers",
-            program=lambda: None,
-            opts=automation.LocalWorkspaceOptions(
-                work_dir=str(directory),
-                env_vars=sandbox.env(),
-                pulumi_command=automation.PulumiCommand(root=str(sandbox.directory)),
-            ),
-        )
 
     def _run(self, operation: Callable[..., Any], program: Program | None, **options: Any) -> Any:
         lines: list[str] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import runpy
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +20,7 @@ from fleet import engine
 from fleet.stack_file import ROOT
 from policies.pack import NAME, UNDECIDED, Analyzer, Reading, policies
 from tests.engine import planted
+from tests.engine.bare_engine import new_stack
 
 EXAMPLE = ROOT / "examples" / "other-program"
 
@@ -51,16 +51,7 @@ class Previews:
 
     def __init__(self, sandbox: Any, directory: Any) -> None:
         self.directory = directory
-        self.stack = automation.create_stack(
-            f"pack-{uuid.uuid4().hex[:8]}",
-            project_name="somebody-elses",
-            program=lambda: None,
-            opts=automation.LocalWorkspaceOptions(
-                work_dir=str(directory),
-                env_vars=sandbox.env(),
-                pulumi_command=automation.PulumiCommand(root=str(sandbox.directory)),
-            ),
-        )
+        self.stack = new_stack(sandbox, directory, "somebody-elses")
 
     def run(self, program: Callable[[], None], config: dict[str, Any] | None = None) -> Preview:
         found, lines = Preview(), []

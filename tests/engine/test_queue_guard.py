@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pulumi
 import pytest
 from kubernetes import client
-from pulumi import automation
 
 from components.queue_guard import QueueGuard, QueueGuardArgs
+from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import GUIDES, HALF, IN_TEST, WHOLE, WRONG, pod, relabelled, sent
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import kubectl, until
@@ -30,16 +29,7 @@ def core(sandbox):
 @pytest.fixture(scope="module")
 def guard(sandbox, core, tmp_path_factory):
     """Brings the guards of two namespaces of the host up, with the queues that a test says."""
-    made = automation.create_stack(
-        f"guard-{uuid.uuid4().hex[:8]}",
-        project_name="guard",
-        program=lambda: None,
-        opts=automation.LocalWorkspaceOptions(
-            work_dir=str(tmp_path_factory.mktemp("guard")),
-            env_vars=sandbox.env(),
-            pulumi_command=automation.PulumiCommand(root=str(sandbox.directory)),
-        ),
-    )
+    made = new_stack(sandbox, tmp_path_factory.mktemp("guard"), "guard")
     for name in NAMESPACES:
         core.create_namespace({"metadata": {"name": name}})
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import yaml
+from kubernetes import client, config
 from ruamel.yaml import YAML
 
 from fleet.stack_file import ROOT
@@ -61,6 +63,11 @@ CONFIG: dict[str, Any] = {
         }
     },
 }
+
+
+def client_of(kubeconfig: Path) -> client.ApiClient:
+    """A client of the cluster of that kubeconfig."""
+    return config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text()))
 
 
 @dataclass

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubernetes import client, config, utils
+from kubernetes import client, utils
 
 from tests.faults import dumps
-from tests.faults.case import Case
+from tests.faults.case import Case, client_of
 from tests.faults.wanted import Reference, switched, with_ml, without_ml
 
 # Somebody else's on the host: whatever happens to the stack, it stays as it is.
@@ -83,7 +83,7 @@ def foreign(case: Case) -> Iterator[None]:
 
 
 def _plant(kubeconfig: Path) -> None:
-    with config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text())) as api:
+    with client_of(kubeconfig) as api:
         assert isinstance(api, client.ApiClient)
         for document in yaml.safe_load_all(FOREIGN):
             if document["kind"] == "RuntimeClass":

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from tests.faults.case import Case
+from tests.faults.case import Case, client_of
 
 QUEUES = ("scheduling.run.ai", "v2", "queues")
 GUARD = "kai-fleet-ml"
@@ -27,7 +26,7 @@ class Hands:
 
     @classmethod
     def of(cls, case: Case) -> Hands:
-        return cls(case, _api(case.host), _api(case.inside("ml")))
+        return cls(case, client_of(case.host), client_of(case.inside("ml")))
 
     def guard(self) -> client.AdmissionregistrationV1Api:
         return client.AdmissionregistrationV1Api(self.inside)
@@ -162,10 +161,6 @@ DELETIONS = (
     ),
     Drift("a team's whole namespace", "dev-namespace", lambda h: _delete_namespace(h, "team-dev")),
 )
-
-
-def _api(kubeconfig: Any) -> client.ApiClient:
-    return config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text()))
 
 
 def _until_gone(read: Callable[[], Any]) -> None:

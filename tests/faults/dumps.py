@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-from kubernetes import client, config
+from kubernetes import client
+
+from tests.faults.case import client_of
 
 # Made and remade by controllers, or by nothing that an update does.
 LEFT_OUT = {
@@ -40,7 +41,7 @@ Dump = dict[str, Any]
 
 def dump(kubeconfig: Path) -> Dump:
     """Each object by `kind namespace/name`."""
-    with config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text())) as api:
+    with client_of(kubeconfig) as api:
         found: Dump = {}
         for path, kind in _kinds(api):
             for item in _current(_get(api, path)["items"]):
@@ -63,7 +64,7 @@ def differences(before: Dump, after: Dump) -> list[str]:
 
 def versions(kubeconfig: Path, paths: list[str]) -> dict[str, str]:
     """The resourceVersion of the objects at these paths of the API."""
-    with config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text())) as api:
+    with client_of(kubeconfig) as api:
         return {path: _get(api, path)["metadata"]["resourceVersion"] for path in paths}
 
 

@@ -9,13 +9,13 @@ import time
 
 import psutil
 import pytest
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 
 from sandbox.directory import read_state
 from sandbox.etcd import Etcd
 from sandbox.kube_api import Https
 from sandbox.ports import Ports
+from tests.faults.case import client_of
 from tests.faults.wanted import CHANGES, SEED, SOAK, converge, switched, with_ml, without_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
@@ -111,7 +111,7 @@ def test_a_vclusters_api_vanishes(case, reference, foreign):
         assert "Traceback" not in gone.said
     finally:
         supervisor.send_signal(signal.SIGCONT)
-    with _api(case.inside("ml")) as api:
+    with client_of(case.inside("ml")) as api:
         _until(lambda: client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5))
     converge(case)
     assert reference.differences(case, "switched") == []
@@ -123,7 +123,7 @@ def test_a_vclusters_secret_is_removed(case, reference, foreign):
     supervisor = case.part("supervisor")
     supervisor.send_signal(signal.SIGSTOP)  # else it is written again at once
     try:
-        with _api(case.host) as api:
+        with client_of(case.host) as api:
             client.CoreV1Api(api).delete_namespaced_secret("vc-ml", "team-ml")
         gone = case.fleet("preview")
         assert gone.code == 1
@@ -131,7 +131,7 @@ def test_a_vclusters_secret_is_removed(case, reference, foreign):
         assert "Traceback" not in gone.said
     finally:
         supervisor.send_signal(signal.SIGCONT)
-    with _api(case.host) as api:
+    with client_of(case.host) as api:
         _until(lambda: client.CoreV1Api(api).read_namespaced_secret("vc-ml", "team-ml"))
     converge(case)
     assert reference.differences(case, "added") == []
@@ -163,7 +163,7 @@ def test_the_queue_webhook_is_down(case, reference, foreign):
             }
         ],
     }
-    with _api(case.inside("ml")) as api:
+    with client_of(case.inside("ml")) as api:
         admission = client.AdmissionregistrationV1Api(api)
         admission.create_validating_webhook_configuration(hook)
         try:
@@ -174,7 +174,7 @@ def test_the_queue_webhook_is_down(case, reference, foreign):
         finally:
             admission.delete_validating_webhook_configuration("a-queue-webhook")
     converge(case)
-    with _api(case.inside("ml")) as api:
+    with client_of(case.inside("ml")) as api:
         queue = client.CustomObjectsApi(api).get_cluster_custom_object(
             "scheduling.run.ai", "v2", "queues", "train"
         )
@@ -183,10 +183,6 @@ def test_the_queue_webhook_is_down(case, reference, foreign):
 
 def _train(config):
     return config["kai-fleet:teams"]["ml"]["queues"]["default"]["children"]["train"]
-
-
-def _api(kubeconfig):
-    return config.new_client_from_config_dict(yaml.safe_load(kubeconfig.read_text()))
 
 
 def _until(answered):

@@ -6,8 +6,9 @@ import random
 import time
 
 import pytest
-from kubernetes import client, config
+from kubernetes import client
 
+from tests.faults.case import client_of
 from tests.faults.wanted import CHANGES, SEED, SOAK, converge, with_ml, without_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
@@ -41,7 +42,7 @@ def test_killed_at_random_moments(case, reference, foreign, who, round_):
 
 def wait_for_release(kubeconfig, namespace, seconds=60.0):
     """Until Helm has noted there that it installs something."""
-    with config.new_client_from_config(str(kubeconfig)) as cluster:
+    with client_of(kubeconfig) as cluster:
         core, until = client.CoreV1Api(cluster), time.monotonic() + seconds
         while time.monotonic() < until:
             if core.list_namespaced_secret(namespace, field_selector=HELM).items:

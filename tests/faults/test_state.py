@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 
 from tests.faults import dumps
+from tests.faults.case import client_of
 from tests.faults.wanted import SOAK, converge, with_ml, without_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
@@ -74,8 +74,7 @@ def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, 
 def test_an_object_of_somebody_else_is_not_taken(case, reference, foreign):
     """The namespace that a team needs is there already: refused, and left as it is."""
     path = "/api/v1/namespaces/team-nlp"
-    kubeconfig = yaml.safe_load(case.host.read_text())
-    with config.new_client_from_config_dict(kubeconfig) as api:
+    with client_of(case.host) as api:
         core = client.CoreV1Api(api)
         core.create_namespace({"metadata": {"name": "team-nlp", "labels": {"a": "b"}}})
         before = dumps.versions(case.host, [path])

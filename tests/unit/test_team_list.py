@@ -10,7 +10,6 @@ from fleet import live
 from fleet.environment import NotPossible
 from fleet.teams import questions, state
 from fleet.teams import reach as team_reach
-from tests.unit.team_project import Project
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -53,11 +52,6 @@ def pod(namespace="default", node="n", gpus=None, **annotations):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    return Project.of(tmp_path, monkeypatch, own=True)
-
-
-@pytest.fixture
 def reached(monkeypatch):
     reach = team_reach.Reach(None, {"PATH": "/nowhere"})
     monkeypatch.setattr(team_reach, "reach", lambda platform, say: reach)
@@ -72,17 +66,17 @@ def states(monkeypatch, **found):
     monkeypatch.setattr(state, "read", read)
 
 
-def as_json(project):
-    ran = project.run("teams", "-s", "lab", "--json")
+def as_json(with_own):
+    ran = with_own.run("teams", "-s", "lab", "--json")
     assert ran.code == 0, ran.refusal
     record = json.loads(ran.out)
     return {row["team"]: row for row in record["teams"]}, record["notes"]
 
 
-def test_the_list_tells_wanted_from_running(project, reached, monkeypatch):
+def test_the_list_tells_wanted_from_running(with_own, reached, monkeypatch):
     states(monkeypatch, lab=STATE)
     monkeypatch.setattr(live.Cluster, "pods", lambda cluster: [pod(gpus="2"), pod(gpus="1")])
-    rows, notes = as_json(project)
+    rows, notes = as_json(with_own)
     assert list(rows) == ["dev", "ml", "vision", "old"]
     assert rows["ml"] == {
         "team": "ml",
@@ -100,40 +94,40 @@ def test_the_list_tells_wanted_from_running(project, reached, monkeypatch):
     assert "team old is in no file any more; the next update removes it" in notes
 
 
-def test_vclusters_that_do_not_answer_are_named(project, reached, monkeypatch):
+def test_vclusters_that_do_not_answer_are_named(with_own, reached, monkeypatch):
     def silent(cluster):
         raise live.NoAnswer("connection refused")
 
     states(monkeypatch, lab=STATE)
     monkeypatch.setattr(live.Cluster, "pods", silent)
-    rows, notes = as_json(project)
+    rows, notes = as_json(with_own)
     assert rows["ml"]["gpus"]["used"] is None
     assert "GPUs in use are not known where the vCluster did not answer: ml, old" in notes
 
 
-def test_the_table_fits_a_terminal_and_leaves_open_what_nobody_knows(project, monkeypatch):
+def test_the_table_fits_a_terminal_and_leaves_open_what_nobody_knows(with_own, monkeypatch):
     nobody = team_reach.Reach(note="the sandbox is not running; start it with: make up")
     monkeypatch.setattr(team_reach, "reach", lambda platform, say: nobody)
     monkeypatch.setenv("COLUMNS", "80")
-    ran = project.run("teams", "-s", "lab")
+    ran = with_own.run("teams", "-s", "lab")
     row = next(line for line in ran.out.splitlines() if line.strip().startswith("ml"))
     assert row.split()[:6] == ["ml", "lab", "virtual", "v0.14.7", "-", "2027-03-31"]
     assert row.rstrip().endswith("-/4/4")
     assert "- the sandbox is not running; start it with: make up" in ran.out
 
 
-def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(project, reached, monkeypatch):
+def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(with_own, reached, monkeypatch):
     states(monkeypatch, lab=STATE)
-    file = project.root / "ml.kubeconfig"
+    file = with_own.root / "ml.kubeconfig"
     file.write_text("older")
     file.chmod(0o644)
-    assert project.run("team", "kubeconfig", "ml", "-s", "lab", "-o", str(file)).code == 0
+    assert with_own.run("team", "kubeconfig", "ml", "-s", "lab", "-o", str(file)).code == 0
     assert file.read_text() == "for ml"
     assert file.stat().st_mode & 0o777 == 0o600
-    assert project.run("team", "kubeconfig", "ml", "-s", "lab").out == "for ml"
-    missing = project.run("team", "kubeconfig", "dev", "-s", "lab")
+    assert with_own.run("team", "kubeconfig", "ml", "-s", "lab").out == "for ml"
+    missing = with_own.run("team", "kubeconfig", "dev", "-s", "lab")
     assert missing.refusal.endswith("was never made; run: make up STACK=lab")
-    nowhere = project.run("team", "kubeconfig", "ml", "-s", "lab", "-o", "/nowhere/x")
+    nowhere = with_own.run("team", "kubeconfig", "ml", "-s", "lab", "-o", "/nowhere/x")
     assert nowhere.refusal == "/nowhere/x cannot be written: No such file or directory"
 
 
@@ -181,7 +175,7 @@ def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus):
     assert live.gpus_held(held) == gpus
 
 
-def test_free_pools_are_labels_with_gpus_that_no_team_has(project):
+def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):
     from fleet.teams import places
 
     def node(pool, gpus):
