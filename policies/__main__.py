@@ -10,9 +10,4 @@ from pathlib import Path
 # The engine starts the pack in its own directory, from wherever the program is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from provider.launch import LOADED, hand_over
-
-code = hand_over(LOADED, "policies.pack", sys.argv[1:])
-if code is not None:
-    sys.exit(code)
-runpy.run_module("policies.pack", run_name="__main__")
+runpy.run_module("kai_fleet.policies.pack.analyzer", run_name="__main__")

@@ -1,1 +1,0 @@
-"""What a change of a stack file changes, in words, as Markdown and as JSON."""

@@ -1,0 +1,1 @@
+"""Two plans compared: what an edit changes, in words."""

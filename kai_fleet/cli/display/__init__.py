@@ -1,0 +1,1 @@
+"""What commands print: screens, tables, Markdown."""

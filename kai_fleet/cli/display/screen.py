@@ -1,0 +1,52 @@
+"""Where a command talks, whether a person can answer, and what its flags say."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Screen:
+    """`out` is for a command's result, `say` for progress. `asks`: a person is at a terminal."""
+
+    out: Console
+    say: Say
+    asks: bool
+
+    @classmethod
+    def standard(cls) -> Screen:
+        """This process's own."""
+        notes = Console(stderr=True)
+
+        def say(text: str) -> None:
+            notes.print(text, highlight=False, markup=False, soft_wrap=True)
+
+        return cls(Console(), say, sys.stdin.isatty() and sys.stdout.isatty())
+
+    def line(self, text: str) -> None:
+        """One line of the result, as it is."""
+        self.out.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def engine_line(line: str) -> None:
+    """A line of the engine's; into nothing once its reader is gone (`| head`). The run goes on."""
+    try:
+        sys.stdout.write(line.rstrip("\n") + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@dataclass(frozen=True)
+class Flags:
+    """`yes`: run without a question. `no_up`: write the files only."""
+
+    yes: bool = False
+    no_up: bool = False

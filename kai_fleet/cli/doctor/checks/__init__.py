@@ -1,0 +1,73 @@
+"""The checks: each a plain function from what was read to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol, cast
+
+from kai_fleet.cli.doctor.causes import one_each
+from kai_fleet.cli.doctor.checks import (
+    held_gpus,
+    isolation,
+    monitoring,
+    network_plugin,
+    nodes,
+    pending,
+    refused,
+    runtime_classes,
+    unreadable,
+    vclusters,
+    written_wrong,
+)
+from kai_fleet.cli.doctor.checks.kai import (
+    gpu_sharing,
+    kai_parts,
+    leftovers,
+    pod_groups,
+    queue_guard,
+    queues,
+    shards,
+    webhooks,
+)
+from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.seen import Look
+
+
+class Check(Protocol):
+    """A module of this package."""
+
+    NAME: str
+
+    def check(self, look: Look, /) -> Iterator[Finding]:
+        """Everything that this check looked at, what is well included."""
+
+
+CHECKS: Final[tuple[Check, ...]] = tuple(
+    cast(Check, module)
+    for module in (
+        unreadable,
+        nodes,
+        runtime_classes,
+        vclusters,
+        held_gpus,
+        isolation,
+        network_plugin,
+        monitoring,
+        kai_parts,
+        webhooks,
+        leftovers,
+        queues,
+        queue_guard,
+        shards,
+        written_wrong,
+        pending,
+        refused,
+        pod_groups,
+        gpu_sharing,
+    )
+)
+
+
+def examine(look: Look) -> list[Finding]:
+    """What all checks say, in their order, each cause once."""
+    return one_each(finding for check in CHECKS for finding in check.check(look))

@@ -1,0 +1,255 @@
+"""What keeps a team from others: labels, quotas, network policies and guards, whole and there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
+from kai_fleet.cli.doctor.seen import Look, Seen
+from kai_fleet.cli.doctor.wanted import WantedTeam
+from kai_fleet.components.guard.names import HOST_GUARD, NODE_GUARD, OWNER_GUARD
+from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.components.isolation.host_guard import owners
+from kai_fleet.components.isolation.rules import guard
+from kai_fleet.components.isolation.rules.model import CONTROL_PLANES
+from kai_fleet.components.isolation.rules.refused_pods import refused
+from kai_fleet.components.monitoring.scraping import LET_IN
+from kai_fleet.components.settings.quantities import parse_quantity
+from kai_fleet.components.settings.sections.isolation import Isolation
+
+NAME = "isolation"
+_LEVEL: Final = "pod-security.kubernetes.io/enforce"
+_BINDINGS: Final = "validatingadmissionpolicybindings"
+_NAME: Final = "kubernetes.io/metadata.name"
+_WORD: Final = re.compile("_(.)")
+_POLICIES: Final = "validatingadmissionpolicies"
+
+
+def check(look: Look) -> Iterator[Finding]:
+    """Every team whose stack says how it is kept from the others, those of other stacks too."""
+    host = look.host
+    for wanted in (team.wanted for team in look.teams.values()):
+        isolation = wanted.isolation
+        space = host.named("namespaces", wanted.namespace)
+        if isolation is None or not isolation.on or space is None:
+            continue
+        found = [
+            *_label(host, wanted, space),
+            *_quotas(host, wanted, isolation),
+            *_network(host, wanted, isolation),
+            *_guards(host, wanted),
+            *_policies(host, wanted),
+            *_rights(host, wanted),
+            *_control_plane(host, wanted),
+        ]
+        yield from found
+        if not found:
+            yield host.well(NAME, f"isolation of team {wanted.name}")
+        yield from _refused(host, wanted)
+
+
+def _label(host: Seen, wanted: WantedTeam, space: Object) -> Iterator[Finding]:
+    has = labels_of(space).get(_LEVEL)
+    if has != "baseline":
+        yield host.broken(
+            NAME,
+            f"namespace {wanted.namespace}",
+            f"its label {_LEVEL} is {has or 'not there'}, and baseline is wanted: with one pod"
+            " its tenant is root on the node",
+            host.update,
+        )
+
+
+def _quotas(host: Seen, wanted: WantedTeam, isolation: Isolation) -> Iterator[Finding]:
+    if "resourcequotas" in host.unreadable:
+        return
+    matters = {
+        "gpus": "it may hold devices that it is not granted",
+        "shared": "nothing bounds what it takes of the host",
+        "system-priority": "its pods may preempt those of the system",
+    }
+    every = team_quotas.quotas(wanted.gpus or 0, wanted.inside.gpu_resource, isolation)
+    for name, declared in every.items():
+        subject = f"ResourceQuota {name} in namespace {wanted.namespace}"
+        item = host.named("resourcequotas", name, wanted.namespace)
+        gpus = f"requests.{wanted.inside.gpu_resource}"  # looked at with the team's GPUs
+        if item is None and name != "gpus":
+            yield host.broken(NAME, subject, f"it is not there: {matters[name]}", host.update)
+        elif item is not None and _amounts(spec(item), gpus) != _amounts(declared, gpus):
+            cause = f"it is not as this version declares it: {matters[name]}"
+            yield host.broken(NAME, subject, cause, host.update)
+
+
+def _amounts(quota: Mapping[str, Any], without: str) -> dict[str, Any]:
+    hard = quota.get("hard") or {}
+    return {key: parse_quantity(value) for key, value in hard.items() if key != without}
+
+
+def _network(host: Seen, wanted: WantedTeam, isolation: Isolation) -> Iterator[Finding]:
+    if not isolation.network.enabled or "networkpolicies" in host.unreadable:
+        return
+    own = network_policies.policies(wanted.name, isolation.network)
+    reach = "its pods reach those of other teams"
+    for name, declared in own.items():
+        item = host.named("networkpolicies", name, wanted.namespace)
+        subject = f"NetworkPolicy {name} in namespace {wanted.namespace}"
+        if item is None:
+            yield host.broken(NAME, subject, f"it is not there: {reach}", host.update)
+        elif spec(item) != _as_sent(declared):
+            cause = f"it is not as this version declares it: it may be that {reach}"
+            yield host.broken(NAME, subject, cause, host.update)
+    inside = wanted.rules is not None and wanted.rules.names_nodes  # its KAI is
+    if host.wanted.monitoring is not None and inside:
+        own[LET_IN] = {}
+        if host.named("networkpolicies", LET_IN, wanted.namespace) is None:
+            subject = f"NetworkPolicy {LET_IN} in namespace {wanted.namespace}"
+            cause = "it is not there: Prometheus does not reach the team's KAI"
+            yield host.broken(NAME, subject, cause, host.update)
+    for item in host.within("networkpolicies", wanted.namespace):
+        if name_of(item) not in own:
+            yield host.warning(
+                NAME,
+                f"NetworkPolicy {name_of(item)} in namespace {wanted.namespace}",
+                "the stack did not declare it, and policies only add what is allowed",
+                f"write what it allows at isolation.network, and delete it: `{host.kubectl} -n"
+                f" {wanted.namespace} delete networkpolicy {name_of(item)}`",
+            )
+
+
+def _as_sent(declared: Any) -> Any:
+    """What an SDK sends for what is declared: keys as the API spells them."""
+    if isinstance(declared, Mapping):
+        return {_WORD.sub(_upper, key): _as_sent(value) for key, value in declared.items()}
+    if isinstance(declared, list):
+        return [_as_sent(each) for each in declared]
+    return declared
+
+
+def _upper(found: re.Match[str]) -> str:
+    return found.group(1).upper()
+
+
+def _named(wanted: WantedTeam) -> list[str]:
+    """The guards of a team, by the names of their policies."""
+    rules, names = wanted.rules, [f"{HOST_GUARD}{wanted.name}"]
+    if rules is not None and rules.names_nodes and rules.pool:
+        names.append(f"{NODE_GUARD}{wanted.name}")
+    if rules is not None and rules.beside_kai:
+        names.append(f"{OWNER_GUARD}{wanted.name}")
+    return names
+
+
+def _guards(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+    if _BINDINGS in host.unreadable:
+        return
+    for name in _named(wanted):
+        item = host.named(_BINDINGS, name)
+        subject = f"ValidatingAdmissionPolicyBinding {name}"
+        if item is None:
+            cause = f"it is not there: nobody judges what is made in {wanted.namespace}"
+            yield host.broken(NAME, subject, cause, host.update)
+            continue
+        has = spec(item)
+        selector = (has.get("matchResources") or {}).get("namespaceSelector")
+        changed = {
+            "its actions are": (has.get("validationActions"), ["Deny"]),
+            "its policy is": (has.get("policyName"), name),
+            "it looks at": (selector, {"matchLabels": {_NAME: wanted.namespace}}),
+        }
+        for what, (found, declared) in changed.items():
+            if found != declared:
+                cause = f"it was changed: {what} {found}"
+                yield host.broken(NAME, subject, cause, host.update)
+
+
+def _policies(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+    """What the bindings are about: one whose policy is gone or emptied denies nothing."""
+    rules = wanted.rules
+    if _POLICIES in host.unreadable or rules is None:
+        return
+    own = owners(rules)
+    declared: dict[str, dict[str, Any]] = {
+        HOST_GUARD: {
+            "matchConditions": guard.match_conditions(rules),
+            "variables": guard.variables(rules),
+            "validations": guard.validations(rules),
+        },
+        OWNER_GUARD: {
+            "matchConditions": own["match_conditions"],
+            "validations": own["validations"],
+        },
+    }
+    for name in _named(wanted):
+        parts = declared.get(name.removesuffix(wanted.name), {})
+        item = host.named(_POLICIES, name)
+        subject = f"ValidatingAdmissionPolicy {name}"
+        if item is None:
+            cause = f"it is not there: nobody judges what is made in {wanted.namespace}"
+            yield host.broken(NAME, subject, cause, host.update)
+            continue
+        has = spec(item)
+        changed = [part for part, words in parts.items() if _said(has.get(part)) != _said(words)]
+        if has.get("failurePolicy") != "Fail":
+            changed.append("failurePolicy")
+        if changed:
+            cause = f"its {', '.join(changed)} are not as this version declares them"
+            yield host.broken(NAME, subject, cause, host.update)
+
+
+def _said(expressions: Any) -> list[str]:
+    return [str(each.get("expression")) for each in expressions or []]
+
+
+def _rights(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+    """What its vCluster's account may do outside of its namespace."""
+    if "clusterroles" in host.unreadable:
+        return
+    name = vcluster_rights.called(wanted.name)
+    item = host.named("clusterroles", name)
+    if item is None:
+        cause = "it is not there, so the vCluster cannot read what the host has"
+        yield host.broken(NAME, f"ClusterRole {name}", cause, host.update)
+        return
+    if wanted.rules is None:  # a team stack does not know what its platform's declares
+        return
+    declared = _as_sent(vcluster_rights.rules(sees_nodes=wanted.rules.names_nodes))
+    if item.get("rules") != declared:
+        cause = "its rules are not as this version declares them: they are what its tenant may do"
+        yield host.broken(NAME, f"ClusterRole {name}", cause, host.update)
+
+
+def _control_plane(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+    """Whether its pods are on nodes of its own, or of the platform (T8)."""
+    pool = wanted.control_pool
+    for pod in host.within("pods", wanted.namespace):
+        labels = labels_of(pod)
+        node = host.named("nodes", str(spec(pod).get("nodeName") or ""))
+        if labels.get("app") not in CONTROL_PLANES or labels.get("release") != wanted.name:
+            continue
+        if node is not None and any(labels_of(node).get(k) != v for k, v in pool.items()):
+            yield host.broken(
+                NAME,
+                f"pod {name_of(pod)} in namespace {wanted.namespace}",
+                f"the control plane is on node {name_of(node)}, which is not one of"
+                f" {', '.join(f'{k}={v}' for k, v in pool.items())}: who is root there owns it",
+                f"{host.update}; it moves when its StatefulSet is as declared",
+            )
+
+
+def _refused(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+    """Pods that run, and would not be let in again."""
+    rules = wanted.rules
+    if rules is None:
+        return
+    nodes = {name_of(node): labels_of(node) for node in host.all("nodes")}
+    pods = host.within("pods", wanted.namespace)
+    for name, why in refused(pods, rules, nodes).items():
+        yield host.warning(
+            NAME,
+            f"pod {name} in namespace {wanted.namespace}",
+            f"it runs, and would be refused if it were made now: {why}",
+            "change it where it is made; docs/isolation.md says what is allowed",
+        )

@@ -1,0 +1,1 @@
+"""Checks of KAI, its queues and its shards."""

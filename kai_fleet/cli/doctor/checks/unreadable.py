@@ -1,0 +1,24 @@
+"""What this user may not read: the checks that need it were left out, which is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.seen import Look
+
+NAME = "readable"
+
+
+def check(look: Look) -> Iterator[Finding]:
+    """Each cluster with kinds that were refused."""
+    for cluster in look.clusters:
+        if cluster.unreadable:
+            kinds = ", ".join(sorted(cluster.unreadable))
+            why = next(iter(cluster.unreadable.values()))
+            yield cluster.warning(
+                NAME,
+                f"read access to {kinds}",
+                f"it was refused ({why}), so what depends on it was not checked",
+                "give this user get and list on them (ClusterRole view, and secrets and nodes)",
+            )

@@ -1,0 +1,330 @@
+"""Reading what the checks judge: each API server of a stack within its own time."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import yaml
+from cryptography import x509
+
+from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, namespace_of, spec
+from kai_fleet.cli.doctor.seen import OF_ITS_STACK, Look, Seen, TeamSeen
+from kai_fleet.cli.doctor.wanted import HOST, Wanted, WantedTeam, found_team
+from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
+from kai_fleet.components.guard.names import GUARD
+from kai_fleet.components.kai.keys import KAI_NAMESPACE
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import Refused, Unreachable
+
+TEAM_LABEL: Final = "kai-fleet/team"
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_KAI: Final = f"/namespaces/{KAI_NAMESPACE}"
+# What is asked of every API server: plural, path, and a selector that keeps the answer small.
+_Question = tuple[str, str, dict[str, str]]
+_KINDS: Final[tuple[_Question, ...]] = (
+    ("nodes", "/api/v1/nodes", {}),
+    ("namespaces", "/api/v1/namespaces", {}),
+    ("pods", "/api/v1/pods", {}),
+    ("services", "/api/v1/services", {}),
+    ("events", "/api/v1/events", {"fieldSelector": "type=Warning"}),
+    ("bound", "/api/v1/events", {"fieldSelector": "reason=Bound"}),
+    ("resourcequotas", "/api/v1/resourcequotas", {}),
+    ("networkpolicies", "/apis/networking.k8s.io/v1/networkpolicies", {}),
+    ("validatingadmissionpolicies", f"{_ADMISSION}/validatingadmissionpolicies", {}),
+    ("validatingadmissionpolicybindings", f"{_ADMISSION}/validatingadmissionpolicybindings", {}),
+    ("deployments", "/apis/apps/v1/deployments", {}),
+    ("daemonsets", "/apis/apps/v1/daemonsets", {}),
+    ("statefulsets", "/apis/apps/v1/statefulsets", {}),
+    ("replicasets", "/apis/apps/v1/replicasets", {}),
+    ("jobs", "/apis/batch/v1/jobs", {}),
+    ("endpointslices", f"/apis/discovery.k8s.io/v1{_KAI}/endpointslices", {}),
+    ("runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", {}),
+    ("clusterroles", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {}),
+    ("validatingwebhookconfigurations", f"{_ADMISSION}/validatingwebhookconfigurations", {}),
+    ("mutatingwebhookconfigurations", f"{_ADMISSION}/mutatingwebhookconfigurations", {}),
+    ("queues", "/apis/scheduling.run.ai/v2/queues", {}),
+    ("podgroups", "/apis/scheduling.run.ai/v2alpha2/podgroups", {}),
+    ("configs", "/apis/kai.scheduler/v1/configs", {}),
+    ("schedulingshards", "/apis/kai.scheduler/v1/schedulingshards", {}),
+    ("topologies", "/apis/kai.scheduler/v1alpha1/topologies", {}),
+    ("releases", f"/api/v1{_KAI}/secrets", {"labelSelector": "owner=helm,name=kai-scheduler"}),
+)
+# Where a user may list these in one namespace only, that is asked.
+# What is asked besides where a stack tells Prometheus something.
+_OF_MONITORING: Final[tuple[_Question, ...]] = (
+    (
+        "podmonitors",
+        "/apis/monitoring.coreos.com/v1/podmonitors",
+        {"fieldSelector": "metadata.name=kai-fleet"},
+    ),
+)
+_NAMESPACED: Final = frozenset(
+    {"pods", "services", "events", "bound", "resourcequotas", "networkpolicies", "deployments"}
+    | {"daemonsets", "statefulsets", "replicasets", "jobs"}
+)
+_CLUSTER_POLICIES: Final = (
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterpolicies.nvidia.com"
+)
+_AT_ONCE: Final = 6  # questions to one API server
+SECONDS: Final = 10.0  # for everything that is asked of one API server
+_UNAUTHORIZED, _FORBIDDEN, _ABSENT, _FAILS = 401, 403, 404, 500
+_VCLUSTER_DNS: Final = "vcluster-kube-dns"  # the label of the DNS that vCluster brings
+OF_THE_PLATFORM: Final = "an update of the platform's stack"
+_NOT_LET_IN: Final = "it does not accept the credentials (401)"
+
+
+Heard = Callable[[int, int], None]  # how many clusters have answered, of how many
+
+
+def nobody(done: int, of: int) -> None:
+    """Who is told nothing."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where to look, and how a stack speaks of it.
+
+    `host` opens the host cluster. `kubeconfigs` asks the stack's state for those of the teams,
+    which is slow: it is only asked where the host does not give them. `update` and `team_update`
+    say what makes the stack of the host, and that of the teams, as declared. `seconds` is for each
+    API. `context` is what a cluster without a stack's file is called by. `heard` is told how many
+    of all clusters have answered. `kinds` are those that are asked for, None is all.
+    """
+
+    host: Callable[[], Api]
+    wanted: Wanted = field(default_factory=Wanted)
+    teams: Mapping[str, WantedTeam] | None = None
+    only: str | None = None
+    kubeconfigs: Callable[[], Mapping[str, str]] = dict
+    update: str = OF_ITS_STACK
+    team_update: str = ""
+    host_kubectl: str = "kubectl"
+    namespace: str | None = None
+    context: str = ""
+    heard: Heard = nobody
+    kinds: frozenset[str] | None = None
+    seconds: float = SECONDS
+
+
+def gather(sources: Sources) -> Look:
+    """Everything that the checks want to know. Raises Unreachable where the host is not reached.
+
+    A vCluster that is not reached is a part of the answer.
+    """
+    reader = sources.host()
+    try:
+        host = see(
+            reader,
+            HOST,
+            sources.wanted,
+            sources.update,
+            sources.host_kubectl,
+            sources.namespace,
+            sources.kinds,
+        )
+        if sources.teams is None:
+            host = own_name(host, sources.context)
+        teams = dict(sources.teams) if sources.teams is not None else _found(host)
+        if sources.only is not None:
+            teams = {name: team for name, team in teams.items() if name == sources.only}
+        asked_for = [team for team in teams.values() if not team.granted]
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            found = pool.map(lambda team: _way_in(reader, host, team), asked_for)
+            ways = {team.name: way for team, way in zip(asked_for, found, strict=True)}
+    finally:
+        reader.close()
+    if any(not way.kubeconfig and way.forbidden for way in ways.values()):
+        known = sources.kubeconfigs()
+        ways = {
+            name: _Way(kubeconfig=known[name]) if name in known and not way.kubeconfig else way
+            for name, way in ways.items()
+        }
+    sources.heard(1, 1 + len(teams))
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        asked = {
+            pool.submit(_team, team, ways.get(name), sources): name for name, team in teams.items()
+        }
+        for count, _ in enumerate(as_completed(asked), 2):
+            sources.heard(count, 1 + len(teams))
+    return Look(host, {name: each.result() for each, name in asked.items()})
+
+
+def see(
+    reader: Api,
+    name: str,
+    wanted: Wanted,
+    update: str,
+    kubectl: str,
+    namespace: str | None = None,
+    kinds: frozenset[str] | None = None,
+) -> Seen:
+    """One API server. Raises Unreachable when it does not answer, or stops answering.
+
+    `namespace` is asked for what this user may not list in all. `kinds` is as in `Sources`.
+    """
+    try:
+        reader.get("/version")
+    except Refused as why:
+        if why.status == _UNAUTHORIZED:
+            raise Unreachable(_NOT_LET_IN) from None
+        if why.status >= _FAILS:
+            raise Unreachable(f"it answers {why}") from None
+    objects: dict[str, Any] = {}
+    unreadable: dict[str, str] = {}
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        every = [*_KINDS, *(_OF_MONITORING if wanted.monitoring else ())]
+        questions = [asked for asked in every if kinds is None or asked[0] in kinds]
+        answers = pool.map(lambda asked: _answer(reader, asked, namespace), questions)
+        for (kind, _, _), answer in zip(questions, answers, strict=True):
+            if not isinstance(answer, Refused):
+                objects[kind] = answer
+            elif answer.status == _UNAUTHORIZED:
+                raise Unreachable(_NOT_LET_IN)
+            elif answer.status != _ABSENT:
+                unreadable[kind] = str(answer)
+    if kinds is not None:
+        return Seen(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
+    try:
+        objects["clusterpolicycrd"] = [reader.get(_CLUSTER_POLICIES)]
+    except Refused as why:
+        if why.status != _ABSENT:
+            unreadable["clusterpolicycrd"] = str(why)
+        else:
+            objects["clusterpolicycrd"] = []
+    return Seen(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
+
+
+def _answer(reader: Api, asked: _Question, namespace: str | None) -> list[Object] | Refused:
+    try:
+        return _listed(reader, *asked, namespace)
+    except Refused as why:
+        return why
+
+
+def _listed(
+    reader: Api, kind: str, path: str, query: dict[str, str], namespace: str | None
+) -> list[Object]:
+    """A whole collection in one answer: what pages cost is more than they save."""
+    try:
+        return reader.get(path, **query).get("items") or []
+    except Refused as why:
+        if why.status != _FORBIDDEN or namespace is None:
+            raise
+        if kind == "namespaces":
+            return [reader.get(f"{path}/{namespace}")]
+        if kind not in _NAMESPACED:
+            raise
+        above, _, plural = path.rpartition("/")
+        return reader.get(f"{above}/namespaces/{namespace}/{plural}", **query).get("items") or []
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How to a vCluster: its kubeconfig, or why there is none."""
+
+    kubeconfig: str = ""
+    missing: str = ""
+    forbidden: bool = False
+
+
+def own_name(host: Seen, context: str) -> Seen:
+    """A cluster without a stack's file: a host has teams; a vCluster goes by its team's name, which
+    its guard has, and its queues are declared at the team's.
+    """
+    if any(labels_of(item).get(TEAM_LABEL) for item in host.all("namespaces")):
+        return host
+    guards = [name_of(item) for item in host.all("validatingadmissionpolicies")]
+    named = [name.removeprefix(GUARD) for name in guards if name.startswith(GUARD)]
+    dns = host.within("deployments", "kube-system")
+    if len(named) == 1:
+        name = named[0]
+    elif any(labels_of(item).get("k8s-app") == _VCLUSTER_DNS for item in dns):
+        name = context  # a vCluster without a guard
+    else:
+        return host
+    wanted = replace(host.wanted, key=f"teams.{name}.scheduler", queues_key=f"teams.{name}.queues")
+    return replace(host, name=name, wanted=wanted, update=OF_THE_PLATFORM)
+
+
+def _found(host: Seen) -> dict[str, WantedTeam]:
+    """The teams that a host has, by the label that this program puts on their namespaces."""
+    return {
+        team: found_team(team, name_of(item))
+        for item in host.all("namespaces")
+        if (team := labels_of(item).get(TEAM_LABEL))
+    }
+
+
+def _way_in(reader: Api, host: Seen, team: WantedTeam) -> _Way:
+    """The kubeconfig that the vCluster itself wrote, at the address that it has from here."""
+    path = f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}"
+    try:
+        secret = reader.get(path)
+    except Refused as why:
+        if why.status == _ABSENT:
+            return _Way(missing=f"its Secret vc-{team.name} is not there")
+        return _Way(missing=f"its Secret vc-{team.name} cannot be read ({why})", forbidden=True)
+    except Unreachable as why:
+        return _Way(missing=f"the host does not tell its kubeconfig: {why}")
+    service = host.named("services", team.name, team.namespace)
+    if service is None:
+        return _Way(missing=f"its Service {team.name} is not there")
+    address = _address(service, team)
+    if address is None:
+        return _Way(missing=f"its Service {team.name} has no address")
+    try:
+        return _Way(of_secret(secret.get("data") or {}, f"https://{address}"))
+    except NoKubeconfig as why:
+        return _Way(missing=f"its Secret vc-{team.name} {why}")
+
+
+def _address(service: Object, team: WantedTeam) -> str | None:
+    ports = spec(service).get("ports") or [{}]
+    host = team.access.host if team.access else None
+    match spec(service).get("type"):
+        case "NodePort":
+            port = ports[0].get("nodePort")
+            return f"{host or '127.0.0.1'}:{port}" if port else None
+        case "LoadBalancer":
+            ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+            given = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
+            return f"{host or given}:{ports[0].get('port')}" if given else None
+    return f"{name_of(service)}.{namespace_of(service)}.svc:{ports[0].get('port')}"
+
+
+def _team(team: WantedTeam, way: _Way | None, sources: Sources) -> TeamSeen:
+    update = sources.team_update or sources.update
+    if way is None or not way.kubeconfig:
+        return TeamSeen(team, unreached=way.missing if way else "", update=update)
+    ends = _certificate_end(way.kubeconfig)
+    kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
+    try:
+        reader = Api.of_kubeconfig(way.kubeconfig, in_all=sources.seconds)
+    except Unreachable as why:
+        return TeamSeen(team, unreached=str(why), certificate_ends=ends, update=update)
+    try:
+        inside = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
+    except Unreachable as why:
+        return TeamSeen(team, unreached=str(why), certificate_ends=ends, update=update)
+    finally:
+        reader.close()
+    return TeamSeen(team, inside, certificate_ends=ends, update=update)
+
+
+def _certificate_end(kubeconfig: str) -> datetime | None:
+    """When the first client certificate of a kubeconfig runs out; None where there is none."""
+    try:
+        users = yaml.safe_load(kubeconfig).get("users") or []
+        data = next(
+            user["user"]["client-certificate-data"]
+            for user in users
+            if "client-certificate-data" in user.get("user", {})
+        )
+        return x509.load_pem_x509_certificate(base64.b64decode(data)).not_valid_after_utc
+    except (StopIteration, KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError):
+        return None

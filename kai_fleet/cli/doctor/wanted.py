@@ -1,0 +1,218 @@
+"""What a stack's file wants of each of its clusters, to hold the live ones against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kai_fleet.components.guard import queue_guard_rules
+from kai_fleet.components.guard.names import GUARD, OUTSIDE_GUARD
+from kai_fleet.components.isolation.rules import team_rules
+from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.kai.keys import GPU_RESOURCES
+from kai_fleet.components.releases import (
+    DEFAULT_VCLUSTER,
+    KaiRelease,
+    UnknownVersion,
+    kai,
+    takes_external_pod_groups,
+)
+from kai_fleet.components.settings import Settings
+from kai_fleet.components.settings.sections.isolation import Isolation
+from kai_fleet.components.settings.sections.monitoring import Monitoring
+from kai_fleet.components.settings.sections.queues import Queue, leaves, walk
+from kai_fleet.components.settings.sections.teams import Access, Mode
+from kai_fleet.components.settings.tenant import Tenant
+
+HOST: Final = "host"
+NVIDIA: Final = GPU_RESOURCES[0]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One cluster as its stack declares it.
+
+    `declared` is False where there is no stack file: then only what is wrong in itself can be
+    said. `kai` is None where no KAI is wanted, `key` is where its settings stand in the file, and
+    `queues_key` where its queues do. `queues` maps names to the `spec` of the Queue object.
+    """
+
+    declared: bool = False
+    kai: KaiRelease | None = None
+    gpu_sharing: bool = True
+    gpu_resource: str = NVIDIA
+    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shards: tuple[str, ...] = ()
+    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    key: str = "kai-fleet:kai"
+    queues_key: str = "kai-fleet:queues"
+    monitoring: Monitoring | None = None
+
+
+@dataclass(frozen=True)
+class WantedTeam:
+    """A team's vCluster as its stack declares it, or as it was found (`declared` False).
+
+    `granted`: its vCluster is of a stack of its own, and this one has the namespace and its bounds.
+    `key` is where it stands in the stack file. `guards` are the policies inside it by name: the
+    actions of each one's binding, and its rules where they are compared.
+    """
+
+    name: str
+    namespace: str
+    declared: bool = False
+    mode: Mode = "default"
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: int | None = None
+    access: Access | None = None
+    vcluster: str | None = None
+    inside: Wanted = field(default_factory=Wanted)
+    queue: str | None = None
+    isolation: Isolation | None = None
+    rules: HostRules | None = None
+    control_pool: Mapping[str, str] = field(default_factory=dict)
+    granted: bool = False
+    key: str = "kai-fleet:teams"
+    guards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def host_of(settings: Settings) -> Wanted:
+    """The host cluster of a stack. Of a team stack's only the team's own queues are declared."""
+    if isinstance(settings, Tenant):
+        team = settings.teams[settings.team]
+        granted = settings.granted_queue if team.scheduler.mode == "host" else None
+        return Wanted(
+            gpu_resource=settings.gpu.resource,
+            queues=_specs(team.queues, None, above=granted) if granted else {},
+            queues_key=f"{settings.team_path(settings.team)}.queues",
+        )
+    own = settings.kai
+    return Wanted(
+        declared=True,
+        kai=_release(own.version, own.untested) if own else None,
+        gpu_sharing=settings.shares_gpus(own) if own else False,
+        gpu_resource=settings.gpu.resource,
+        queues=_specs(settings.queues, None, settings.queue_limits()),
+        shards=tuple(own.shards) if own else (),
+        topologies=own.topologies if own else {},
+        monitoring=settings.monitoring,
+    )
+
+
+def teams_of(settings: Settings) -> dict[str, WantedTeam]:
+    """The teams of a stack by name, those with a stack of their own as far as they are its."""
+    own = {name: _team(settings, name) for name in settings.teams}
+    return own | {name: _granted(settings, name) for name in settings.team_stacks}
+
+
+def found_team(name: str, namespace: str) -> WantedTeam:
+    """A team that a cluster has and no stack file was given for."""
+    return WantedTeam(name, namespace, key=f"kai-fleet:teams.{name}")
+
+
+def _granted(settings: Settings, name: str) -> WantedTeam:
+    grant = settings.team_stacks[name]
+    return WantedTeam(
+        name=name,
+        namespace=f"team-{name}",
+        declared=True,
+        mode="virtual" if settings.kai is None else "host",
+        node_pool=dict(grant.node_pool),
+        gpus=grant.gpus,
+        isolation=settings.isolation_of(name),
+        rules=team_rules.of_granted(settings, name),
+        control_pool=settings.control_pool_of(name),
+        inside=Wanted(gpu_resource=settings.gpu.resource),
+        granted=True,
+        key=f"kai-fleet:teamStacks.{name}",
+    )
+
+
+def _team(settings: Settings, name: str) -> WantedTeam:
+    team, vcluster = settings.teams[name], settings.vcluster_of(name)
+    own = team.scheduler
+    key = settings.team_path(name)
+    tenant = isinstance(settings, Tenant)
+    version = own.version if own.mode == "virtual" else None
+    return WantedTeam(
+        name=name,
+        namespace=f"team-{name}",
+        declared=True,
+        mode=own.mode,
+        node_pool=dict(team.node_pool),
+        isolation=settings.isolation_of(name),
+        # A team stack's namespace is the platform's, and what its guard lets through.
+        rules=None if tenant else team_rules.of_declared(settings, name),
+        control_pool=settings.control_pool_of(name),
+        key=key,
+        guards=_guards(settings, name) if version else {},
+        gpus=team.gpus,
+        access=settings.access_of(name),
+        vcluster=vcluster.version or DEFAULT_VCLUSTER,
+        inside=Wanted(
+            declared=True,
+            kai=_release(version, own.untested) if version else None,
+            gpu_sharing=settings.shares_gpus(own),
+            gpu_resource=settings.gpu.resource,
+            queues=_specs(team.queues, team.gpus) if version else {},
+            shards=tuple(own.shards),
+            topologies=own.topologies,
+            key=f"{key}.scheduler",
+            queues_key=f"{key}.queues",
+        ),
+        queue=team.queue,
+    )
+
+
+def _guards(settings: Settings, name: str) -> dict[str, Mapping[str, Any]]:
+    """As `Team` declares them inside its vCluster."""
+    mode, team = settings.guard.mode, settings.teams[name]
+    if mode == "off":
+        return {}
+    leaf_queues = leaves(team.queues)
+    grouped = takes_external_pod_groups(team.scheduler.version or "")
+    sharing = settings.shares_gpus(team.scheduler)
+    denies, warns = ["Deny"], ["Audit", "Warn"]
+    rules = [
+        *queue_guard_rules.variables(leaf_queues),
+        *queue_guard_rules.validations(name, leaf_queues, sharing, pod_groups=grouped),
+    ]
+    found: dict[str, Mapping[str, Any]] = {
+        f"{GUARD}{name}": {
+            "actions": denies if mode == "deny" else warns,
+            "rules": [str(rule["expression"]) for rule in rules],
+        }
+    }
+    outside = settings.guard.outside_queues
+    if leaf_queues and outside != "allow":
+        both = mode == outside == "deny"
+        found[f"{OUTSIDE_GUARD}{name}"] = {"actions": denies if both else warns}
+    return found
+
+
+def _specs(
+    tree: Mapping[str, Queue],
+    gpus: int | None,
+    limits: Mapping[str, int] | None = None,
+    above: str | None = None,
+) -> dict[str, Mapping[str, Any]]:
+    """As `QueueTree` makes them: the teams' GPUs bound the top level inside a vCluster, and the
+    queues that are teams' on the host. `above` is the queue that the top level hangs below.
+    """
+    of_teams = limits or {}
+    return {
+        placed.name: placed.queue.spec(
+            placed.parent or above,
+            gpus if placed.parent is None else None,
+            of_teams.get(placed.name),
+        )
+        for placed in walk(tree)
+    }
+
+
+def _release(version: str, untested: bool) -> KaiRelease | None:
+    try:
+        return kai(version, untested=untested)
+    except UnknownVersion:
+        return None  # the stack file is refused for it already

@@ -1,0 +1,83 @@
+"""Ctrl-C and SIGTERM during an engine run: the engine stops in order, then the command ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import psutil
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal ended the command; `exit_code` is what a shell expects for it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+@dataclass
+class Signals:
+    """What came while the engine ran; 0 is nothing."""
+
+    number: int = 0
+
+    def check(self) -> None:
+        """Raise Interrupted if a signal came."""
+        if self.number:
+            raise Interrupted(self.number)
+
+
+@contextmanager
+def ended_in_order() -> Iterator[Signals]:
+    """Raise Interrupted for the two signals; while the engine runs, have it end its steps first.
+
+    The engine saves its state and fails, and `check` says why. It is told once: a second signal
+    would make it drop its state.
+    """
+    came = Signals()
+    if threading.current_thread() is not threading.main_thread():
+        yield came  # only the main thread may say what a signal does
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if came.number:
+            return
+        came.number = number
+        engines = _engines()
+        if not engines:
+            came.check()
+        for engine in engines if number == signal.SIGTERM or not _typed() else ():
+            engine.send_signal(signal.SIGINT)
+
+    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _typed() -> bool:
+    """Whether a Ctrl-C reaches the whole foreground group, the engine included."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+def _engines() -> list[psutil.Process]:
+    """The CLI among this process's own children; the sandbox's servers may be others."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if child.name() == "pulumi":
+                found.append(child)
+    return found

@@ -1,0 +1,1 @@
+"""What a team asks its own cluster: its queues, its GPUs, its pods that wait."""

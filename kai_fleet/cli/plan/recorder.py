@@ -1,0 +1,190 @@
+"""Running the program without an engine, and recording what it registers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import runpy
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from google.protobuf import json_format
+from pulumi.runtime import config, mocks, rpc
+from pulumi.runtime import settings as runtime_settings
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.stack import run_pulumi_func
+from pulumi.runtime.sync_await import _sync_await
+
+from kai_fleet import program as fleet
+from kai_fleet.cli.property_secrets import SIGNATURE, is_secret
+from kai_fleet.cli.stack_file.reading import PROJECT, ROOT, SECRET
+from kai_fleet.components.host.platform_reading import OUTPUT
+from kai_fleet.components.settings.mistakes import NAMESPACE
+from kai_fleet.components.state.deployed_state import STACK
+from kai_fleet.components.state.stack_outputs import READ_OUTPUTS
+from kai_fleet.provider.queue_specs import unpacked
+from kai_fleet.provider.tokens import QUEUES
+
+UNKNOWN: Final = "[unknown until the update]"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One resource as the program registers it. Secrets are masked, unknown values are marked."""
+
+    urn: str
+    type: str
+    name: str
+    parent: str
+    provider: str
+    inputs: dict[str, Any] = field(hash=False)
+
+    def record(self) -> dict[str, Any]:
+        """The six fields that the plan's JSON shows."""
+        return {
+            "urn": self.urn,
+            "type": self.type,
+            "name": self.name,
+            "parent": self.parent,
+            "provider": self.provider,
+            "inputs": self.inputs,
+        }
+
+
+class _Echo(mocks.Mocks):
+    """A first preview: what is not an input is not known, but the platform of a team stack is."""
+
+    def __init__(self, platform: Mapping[str, Any] | None = None) -> None:
+        self._outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        return (self._outputs if args.token == READ_OUTPUTS else {}), []
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        return None, {}
+
+
+class _Recorder(mocks.MockMonitor):
+    """The engine's side of the program: answers a preview, and notes every registration."""
+
+    def __init__(self, stack: str, echo: _Echo) -> None:
+        super().__init__(echo)
+        self.stack = stack
+        self.registered: dict[str, Registered] = {}
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """As the engine does: the types of all parents, but not the stack's own."""
+        above = parent.split("::")[2] if parent else STACK
+        qualified = type_ if above == STACK else f"{above}${type_}"
+        return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
+
+    # The mocks' own answers are the same, after all inputs are read anew for `new_resource`.
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        urn = self._note(request, request.object)
+        return resource_pb2.RegisterResourceResponse(urn=urn)
+
+    def ReadResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        urn = self._note(request, request.properties)
+        return resource_pb2.ReadResourceResponse(urn=urn)
+
+    def _note(self, request: Any, inputs: Any) -> str:
+        urn = self.make_urn(request.parent, request.type, request.name)
+        plain = _plain(json_format.MessageToDict(inputs))
+        if request.type == QUEUES:
+            plain["queues"] = unpacked(plain["queues"])
+        self.registered[urn] = Registered(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            provider=request.provider.rpartition("::")[0],
+            inputs=plain,
+        )
+        return urn
+
+
+def record(
+    stack: str,
+    settings: Mapping[str, Any],
+    platform: Mapping[str, Any] | None = None,
+    program: Callable[[], None] | None = None,
+) -> list[Registered]:
+    """Everything that a program registers for a stack of these settings, sorted by URN.
+
+    `platform` is what the platform stack of a team stack exports under that name. `program` is this
+    project's own unless given.
+    """
+    echo = _Echo(platform)
+    recorder = _Recorder(stack, echo)
+    silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
+    # Else the stack that was recorded before this one would be the parent of what has none.
+    runtime_settings.ROOT.set(None)
+    mocks.set_mocks(
+        echo,
+        project=PROJECT,
+        stack=stack,
+        preview=True,
+        monitor=recorder,
+        logger=silent,
+        organization="organization",
+    )
+    # The engine hands objects over with their keys sorted.
+    given = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
+    config.set_all_config({f"{NAMESPACE}:{key}": value for key, value in given.items()})
+
+    with _without_stack_traces(), _without_backend():
+        _sync_await(run_pulumi_func(program or _own))
+    found = (it for it in recorder.registered.values() if it.type != STACK)
+    return sorted(found, key=lambda it: it.urn)
+
+
+def _own() -> None:
+    """The project's program; the package's where there is no project around."""
+    if (ROOT / "Pulumi.yaml").is_file():
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+    else:
+        fleet.program()
+
+
+@contextmanager
+def _without_stack_traces() -> Iterator[None]:
+    """The SDK notes for the engine where each resource is declared: a tenth of a plan's time."""
+    before = getattr(sys, "tracebacklimit", None)
+    sys.tracebacklimit = 1
+    try:
+        yield
+    finally:
+        del sys.tracebacklimit
+        if before is not None:
+            sys.tracebacklimit = before
+
+
+@contextmanager
+def _without_backend() -> Iterator[None]:
+    """A plan writes no state, so it does not matter whose backend this shell names."""
+    before = os.environ.pop("PULUMI_BACKEND_URL", None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["PULUMI_BACKEND_URL"] = before
+
+
+def _plain(value: Any) -> Any:
+    """A registered value as a reader may see it."""
+    if isinstance(value, dict):
+        if SIGNATURE in value:
+            return SECRET if is_secret(value) else UNKNOWN
+        return {key: _plain(item) for key, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if value == rpc.UNKNOWN:
+        return UNKNOWN
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

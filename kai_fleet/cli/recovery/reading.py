@@ -1,0 +1,122 @@
+"""`pulumi refresh` of what can be read: a vCluster that does not answer is left out of it.
+
+Pulumi refreshes all of a stack or nothing. The API of a vCluster whose namespace somebody deleted
+is gone for good, and what was inside needs no reading: it goes with the vCluster, and the update
+makes it anew in the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulumi import automation
+
+from kai_fleet.cli.recovery import state
+from kai_fleet.cli.recovery.state import State, provider_of
+
+_VCLUSTER: Final = ":VirtualCluster$pulumi:providers:kubernetes::"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What a refresh leaves out, by URN; and the vClusters that do not answer, each with why."""
+
+    urns: tuple[str, ...] = ()
+    silent: Mapping[str, str] | None = None
+
+
+def unread(now: State) -> Unread:
+    """Ask each vCluster of a stack whether it is there, and the same as ever."""
+    from kai_fleet.cli.recovery.object_reader import (
+        Cluster,
+        Unanswered,
+    )  # a client of Kubernetes: slow
+
+    silent: dict[str, str] = {}
+    with ExitStack() as clusters:
+        for urn, provider in now.providers().items():
+            if _VCLUSTER not in urn:
+                continue
+            try:
+                uid = Cluster(provider, clusters).uid()
+            except Unanswered as why:
+                silent[urn] = str(why)
+                continue
+            if (known := _identity(now, urn)) and uid != known:
+                silent[urn] = "it was made anew"
+    inside = (it for it in now.resources if _vcluster_of(it, now) in silent)
+    return Unread(
+        tuple(str(it["urn"]) for it in inside),
+        {urn.rpartition("::")[2]: why for urn, why in silent.items()},
+    )
+
+
+def refresh(
+    stack: automation.Stack,
+    show: Say,
+    *,
+    only: Sequence[str] = (),
+    clear_pending_creates: bool = False,
+) -> None:
+    """Have the state say what is there. Raises CommandError."""
+    left = unread(state.read(stack))
+    for name, why in (left.silent or {}).items():
+        show(f"vCluster {name} is not read: {why}")
+    stack.refresh(
+        target=list(only) or None,
+        exclude=None if only else list(left.urns) or None,
+        clear_pending_creates=clear_pending_creates or None,
+        on_output=show,
+        suppress_outputs=True,
+        suppress_progress=True,
+    )
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What differs from the state: resources by name with what happened to each; and vClusters
+    that could not be looked at, each with why.
+    """
+
+    resources: Mapping[str, str]
+    silent: Mapping[str, str]
+
+
+def drift(stack: automation.Stack, show: Say) -> Drift:
+    """Look for what was changed by hand, and change nothing. Raises CommandError."""
+    left = unread(state.read(stack))
+    found: dict[str, str] = {}
+
+    def note(event: automation.EngineEvent) -> None:
+        done = event.resource_pre_event or event.res_outputs_event
+        if done is None:
+            return
+        operation = str(getattr(done.metadata.op, "value", done.metadata.op))
+        if operation in ("update", "delete"):
+            urn = done.metadata.urn
+            found[f"{urn.split('::')[2].rpartition(':')[2]} {urn.rpartition('::')[2]}"] = operation
+
+    stack.preview_refresh(exclude=list(left.urns) or None, on_event=note, on_output=show)
+    return Drift(found, left.silent or {})
+
+
+def _vcluster_of(resource: Mapping[str, Any], now: State) -> str:
+    """The provider of the vCluster that a resource is inside of; "" for the host's."""
+    provider = provider_of(resource)
+    if _VCLUSTER in provider:
+        return provider
+    with_it = str(resource.get("deletedWith") or "")
+    return with_it if _VCLUSTER in with_it else ""
+
+
+def _identity(now: State, provider: str) -> str:
+    """The UID that a vCluster had at the last update; "" where the state does not tell."""
+    step = f"::{provider.rpartition('::')[2]}-identity"
+    for it in now.resources:
+        if str(it["urn"]).endswith(step):
+            return str(((it.get("inputs") or {}).get("triggers") or [""])[0])
+    return ""

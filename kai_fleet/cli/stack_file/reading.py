@@ -1,0 +1,106 @@
+"""Reading a stack file, `Pulumi.<stack>.yaml`, without the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from kai_fleet.components.settings import Settings
+from kai_fleet.components.settings.files import stack_keys, yaml_file
+from kai_fleet.components.settings.files.clear_secrets import MASK
+from kai_fleet.components.settings.mistakes import key_path, on_one_line
+from kai_fleet.components.settings.sections.team_stack import TeamStack
+from kai_fleet.project import ROOT as ROOT
+
+PROJECT: Final = "kai-fleet"
+SECRET: Final = MASK
+_KNOWN: Final = {
+    field.alias or name
+    for model in (Settings, TeamStack)
+    for name, field in model.model_fields.items()
+}
+
+
+class Unreadable(Exception):  # noqa: N818 - its message is all a user sees
+    """The file is not there, or not a YAML mapping."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(on_one_line(message))
+
+
+def path_of(stack: str) -> Path:
+    """The file of a stack of this project."""
+    return ROOT / f"Pulumi.{stack}.yaml"
+
+
+def stacks() -> list[str]:
+    """The stacks that have a file."""
+    return sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`.
+
+    What is encrypted (`secure:`) stays out of it: the text `[secret]` stands in its place.
+    Raises Unreadable; two keys of one name are an error here as they are for the engine.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        known = ", ".join(stacks())
+        raise Unreadable(f"{path.name} is not there; stacks with a file: {known}") from None
+    except (OSError, UnicodeDecodeError) as why:
+        raise Unreadable(f"{path.name} cannot be read: {why}") from None
+    return parse(text, path.name)
+
+
+def parse(text: str, name: str) -> dict[str, Any]:
+    """The same of a file's text; `name` is the file's, for messages. Raises Unreadable."""
+    try:
+        document = yaml_file.load(text)
+    except MarkedYAMLError as why:
+        raise Unreadable(f"{name}{yaml_file.place(why)}: {why.problem or why.context}") from None
+    except yaml_file.Odd as why:
+        raise Unreadable(f"{name} {why}") from None
+    except (YAMLError, ValueError, RecursionError) as why:
+        first = str(why).partition("\n")[0]
+        raise Unreadable(f"{name} is not YAML: {first}") from None
+    config = document.get("config") if isinstance(document, dict) else document
+    if not isinstance(document, dict) or not isinstance(config, dict | None):
+        raise Unreadable(f"{name} is not a stack file; write config: and keys below it")
+    text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
+    if wrong := stack_keys.misspelt(text_keys, _KNOWN):
+        raise Unreadable(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
+    own = stack_keys.own(text_keys)
+    if odd := next(_odd_keys(own, ()), None):
+        raise Unreadable(f"{name}: {odd}")
+    return {key: _without_secrets(value) for key, value in own.items()}
+
+
+def _odd_keys(value: Any, above: tuple[str, ...]) -> Iterator[str]:
+    """Keys that are no text: the engine would pass them on as another key than they are here."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                where = key_path(above) if above else "config"
+                yield f"{where} has the key {key!r}, which is no text; put it in quotes"
+            else:
+                yield from _odd_keys(item, (*above, key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _odd_keys(item, above)
+
+
+def _without_secrets(value: Any, above: tuple[int, ...] = ()) -> Any:
+    if id(value) in above:
+        return value  # an anchor inside itself; the settings refuse it by its key
+    if isinstance(value, dict):
+        if set(value) == {"secure"}:
+            return SECRET
+        return {key: _without_secrets(item, (*above, id(value))) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item, (*above, id(value))) for item in value]
+    return value

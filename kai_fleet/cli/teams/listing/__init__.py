@@ -1,0 +1,1 @@
+"""`fleet teams`: the teams of a platform, wanted and running."""

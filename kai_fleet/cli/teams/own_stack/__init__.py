@@ -1,0 +1,1 @@
+"""Teams with a stack of their own: moved there, and their credentials."""

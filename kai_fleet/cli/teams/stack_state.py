@@ -1,0 +1,87 @@
+"""What a stack runs, from its state: read once, and never changed or made by reading."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.property_secrets import opened
+from kai_fleet.cli.recovery import failures, file_backend
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.components.state.deployed_state import RELEASE, STACK
+from kai_fleet.components.state.targeting import TEAM
+
+_TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
+
+
+@dataclass(frozen=True)
+class State:
+    """One stack as its last update left it: KAI versions and kubeconfigs by team, and outputs."""
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    vclusters: frozenset[str] = frozenset()
+    teams: Mapping[str, Any] = field(default_factory=dict)
+    kubeconfigs: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read(stack: str, variables: Mapping[str, str]) -> State:
+    """The state of a stack. Raises UserError where the engine has none, or cannot open it."""
+    exported = ask(stack, variables, "export", "--show-secrets")
+    return of_resources((exported.get("deployment") or {}).get("resources") or [])
+
+
+def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
+    """What `pulumi stack …` answers, as JSON. Raises UserError."""
+    environment = {**os.environ, **variables}
+    engine = shutil.which("pulumi", path=environment.get("PATH"))
+    if engine is None:
+        raise UserError(f"the state of stack {stack} cannot be read: pulumi is not on PATH")
+    if cut := file_backend.cut_attributes(stack, variables):
+        raise UserError(failures.cut_off(stack, cut))
+    done = subprocess.run(
+        [engine, "stack", *arguments, "--stack", stack, "--non-interactive"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        if "no stack named" in done.stderr:
+            raise UserError(f"stack {stack} was never updated")
+        lines = done.stderr.strip().splitlines() or ["the engine said nothing"]
+        said = lines[-1].removeprefix("error:").strip()
+        raise UserError(f"the state of stack {stack} cannot be read: {said}")
+    return json.loads(done.stdout)
+
+
+def of_resources(resources: list[Mapping[str, Any]]) -> State:
+    """The state that exported resources show."""
+    versions: dict[str, str] = {}
+    vclusters: set[str] = set()
+    outputs: Mapping[str, Any] = {}
+    for resource in resources:
+        if resource.get("type") == STACK:
+            outputs = opened(resource.get("outputs") or {})
+        urn = str(resource["urn"])
+        if resource.get("type") != RELEASE or resource.get("delete") or _TEAM not in urn:
+            continue  # the host's own releases, and what waits to be deleted
+        name = urn.rpartition("::")[2]
+        if name.endswith("-kai-release"):
+            version = (resource.get("outputs") or {}).get("version")
+            versions[name.removesuffix("-kai-release")] = str(version)
+        elif name.endswith("-release"):
+            vclusters.add(name.removesuffix("-release"))
+    return State(
+        versions,
+        frozenset(vclusters),
+        outputs.get("teams") or {},
+        outputs.get("kubeconfigs") or {},
+    )

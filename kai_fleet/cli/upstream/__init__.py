@@ -1,0 +1,1 @@
+"""What the projects have published: the versions in their registries."""

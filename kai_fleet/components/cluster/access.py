@@ -1,0 +1,52 @@
+"""How the program and its probes reach a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+
+@dataclass
+class ClusterAccess:
+    """A cluster by its stable name, and a context of the caller's kubeconfig or the content of one.
+
+    The content is a secret wherever it goes (P6). The name is the provider's cluster identifier:
+    rotated credentials update the provider and replace nothing (P3). Where there is an `identifier`
+    that one is: for clusters that are made, and perhaps made anew under the same name.
+    """
+
+    name: str
+    context: str | None = None
+    kubeconfig: pulumi.Input[str] | None = None
+    identifier: pulumi.Input[str] | None = None
+
+    def provider(self, name: str, opts: pulumi.ResourceOptions) -> kubernetes.Provider:
+        """The provider for what is declared on this cluster."""
+        return kubernetes.Provider(
+            name,
+            cluster_identifier=self.name if self.identifier is None else self.identifier,
+            context=self.context,
+            kubeconfig=self.secret(),
+            # What somebody changed by hand is put right; without this the API server refuses to,
+            # because whoever changed it owns the field now.
+            enable_patch_force=True,
+            opts=opts,
+        )
+
+    def environment(self) -> dict[str, pulumi.Input[str]]:
+        """The variables from which a probe builds its client; never part of a command line."""
+        secret = self.secret()
+        if secret is not None:
+            return {"PROBE_KUBECONFIG": secret}
+        return {"PROBE_CONTEXT": self.context or ""}
+
+    def reached(self) -> dict[str, pulumi.Input[str]]:
+        """The properties from which the project's own provider builds its client."""
+        given = {"context": self.context, "kubeconfig": self.secret()}
+        return {key: value for key, value in given.items() if value is not None}
+
+    def secret(self) -> pulumi.Output[str] | None:
+        """The kubeconfig's content as a secret; None where a context is named."""
+        return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)

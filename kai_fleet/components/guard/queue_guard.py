@@ -1,0 +1,103 @@
+"""What holds at admission: a team's pods name the team's queues, and ask for GPUs as KAI reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi_kubernetes.admissionregistration import v1 as admission
+
+from kai_fleet.components.guard import queue_guard_rules as rules
+from kai_fleet.components.guard.names import GUARD
+from kai_fleet.components.settings.sections.guard import GuardMode
+
+
+@dataclass
+class QueueGuardArgs:
+    """`queues` are the team's leaf queues. `namespace` bounds the guard to one of the host's;
+    None is every namespace, inside a vCluster. `mode` is `deny`, or `audit` for roll-out: pods
+    pass, with a warning to whoever makes them and an entry in the API server's audit log. Queues
+    whose names begin with `prefix` are the team's, too, but for the `foreign` ones. `pod_groups`: a
+    pod may name a PodGroup in place of a queue; only where every queue is the team's, for a
+    PodGroup may have any.
+    """
+
+    team: str
+    queues: Sequence[str]
+    namespace: pulumi.Input[str] | None = None
+    mode: GuardMode = "deny"
+    gpu_sharing: bool = True
+    prefix: str | None = None
+    foreign: Sequence[str] = ()
+    pod_groups: bool = False
+
+
+def within(namespace: pulumi.Input[str] | None) -> dict[str, Any]:
+    """What bounds a policy's binding to one namespace; nothing where None."""
+    if namespace is None:
+        return {}
+    label = {"kubernetes.io/metadata.name": namespace}
+    return {"match_resources": {"namespace_selector": {"match_labels": label}}}
+
+
+class QueueGuard(pulumi.ComponentResource):
+    """A ValidatingAdmissionPolicy and its binding for one team (Kubernetes 1.30 or newer).
+
+    KAI lets any pod name any queue (W10), and leaves one that names a wrong queue Pending, mostly
+    without a word; this denies it at once and names the right ones. It looks at pods, so a queue
+    named only on their Deployment is denied too. Pods that are nothing to KAI are not looked at,
+    KAI's own components and reservation pods among them. Where the API server cannot judge, a pod
+    is denied (failure policy Fail). Declare it before what lets pods in.
+    """
+
+    def __init__(
+        self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
+        opts = opts or pulumi.ResourceOptions()
+        child = pulumi.ResourceOptions(
+            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
+        )
+        called = f"{GUARD}{args.team}"
+        pods = {
+            "resource_rules": [
+                {
+                    "api_groups": [""],
+                    "api_versions": ["v1"],
+                    "resources": ["pods"],
+                    "operations": ["CREATE", "UPDATE"],
+                }
+            ]
+        }
+        policy = admission.ValidatingAdmissionPolicy(
+            f"{name}-policy",
+            metadata={"name": called},
+            spec={
+                "failure_policy": "Fail",
+                "match_constraints": pods,
+                "match_conditions": rules.match_conditions(),
+                "variables": rules.variables(args.queues),
+                "validations": rules.validations(
+                    args.team,
+                    args.queues,
+                    args.gpu_sharing,
+                    args.prefix,
+                    foreign=args.foreign,
+                    pod_groups=args.pod_groups,
+                ),
+            },
+            opts=child,
+        )
+        admission.ValidatingAdmissionPolicyBinding(
+            f"{name}-binding",
+            metadata={"name": called},
+            spec={
+                "policy_name": called,
+                "validation_actions": ["Deny"] if args.mode == "deny" else ["Audit", "Warn"],
+                **within(args.namespace),
+            },
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[policy])),
+        )
+        self.register_outputs({"policy": called})

@@ -1,0 +1,1 @@
+"""What a host cluster has for everybody: GPU stack, host scheduler and its queues."""

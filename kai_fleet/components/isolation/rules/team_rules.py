@@ -1,0 +1,64 @@
+"""What the host's guard of each team lets through, by the settings of the platform's stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kai_fleet.components.isolation.rules.model import KAI_PRIORITIES, HostRules, KaiPlace
+from kai_fleet.components.releases.kai_table import KAI_CHART, NVIDIA_CHART
+from kai_fleet.components.settings import Settings
+from kai_fleet.components.settings.sections.team_stack import Grant
+from kai_fleet.components.settings.sections.teams import Mode, Team
+
+_PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
+
+
+def of_declared(settings: Settings, name: str) -> HostRules:
+    """Of a team that the platform's stack runs."""
+    team = settings.teams[name]
+    return _rules(settings, name, team, _PLACES[team.scheduler.mode])
+
+
+def of_granted(settings: Settings, name: str) -> HostRules:
+    """Of a team with a stack of its own, which chooses the mode."""
+    grant = settings.team_stacks[name]
+    on_host: KaiPlace = "host" if grant.parent_queue else "none"
+    return _rules(settings, name, grant, "inside" if settings.kai is None else on_host)
+
+
+def _rules(settings: Settings, name: str, has: Team | Grant, place: KaiPlace) -> HostRules:
+    isolation, kai = settings.isolation_of(name), place == "host"
+    queue = has.parent_queue if isinstance(has, Grant) else has.queue
+    queues = [queue] if kai and queue else []
+    return HostRules(
+        name,
+        devices=(settings.gpu.resource, *isolation.devices),
+        pool=has.node_pool,
+        control_pool=settings.control_pool_of(name),
+        names_nodes=place == "inside",
+        # A team whose scheduler is inside has its nodes to itself: the rules see to that.
+        shared_nodes=place != "inside" or not has.node_pool,
+        kai=place,
+        claims=bool(isolation.device_classes),
+        priorities=(*(KAI_PRIORITIES if kai else ()), *isolation.priority_classes),
+        queues_only=kai,
+        restricted=isolation.level == "restricted",
+        platform_images=_images(settings, name),
+        runtime_classes=isolation.runtime_classes,
+        beside_kai=settings.kai is not None,
+        queues=queues,
+        queue_prefix=f"{name}-" if kai and name in settings.team_stacks else None,
+        foreign_queues=settings.queues_like(name),
+        attachments=isolation.network.attachments or not isolation.network.enabled,
+        endpoints=isolation.network.endpoints or not isolation.network.enabled,
+    )
+
+
+def _images(settings: Settings, name: str) -> tuple[str, ...]:
+    """What the names of KAI's images begin with, wherever the configuration has them from."""
+    found = [chart.removeprefix("oci://").rpartition("/")[0] for chart in (NVIDIA_CHART, KAI_CHART)]
+    team = settings.teams.get(name)
+    values = team.scheduler.values if team else {}
+    registry = (values.get("global") or {}).get("registry")
+    return tuple(f"{each}/" for each in (*found, *([str(registry)] if registry else [])))

@@ -1,0 +1,188 @@
+"""A team's place on the host: its namespace, and everything that bounds what is made there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_command as command
+from pulumi_kubernetes import core
+from pulumi_kubernetes.networking import v1 as networking
+from pulumi_kubernetes.rbac import v1 as rbac
+
+from kai_fleet.components import probes
+from kai_fleet.components.cluster.access import ClusterAccess
+from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.components.guard.template_warning import TemplateWarning
+from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.components.isolation.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.components.settings.sections.isolation import Isolation
+from kai_fleet.components.state.team_kinds import TEAM_NAMESPACE
+from kai_fleet.components.team_stacks.access import account_rights
+
+_POD_SECURITY = "pod-security.kubernetes.io"
+
+
+@dataclass
+class TeamNamespaceArgs:
+    """`rules` are what the guard of the namespace lets through. `queues`, on a host whose KAI
+    schedules the team's pods, is the guard of their queues. `sees_nodes`: its vCluster reads the
+    host's nodes. `account` is what the account of the team's own stack is made of; None where the
+    platform's stack runs the team.
+    """
+
+    host: ClusterAccess
+    isolation: Isolation
+    gpus: int
+    rules: HostRules
+    gpu_resource: str = "nvidia.com/gpu"
+    queues: QueueGuardArgs | None = None
+    sees_nodes: bool = True
+    account: Sequence[pulumi.Resource] | None = None
+    monitoring: TeamMonitoringArgs | None = None
+
+
+class TeamNamespace(pulumi.ComponentResource):
+    """The namespace `team-NAME`, its quotas, network policies, guards, and its vCluster's rights.
+
+    Nothing in it belongs to the team: it is declared by the platform's stack, also for a team with
+    a stack of its own, and stays where it is when the team moves. A vCluster depends on `ready`.
+    It is not removed while a vCluster is in it.
+    """
+
+    ready: list[pulumi.Resource]
+
+    def __init__(
+        self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(TEAM_NAMESPACE, name, None, opts)
+        self._name, self._args = name, args
+        self._of_team = f"team-{name}"
+        opts = opts or pulumi.ResourceOptions()
+        self._namespace = core.v1.Namespace(
+            f"{name}-namespace",
+            metadata={"name": self._of_team, "labels": self._labels()},
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=opts.depends_on,
+                deleted_with=opts.deleted_with,
+                aliases=_before(
+                    name, "VirtualCluster", "kubernetes:core/v1:Namespace", f"{name}-namespace"
+                ),
+            ),
+        )
+        # They go with the namespace, never before it: nobody is to lift a bound by itself.
+        self._inside = pulumi.ResourceOptions(
+            parent=self, depends_on=[self._namespace], deleted_with=self._namespace
+        )
+        bounds: list[pulumi.Resource] = [self._namespace, *self._quotas()]
+        if args.isolation.on:
+            bounds += [*self._network(), *self._rights(), *self._guards()]
+        if args.queues is not None:
+            guard = pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[self._namespace],
+                aliases=_before(name, None, "kai-fleet:index:QueueGuard", f"{name}-guard"),
+            )
+            bounds.append(QueueGuard(f"{name}-queue-guard", args.queues, guard))
+            child = pulumi.ResourceOptions(parent=self)
+            TemplateWarning(f"{name}-templates", args.queues, child)
+        if args.account is not None:
+            after = pulumi.ResourceOptions(depends_on=list(args.account))
+            let_in = pulumi.ResourceOptions.merge(self._inside, after)
+            bounds.append(account_rights(f"{name}-account-rights", name, let_in))
+            bounds += args.account
+        if args.monitoring is not None:
+            child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
+            TeamMonitoring(name, args.monitoring, self._inside, child)
+        # Nothing while it is there; when it goes, before everything else of it.
+        vacant = command.local.Command(
+            f"{name}-vacant",
+            delete=probes.command("vacant"),
+            environment={**args.host.environment(), "VACANT_NAMESPACE": self._of_team},
+            opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
+        )
+        self.ready = [*bounds, vacant]
+        self.register_outputs({"namespace": self._of_team})
+
+    def _labels(self) -> dict[str, str]:
+        found = {"kai-fleet/team": self._name}
+        if self._args.isolation.on:
+            # `restricted` is held by the guard: the label knows no exceptions, and needs some.
+            found[f"{_POD_SECURITY}/enforce"] = "baseline"
+            found[f"{_POD_SECURITY}/enforce-version"] = "latest"
+        return found
+
+    def _quotas(self) -> list[pulumi.Resource]:
+        args, name = self._args, self._name
+        old = _before(name, None, "kubernetes:core/v1:ResourceQuota", f"{name}-gpus")
+        aliased = pulumi.ResourceOptions.merge(self._inside, pulumi.ResourceOptions(aliases=old))
+        return [
+            core.v1.ResourceQuota(
+                f"{name}-{called}",
+                metadata={"name": called, "namespace": self._of_team},
+                spec=spec,
+                opts=aliased if called == "gpus" else self._inside,
+            )
+            for called, spec in team_quotas.quotas(
+                args.gpus, args.gpu_resource, args.isolation
+            ).items()
+        ]
+
+    def _network(self) -> Sequence[pulumi.Resource]:
+        network = self._args.isolation.network
+        return [
+            networking.NetworkPolicy(
+                f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
+                metadata={"name": called, "namespace": self._of_team},
+                spec=spec,
+                opts=self._inside,
+            )
+            for called, spec in network_policies.policies(self._name, network).items()
+        ]
+
+    def _rights(self) -> Sequence[pulumi.Resource]:
+        called = vcluster_rights.called(self._name)
+        child = pulumi.ResourceOptions(parent=self)
+        role = rbac.ClusterRole(
+            f"{self._name}-vcluster-role",
+            metadata={"name": called},
+            rules=vcluster_rights.rules(sees_nodes=self._args.sees_nodes),
+            opts=child,
+        )
+        binding = rbac.ClusterRoleBinding(
+            f"{self._name}-vcluster-binding",
+            metadata={"name": called},
+            role_ref={
+                "api_group": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": called,
+            },
+            subjects=[
+                {
+                    "kind": "ServiceAccount",
+                    "name": vcluster_rights.account(self._name),
+                    "namespace": self._of_team,
+                }
+            ],
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[role]),
+        )
+        return [role, binding]
+
+    def _guards(self) -> Sequence[pulumi.Resource]:
+        args = HostGuardArgs(self._of_team, self._args.rules)
+        guard = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
+        return [HostGuard(f"{self._name}-host-guard", args, guard)]
+
+
+def _before(
+    team: str, below: str | None, kind: str, name: str
+) -> list[pulumi.Input[str | pulumi.Alias]]:
+    """Where a resource was while the namespace was a part of the team."""
+    kinds = [f"kai-fleet:index:{part}" for part in ("Team", below) if part]
+    stack, project = pulumi.get_stack(), pulumi.get_project()
+    chain = "$".join([*kinds, kind])
+    return [f"urn:pulumi:{stack}::{project}::{chain}::{name}"]

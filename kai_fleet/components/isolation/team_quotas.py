@@ -1,0 +1,76 @@
+"""How much of a host a team may have: GPUs under every name, and everything else that is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kai_fleet.components.settings.sections.isolation import Isolation
+
+# Classes of Kubernetes' own parts: a pod of theirs makes room for itself on any node.
+SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
+# What the account of a team's own stack may make in etcd besides.
+_OBJECTS: Final = (
+    *("endpoints", "endpointslices.discovery.k8s.io", "serviceaccounts", "deployments.apps"),
+    *("statefulsets.apps", "replicasets.apps", "ingresses.networking.k8s.io"),
+    *("leases.coordination.k8s.io", "poddisruptionbudgets.policy"),
+    *("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
+)
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
+
+
+def quotas(gpus: int, resource: str, isolation: Isolation) -> dict[str, dict[str, object]]:
+    """The quotas of a team's namespace by name: each its spec."""
+    # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
+    found: dict[str, dict[str, object]] = {"gpus": {"hard": gpu_bound(gpus, resource, isolation)}}
+    if isolation.on:
+        found["shared"] = {"hard": shared_bound(isolation)}
+        found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": system_scope()}
+    return found
+
+
+def gpu_bound(gpus: int, resource: str, isolation: Isolation) -> dict[str, str]:
+    """The quota `gpus`: devices by name, those of another vendor and DRA claims none."""
+    found = {f"requests.{resource}": str(gpus)}
+    if not isolation.on:
+        return found
+    for other in _GPUS:
+        found.setdefault(f"requests.{other}", "0")
+    found |= {f"requests.{name}": str(count) for name, count in isolation.devices.items()}
+    classes = isolation.device_classes
+    found |= {
+        f"{name}.deviceclass.resource.k8s.io/devices": str(count) for name, count in classes.items()
+    }
+    if not classes:
+        found["count/resourceclaims.resource.k8s.io"] = "0"
+        found["count/resourceclaimtemplates.resource.k8s.io"] = "0"
+    return found
+
+
+def shared_bound(isolation: Isolation) -> dict[str, str]:
+    """The quota `shared`: what nodes and etcd have for everybody."""
+    bounds = isolation.bounds
+    found: Mapping[str, object] = {
+        "requests.cpu": bounds.cpu,
+        "requests.memory": bounds.memory,
+        "requests.storage": bounds.storage,
+        "pods": bounds.pods,
+        "persistentvolumeclaims": bounds.volumes,
+        "services": bounds.objects,
+        "secrets": bounds.objects,
+        "configmaps": bounds.objects,
+        "services.loadbalancers": bounds.load_balancers,
+        "services.nodeports": bounds.node_ports,
+    }
+    more = {f"count/{kind}": bounds.objects for kind in _OBJECTS}
+    return {key: str(value) for key, value in {**found, **more}.items() if value is not None}
+
+
+def system_scope() -> dict[str, object]:
+    """The scope of the quota `system-priority`: pods that name a class of Kubernetes' own."""
+    scope = {
+        "operator": "In",
+        "scope_name": "PriorityClass",
+        "values": list(SYSTEM_CLASSES),
+    }
+    return {"match_expressions": [scope]}

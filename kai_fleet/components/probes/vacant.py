@@ -1,0 +1,45 @@
+"""`run vacant`: whether a team's namespace may go, which is so once no vCluster is in it.
+
+A team with a stack of its own is removed by that stack. Without this, the platform's grant would
+take it along, with everything that runs in it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+from kai_fleet.components.probes.wait import NotReady, cluster, reported
+from kai_fleet.kube.errors import KubeError, complaint
+
+_SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
+
+
+@reported
+def main() -> None:
+    """Exit 1, with what to do, while a vCluster is there that nobody deletes."""
+    namespace = os.environ["VACANT_NAMESPACE"]
+    path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+    until = time.monotonic() + _SECONDS
+    while True:
+        try:
+            there = cluster().list(path, labelSelector="app=vcluster")
+        except KubeError as why:
+            raise NotReady(f"namespace {namespace} cannot be looked at: {complaint(why)}") from None
+        found = [it for it in there if "deletionTimestamp" not in it["metadata"]]
+        if not found:
+            return
+        if time.monotonic() > until:
+            break
+        time.sleep(0.5)
+    team = namespace.removeprefix("team-")
+    raise NotReady(
+        f"namespace {namespace} holds the vCluster {found[0]['metadata']['name']}, so it stays:"
+        f" destroy the stack of team {team} first (pulumi destroy there), or put"
+        f" kai-fleet:teamStacks.{team} back"
+    )
+
+
+if __name__ == "__main__":
+    main()

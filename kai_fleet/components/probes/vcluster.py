@@ -1,0 +1,100 @@
+"""`run vcluster`: wait for a vCluster, then print its API's address.
+
+Ready means: its Service has an address, its Secret is written, and its API answers there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
+from kai_fleet.components.probes.wait import cluster, reported, say, until_ready
+from kai_fleet.kube.api import Api, Object
+
+
+@reported
+def main() -> None:
+    """Print `https://…` on stdout, everything else on stderr."""
+    name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
+    api, here = cluster(), f"/api/v1/namespaces/{namespace}"
+    address = ""
+
+    def missing() -> list[str]:
+        nonlocal address
+        found = _address(api.get(f"{here}/services/{name}"))
+        if found is None:
+            return [f"an address for Service {name} of type {os.environ['VCLUSTER_ACCESS']}"]
+        address = f"https://{found}"
+        secret = api.find(f"{here}/secrets/vc-{name}")
+        if secret is None:
+            return [f"Secret vc-{name}", *_without_node(api, name, namespace)]
+        try:
+            return _not_answering(of_secret(secret.get("data") or {}, address))
+        except NoKubeconfig as why:
+            return [f"a kubeconfig in Secret vc-{name}, which {why}"]
+
+    until_ready(
+        f"vCluster {name}",
+        missing,
+        float(os.environ["VCLUSTER_TIMEOUT"]),
+        f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs {name}-0",
+    )
+    _say_if_no_node(api, name)
+    print(address)
+
+
+def _without_node(api: Api, name: str, namespace: str) -> list[str]:
+    """Why the control plane's pods have no node, in the scheduler's words."""
+    path, labels = f"/api/v1/namespaces/{namespace}/pods", f"app=vcluster,release={name}"
+    return [
+        f"pod {pod['metadata']['name']} has no node ({condition.get('message')})"
+        for pod in api.list(path, labelSelector=labels)
+        for condition in pod["status"].get("conditions", [])
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+    ]
+
+
+def _say_if_no_node(api: Api, name: str) -> None:
+    """A pool without a Ready node is no error, it may scale from zero; but it is said (V16)."""
+    pool = os.environ.get("VCLUSTER_NODE_POOL")
+    if not pool:
+        return
+    ready = [
+        node
+        for node in api.list("/api/v1/nodes", labelSelector=pool)
+        for condition in node["status"].get("conditions", [])
+        if condition["type"] == "Ready" and condition["status"] == "True"
+    ]
+    if not ready:
+        say(
+            f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
+            " them, stays Pending until one comes"
+        )
+
+
+def _address(service: Object) -> str | None:
+    """`host:port` from where Pulumi runs, by the Service's type; None while it has none."""
+    host = os.environ.get("VCLUSTER_HOST") or None
+    port = service["spec"]["ports"][0]
+    match os.environ["VCLUSTER_ACCESS"]:
+        case "NodePort":
+            return f"{host}:{port['nodePort']}" if port.get("nodePort") else None
+        case "LoadBalancer":
+            entries = service.get("status", {}).get("loadBalancer", {}).get("ingress") or []
+            given = next((entry.get("hostname") or entry.get("ip") for entry in entries), None)
+            return f"{host or given}:{port['port']}" if given else None
+    metadata = service["metadata"]
+    return f"{metadata['name']}.{metadata['namespace']}.svc:{port['port']}"
+
+
+def _not_answering(kubeconfig: str) -> list[str]:
+    api = Api.of_kubeconfig(kubeconfig, seconds=5.0)
+    try:
+        api.get("/api/v1/namespaces", limit="1")
+    finally:
+        api.close()
+    return []
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Asking a cluster again and again, until what is wanted holds or the time is up."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, UnusableKubeconfig, complaint
+from kai_fleet.kube.kubeconfig import connection
+
+# What is still missing, one phrase each; none means ready.
+Missing = Callable[[], list[str]]
+_EVERY = 0.25  # seconds between two questions
+_NEWS = 5.0  # seconds between two lines of progress
+
+
+class NotReady(Exception):  # noqa: N818 - what it is, in the words of its message
+    """The time is up, or the cluster cannot be asked at all."""
+
+
+def cluster() -> Api:
+    """The cluster of PROBE_KUBECONFIG (a kubeconfig's content) or PROBE_CONTEXT (a name).
+
+    Raises NotReady when neither can be read.
+    """
+    content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
+    try:
+        return Api(connection(content) if content else connection(context=context))
+    except UnusableKubeconfig as why:
+        raise NotReady(str(why)) from None
+
+
+def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
+    """Return when `missing` is empty; raise NotReady after `timeout` seconds.
+
+    Progress goes to stderr, where the engine shows it. A cluster that refuses or does not
+    answer counts as missing: its API may still be starting (13 in the measurements).
+    """
+    start = told = time.monotonic()
+    while True:
+        try:
+            left = missing()
+        except KubeError as why:
+            left = [complaint(why)]
+        now = time.monotonic()
+        if not left:
+            say(f"{what} is ready after {now - start:.0f} s")
+            return
+        if now - start > timeout:
+            raise NotReady(
+                f"{what} is not ready after {timeout:.0f} s. Missing: {'; '.join(left)}."
+                f" Look with: {how_to_look}. Then run the update again: it goes on from here."
+            )
+        if now - told > _NEWS:
+            told = now
+            say(f"{what}: waiting for {'; '.join(left)} ({now - start:.0f} s)")
+        time.sleep(_EVERY)
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def reported(main: Callable[[], None]) -> Callable[[], None]:
+    """The main function of a probe: exit 1 with one sentence when what it waits for never comes."""
+
+    @functools.wraps(main)
+    def probe() -> None:
+        try:
+            main()
+        except NotReady as why:
+            say(str(why))
+            raise SystemExit(1) from None
+
+    return probe

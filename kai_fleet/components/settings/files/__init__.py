@@ -1,0 +1,1 @@
+"""How stack files and the files that they name are read, and what they may not contain."""

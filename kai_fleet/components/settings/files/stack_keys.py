@@ -1,0 +1,50 @@
+"""The keys of a stack file that are ours, and those that were probably meant to be.
+
+Keys of other namespaces belong to other programs. A key of ours whose prefix is misspelt would be
+one of those: everything that it declares would go, without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from kai_fleet.components.settings.mistakes import NAMESPACE, Mistake, on_one_line
+
+_PREFIX: Final = f"{NAMESPACE}:"
+_ALIKE: Final = 0.7
+# Namespaces whose keys may be called as ours are.
+_PROVIDERS: Final = frozenset({"kubernetes", "command", "pulumi", "aws", "azure", "gcp"})
+
+
+def own(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of our keys, by what follows the prefix."""
+    return {key.removeprefix(_PREFIX): config[key] for key in config if key.startswith(_PREFIX)}
+
+
+def misspelt(keys: Iterable[str], known: Iterable[str]) -> list[Mistake]:
+    """The keys that nobody reads and that look like ours; `known` are the names after the prefix.
+
+    A key without a prefix is the project's for the engine, and nobody's for other readers.
+    """
+    names = frozenset(known)
+    found = []
+    for key in keys:
+        namespace, colon, name = key.rpartition(":")
+        if namespace == NAMESPACE:
+            continue
+        meant = f"{_PREFIX}{on_one_line(name)}"
+        if not colon:
+            said = f"has no prefix; write {meant}"
+        elif namespace not in _PROVIDERS and (name in names or _is_like_ours(namespace)):
+            said = f"is not read, so what it declares would be removed; write {meant}"
+        else:
+            continue
+        found.append(Mistake(on_one_line(key), said))
+    return found
+
+
+def _is_like_ours(namespace: str) -> bool:
+    bare = namespace.strip().lower().replace("_", "-").replace(" ", "-")
+    return SequenceMatcher(None, bare, NAMESPACE).ratio() >= _ALIKE

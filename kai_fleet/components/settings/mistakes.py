@@ -1,0 +1,192 @@
+"""pydantic's errors, turned into key paths and sentences that say what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+NAMESPACE: Final = "kai-fleet"
+Location = tuple[str | int, ...]
+_ENDLESS: Final = re.compile(r"\S{200,}")
+
+
+@dataclass(frozen=True, order=True)
+class Mistake:
+    """One wrong place of a stack file: its key path, and what to write there."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        """The line a report shows."""
+        return f"{self.path} {self.message}"
+
+
+def key_path(location: Location) -> str:
+    """`("teams", "ml", "gpus")` as `kai-fleet:teams.ml.gpus`."""
+    parts = [on_one_line(str(part)) for part in location if part != "[key]"]
+    return f"{NAMESPACE}:{'.'.join(parts)}"
+
+
+def on_one_line(text: str) -> str:
+    """Text as a message may show it: escapes for line breaks and for what nobody sees, and the
+    beginning of a word that fills screens.
+    """
+    seen = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", seen)
+
+
+def within(path: str, dropped: Iterable[str]) -> bool:
+    """Whether a place was left out, lies in one that was, or holds one that was."""
+    return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
+
+
+def mistakes(error: ValidationError, model: type[BaseModel], raw: Any) -> Iterator[Mistake]:
+    """Every error of one validation, in the order of the file."""
+    for detail in error.errors(include_url=False):
+        yield Mistake(key_path(detail["loc"]), _sentence(detail, model, raw))
+
+
+def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    found = _at(raw, detail["loc"])
+    match kind:
+        case "extra_forbidden":
+            return _unknown_key(detail["loc"], model)
+        case "missing":
+            return f"is missing{_described(detail['loc'], model)}"
+        case "literal_error":
+            return f"is {_shown(found)}; write one of {context['expected']}"
+        case "value_error":
+            return str(context["error"])
+        case "recursion_loop":
+            return "contains itself; a queue cannot be below itself, write the tree out"
+        case "string_pattern_mismatch":
+            where = (
+                "has a name that" if detail["loc"][-1] == "[key]" else f"is {_shown(found)}, which"
+            )
+            return f"{where} does not fit; write {_form(context['pattern'])}"
+        case "string_too_long":
+            return f"is longer than {context['max_length']} characters; write a shorter one"
+        case "string_too_short":
+            return "is empty; write a value or drop the key"
+        case "greater_than_equal":
+            return f"is {_shown(found)}; write {context['ge']} or more"
+        case "less_than_equal":
+            return f"is {_shown(found)}; write {context['le']} or less"
+    if kind in _WANTED:
+        return f"is {_shown(found)}; write {_WANTED[kind]}"
+    return f"is wrong: {detail['msg'].lower()}"
+
+
+_WANTED: Final = {
+    "string_type": 'text, in quotes where YAML would read a number: "0.9"',
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "dict_type": "a mapping of keys",
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+}
+
+_FORMS: Final = {
+    r"^v?[0-9]": "a version such as v0.36.1",
+    r"^v[0-9]": "a version such as v0.16.8, with its v",
+    r"^[1-9]": "a duration such as 30s, 15m or 1h",
+    r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
+    r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
+    r"^([a-z0-9](": "a label key such as kai-fleet/pool",
+    r"^([A-Za-z0-9](": "a label value: letters, digits, dashes, dots",
+    r"^[A-Za-z0-9](": "a host name or an address",
+}
+
+
+def _form(pattern: str) -> str:
+    fits = [form for start, form in _FORMS.items() if pattern.startswith(start)]
+    return fits[0] if fits else f"text like {pattern}"
+
+
+def _unknown_key(location: Location, model: type[BaseModel]) -> str:
+    known = _known_keys(location[:-1], model)
+    close = get_close_matches(str(location[-1]), known, n=1, cutoff=0.6)
+    instead = f"write {close[0]}" if close else f"the keys here are {', '.join(known)}"
+    if location[-1] in ("quota", "limit", "weight") and "gpu" in known:
+        instead = f"it is of one resource: write gpu: {{{location[-1]}: …}}, or cpu or memory"
+    return f"is an unknown key; {instead}"
+
+
+def _described(location: Location, model: type[BaseModel]) -> str:
+    holder = _model_at(location[:-1], model)
+    for name, field in holder.model_fields.items() if holder else ():
+        if (field.alias or name) == location[-1]:
+            if choices := get_args(field.annotation):
+                return f"; write one of {', '.join(map(repr, choices))}"
+            return f"; {field.description}" if field.description else "; write it"
+    return "; write it"
+
+
+def _known_keys(location: Location, model: type[BaseModel]) -> list[str]:
+    holder = _model_at(location, model)
+    return [field.alias or name for name, field in holder.model_fields.items()] if holder else []
+
+
+def _model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | None:
+    """The settings model that describes a place of the file."""
+    here: Any = model
+    for part in location:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            fields = {f.alias or n: f for n, f in here.model_fields.items()}
+            if part not in fields:
+                return None
+            here = _model_of(fields[str(part)].annotation)
+        elif isinstance(here, _Named):
+            here = here.model
+    return here if isinstance(here, type) and issubclass(here, BaseModel) else None
+
+
+def _model_of(annotation: Any) -> Any:
+    """The model inside `X`, `X | None` or `dict[str, X]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    models = [_model_of(arg) for arg in get_args(annotation)]
+    inner = next((m for m in models if m is not None), None)
+    if inner is not None and get_origin(annotation) is dict:
+        return _Named(inner)
+    return inner
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A mapping of names to one model."""
+
+    model: Any
+
+
+def _at(raw: Any, location: Location) -> Any:
+    for part in location:
+        if part == "[key]":
+            return None
+        if not isinstance(raw, Mapping) or part not in raw:
+            return None
+        raw = raw[part]
+    return raw
+
+
+def _shown(value: Any) -> str:
+    """A value as a message may show it: short, and never a mapping's content."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "empty"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

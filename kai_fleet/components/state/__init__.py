@@ -1,0 +1,1 @@
+"""What a stack runs now, by its own state, and what it takes to get from there."""

@@ -1,0 +1,1 @@
+"""One vCluster of a team, and the values of its chart."""

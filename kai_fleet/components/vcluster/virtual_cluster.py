@@ -1,0 +1,157 @@
+"""One vCluster: its namespace, its chart, and a kubeconfig that works from where Pulumi runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pulumi
+import pulumi_command as command
+import pulumi_kubernetes as kubernetes
+
+from kai_fleet.components import probes
+from kai_fleet.components.cluster.access import ClusterAccess
+from kai_fleet.components.cluster.identity import cluster_identity
+from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
+from kai_fleet.components.cluster.secret import secret_data
+from kai_fleet.components.releases import VCLUSTER_REPOSITORY, vcluster
+from kai_fleet.components.releases.chart_source import chart_args
+from kai_fleet.components.settings.sections.isolation import Isolation
+from kai_fleet.components.settings.sections.teams import Access, Mode
+from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.components.vcluster.values import vcluster_values
+
+
+@dataclass
+class VirtualClusterArgs:
+    """`host` is the cluster it runs on. The name must be unique there (V9): vCluster takes pods
+    of another vCluster of the same name for its own. `ready_timeout` is in seconds. `node_pool` are
+    the labels of the team's nodes, `control_pool` those of the nodes for the vCluster itself.
+    `namespace` is there already; team-NAME unless given.
+    """
+
+    host: ClusterAccess
+    version: str
+    namespace: pulumi.Input[str] | None = None
+    mode: Mode = "default"
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
+    kubernetes_version: str | None = None
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    licensed: bool = False
+    untested: bool = False
+    ready_timeout: int = 600
+    deployed: DeployedState = field(default_factory=DeployedState)
+    isolation: Isolation = field(default_factory=Isolation)
+    control_pool: Mapping[str, str] = field(default_factory=dict)
+
+
+class VirtualCluster(pulumi.ComponentResource):
+    """A vCluster named after the component, in the namespace that a TeamNamespace made.
+
+    The chart leaves its volume and, in host mode, every pod behind (V4, V10, V17): what is left of
+    it in the namespace goes after the release. Declare what lives inside with `provider` and
+    `deleted_with=provider`: it goes with the vCluster, without asking its API (P1), and is made
+    anew in another vCluster of this name (S1).
+    Depend on the TeamNamespace's `ready`. Raises UnknownVersion.
+    """
+
+    namespace: pulumi.Input[str]
+    version: str
+    release: kubernetes.helm.v3.Release
+    server: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    inside: ClusterAccess
+    provider: kubernetes.Provider
+
+    def __init__(
+        self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:VirtualCluster", name, None, opts)
+        version = vcluster(args.version, untested=args.untested)
+        opts = opts or pulumi.ResourceOptions()
+        self.version = version.version
+        self.namespace = f"team-{name}" if args.namespace is None else args.namespace
+        child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
+        # Nothing while the team is there; when it goes, between the release and the namespace.
+        pods = command.local.Command(
+            f"{name}-pods",
+            delete=probes.command("pods"),
+            environment={
+                **args.host.environment(),
+                "PODS_NAMESPACE": self.namespace,
+                "PODS_VCLUSTER": name,
+            },
+            opts=pulumi.ResourceOptions.merge(
+                child, pulumi.ResourceOptions(depends_on=opts.depends_on)
+            ),
+        )
+        self.release = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args(
+                "vcluster",
+                version.chart_version,
+                override=args.chart,
+                repository=VCLUSTER_REPOSITORY,
+            ),
+            name=name,
+            namespace=self.namespace,
+            values=vcluster_values(
+                version,
+                name=name,
+                namespace=self.namespace,
+                mode=args.mode,
+                node_pool=args.node_pool,
+                access=args.access,
+                kubernetes_version=args.kubernetes_version,
+                licensed=args.licensed,
+                isolation=args.isolation,
+                control_pool=args.control_pool,
+                overrides=args.values,
+            ),
+            timeout=args.ready_timeout,
+            skip_await=True,  # the step below waits, and says for what
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=pods)),
+        )
+        # Helm returns long before the API answers and the Secret is there (V11).
+        ready = command.local.Command(
+            f"{name}-ready",
+            create=probes.command("vcluster"),
+            environment={
+                **args.host.environment(),
+                "VCLUSTER_NAME": name,
+                "VCLUSTER_NAMESPACE": self.namespace,
+                "VCLUSTER_VERSION": version.version,
+                "VCLUSTER_ACCESS": args.access.type,
+                "VCLUSTER_HOST": args.access.host or "",
+                "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in args.node_pool.items()),
+                "VCLUSTER_TIMEOUT": str(args.ready_timeout),
+            },
+            triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
+            logging=command.local.Logging.STDERR,  # stdout is the server's address
+            opts=child,
+        )
+        # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
+        self.server = pulumi.Output.unsecret(ready.stdout)
+        data = secret_data(args.host, self.namespace, f"vc-{name}", after=self.server, parent=self)
+        self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server).apply(
+            lambda known: _kubeconfig(name, *known)
+        )
+        inside = ClusterAccess(f"{args.host.name}/{name}", kubeconfig=self.kubeconfig)
+        identity = cluster_identity(name, inside, args.deployed, self)
+        self.inside = replace(inside, identifier=identity)
+        self.provider = self.inside.provider(name, child)
+        self.register_outputs({"namespace": self.namespace, "server": self.server})
+
+
+def _kubeconfig(name: str, namespace: str, data: dict[str, str], server: str) -> str:
+    try:
+        return of_secret(data, server)
+    except NoKubeconfig as why:
+        raise pulumi.RunError(
+            f"Secret vc-{name} of namespace {namespace} {why}; vCluster writes it when it starts:"
+            f" kubectl -n {namespace} delete secret vc-{name}, then kubectl -n {namespace} rollout"
+            f" restart statefulset {name}"
+        ) from None

@@ -1,0 +1,1 @@
+"""The product's client of Kubernetes: a kubeconfig, and plain requests for JSON."""

@@ -1,0 +1,1 @@
+"""What the rules look at, read from where it stands: settings, declared resources, the engine."""

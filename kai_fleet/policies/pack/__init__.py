@@ -1,0 +1,1 @@
+"""The policy pack: the rules as policies of Pulumi."""

@@ -1,0 +1,1 @@
+"""Rules about KAI: its version, values and features."""

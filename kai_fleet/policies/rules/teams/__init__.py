@@ -1,0 +1,1 @@
+"""Rules about teams: their nodes, queues and grants."""

@@ -1,0 +1,1 @@
+"""Rules about vClusters: version and values."""

@@ -1,0 +1,1 @@
+"""Rules about what runs: pods, and everything that carries a pod template."""

@@ -1,0 +1,1 @@
+"""What is asked about a whole stack, beside what it runs now."""

@@ -1,0 +1,65 @@
+"""A stack of another cluster, in a shell that has the sandbox's variables.
+
+Its state would go to where `make down` deletes it, and its resources would stay.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from kai_fleet.components.settings import Settings, key_path
+from kai_fleet.components.settings.sections.cluster import Cluster
+from kai_fleet.policies.problem import Problem, mandatory
+
+RULE: Final = "sandbox-variables"
+_CONTEXT: Final = "kai-fleet-sandbox"
+
+
+def problems(settings: Settings) -> list[Problem]:
+    """What is wrong where the state would be the sandbox's and the cluster is not."""
+    home = Path(os.environ.get("PULUMI_HOME", "/"))
+    backend = f"file://{home.parent / 'state'}"
+    in_sandbox = home.name == "pulumi-home" and os.environ.get("PULUMI_BACKEND_URL") == backend
+    other = _other(settings.cluster, home.parent / "kubeconfig") if in_sandbox else None
+    if other is None:
+        return []
+    key, said = other
+    return [
+        mandatory(
+            RULE,
+            f"cluster {settings.cluster.name}",
+            key_path(("cluster", key)),
+            f"{said}, and this shell has the sandbox's variables: the stack's state would go"
+            " to the sandbox, where make down deletes it. Use another shell, or unset"
+            " PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG KAI_FLEET_CHARTS",
+        )
+    ]
+
+
+def _other(cluster: Cluster, sandbox: Path) -> tuple[str, str] | None:
+    """The key that names another cluster than the sandbox, and what it says; None for none."""
+    if cluster.kind is not None:
+        return "kind", "makes a cluster of its own"
+    if cluster.kubeconfig is not None:
+        servers = _servers(cluster.kubeconfig.get_secret_value())
+        try:
+            own = _servers(sandbox.read_text(encoding="utf-8"))
+        except OSError:
+            own = set()
+        return None if servers & own else ("kubeconfig", "is of another cluster")
+    if cluster.context in (None, _CONTEXT):
+        return None
+    return "context", f"is {cluster.context}"
+
+
+def _servers(kubeconfig: str) -> set[str]:
+    """The addresses of the API servers in a kubeconfig; none in one that cannot be read."""
+    try:
+        read: Any = yaml.safe_load(kubeconfig)
+        return {str(entry["cluster"]["server"]) for entry in read["clusters"]}
+    except (yaml.YAMLError, KeyError, TypeError):
+        return set()

@@ -1,0 +1,259 @@
+"""The Queue objects of one tree in one cluster: read, made as wanted, removed.
+
+A tree knows its queues by their label `kai-fleet/tree`. So a run that was killed before it could
+write down what it made leaves nothing behind: the next one finds it by the label.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from kai_fleet.kube.api import Api, Object
+from kai_fleet.kube.errors import Refused, Unreachable, complaint
+from kai_fleet.provider.errors import PluginError
+
+TREE: Final = "kai-fleet/tree"
+API_VERSION: Final = "scheduling.run.ai/v2"
+KIND: Final = "Queue"
+PATH: Final = f"/apis/{API_VERSION}/queues"
+_MANAGER: Final = "kai-fleet"
+Specs = Mapping[str, Mapping[str, Any]]
+Labels = Mapping[str, Mapping[str, str]]
+
+_MANAGEMENT: Final = "kai.resources/"  # the API group of Projects and Departments
+_WORKERS: Final = 8  # a queue's webhook answers one request after the other anyway
+_WEBHOOK_SECONDS: Final = 30.0
+_GONE_SECONDS: Final = 60.0
+
+
+class ClusterAway(PluginError):  # noqa: N818 - what it is, in the words of its message
+    """The cluster's API does not answer, or there is no way to it."""
+
+
+class SomeQueuesError(PluginError):
+    """Not every queue is as wanted; those that are stay so."""
+
+
+class Queues:
+    """The queues of the tree called `tree` in the cluster behind `api`."""
+
+    def __init__(
+        self,
+        api: Api,
+        tree: str,
+        cluster: str = "",
+        cancelled: Callable[[], bool] = lambda: False,
+        patience: float = 15.0,
+    ) -> None:
+        """`cluster` is its name in messages; for `patience` seconds a server that does not answer
+        is asked again.
+        """
+        self._api = api
+        self._tree = tree
+        self._cluster = cluster or api.host
+        self._cancelled = cancelled
+        self._patience = patience
+        self._away = False  # nobody waits for a server that somebody waited for in vain
+
+    def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
+        """The objects by name: those of this tree, and of those `known` the ones of no tree.
+
+        Without the CRD there are none. Raises ClusterAway, and PluginError for a refusal.
+        """
+        return self._ours(self._all(), set(known))
+
+    def make(self, wanted: Specs, known: Iterable[str] = (), labels: Labels | None = None) -> None:
+        """Have exactly these queues: create, change and delete what differs, parents first.
+
+        `labels` are more labels of some of them; others that they carry are left alone.
+        Raises PluginError before anything is touched where another's queue has a wanted name or a
+        project's controller has taken one of ours, and
+        SomeQueuesError with every refusal where the cluster refused some.
+        """
+        found = self._all()
+        managed = {name: by for name in wanted if (by := managed_by(found.get(name, {})))}
+        if managed:
+            name = min(managed)
+            raise PluginError(
+                f"queue {name} is {managed[name]}'s, made by KAI Resource Management, which writes"
+                f" it anew: give yours another name, or take {name} out of that. To keep it from"
+                " queues that are not its own: allowExternalQueues: true in its chart's commonArgs"
+            )
+        ours = self._ours(found, set(known))
+        foreign = sorted(wanted.keys() & found.keys() - ours.keys())
+        if foreign:
+            raise PluginError(self._foreign(foreign, found))
+        failed: list[str] = []
+
+        def put(name: str) -> None:
+            more = (labels or {}).get(name, {})
+            self._put(name, wanted[name], {**more, TREE: self._tree}, ours.get(name))
+
+        for names in _by_depth({name: spec.get("parentQueue") for name, spec in wanted.items()}):
+            failed += self._each(names, put)
+        self._delete({name: item for name, item in ours.items() if name not in wanted}, failed)
+        if failed:
+            raise SomeQueuesError(_several(failed))
+
+    def remove(self, known: Iterable[str] = ()) -> None:
+        """Delete them all, children first, and wait until they are gone."""
+        failed: list[str] = []
+        self._delete(self.live(known), failed)
+        if failed:
+            raise SomeQueuesError(_several(failed))
+        deadline = time.monotonic() + _GONE_SECONDS
+        while left := self.live(known):
+            if time.monotonic() > deadline:
+                raise SomeQueuesError(
+                    f"still there after {_GONE_SECONDS:.0f} s: {', '.join(sorted(left))}."
+                    f" Look with: kubectl get queues {min(left)} -o yaml"
+                )
+            time.sleep(0.2)
+
+    def _all(self) -> dict[str, Object]:
+        try:
+            items: list[Object] = self._patient(lambda: self._api.list(PATH))
+        except Refused as why:
+            if why.status == 404:
+                return {}
+            raise PluginError(
+                f"the queues of cluster {self._cluster} cannot be listed: {_words(why)}"
+            ) from None
+        return {item["metadata"]["name"]: item for item in items}
+
+    def _ours(self, found: dict[str, Object], known: set[str]) -> dict[str, Object]:
+        return {
+            name: item
+            for name, item in found.items()
+            if _tree_of(item) == self._tree or (name in known and _tree_of(item) is None)
+        }
+
+    def _foreign(self, names: list[str], found: Mapping[str, Object]) -> str:
+        one = names[0]
+        whose = _tree_of(found[one])
+        owner = f"belongs to the tree {whose}" if whose else "was made by somebody else"
+        more = f" (and {len(names) - 1} more: {', '.join(names[1:4])})" if len(names) > 1 else ""
+        return (
+            f"queue {one} is in the cluster already and {owner}{more}. Give yours another name;"
+            f" or, to take it over: kubectl label queue {one} --overwrite {TREE}={self._tree}"
+        )
+
+    def _put(
+        self, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], now: Object | None
+    ) -> None:
+        body: Object = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"name": name, "labels": dict(labels)},
+            "spec": spec,
+        }
+        if now is None:
+            self._patient(lambda: self._api.post(PATH, body, fieldManager=_MANAGER))
+            return
+        carried = now["metadata"].get("labels") or {}
+        if now.get("spec") != spec or not labels.items() <= carried.items():
+            # A replacement, not an apply: a field that somebody else set has to go too.
+            body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
+            self._patient(lambda: self._api.put(f"{PATH}/{name}", body, fieldManager=_MANAGER))
+
+    def _delete(self, items: Mapping[str, Object], failed: list[str]) -> None:
+        parents = {name: item.get("spec", {}).get("parentQueue") for name, item in items.items()}
+        for names in reversed(_by_depth(parents)):
+            failed += self._each(names, self._delete_one)
+
+    def _delete_one(self, name: str) -> None:
+        self._patient(lambda: self._api.delete(f"{PATH}/{name}"))
+
+    def _each(self, names: list[str], act: Callable[[str], None]) -> list[str]:
+        """Do it for all of them, several at once; the sentences of those that failed."""
+
+        def attempt(name: str) -> str | None:
+            if self._cancelled():
+                return f"queue {name}: not done, the update was cancelled"
+            try:
+                act(name)
+            except Refused as why:
+                return f"queue {name}: {_words(why)}"
+            except PluginError as why:
+                return f"queue {name}: {why}"
+            return None
+
+        with ThreadPoolExecutor(_WORKERS) as workers:
+            return [said for said in workers.map(attempt, names) if said]
+
+    def _patient(self, ask: Callable[[], Any]) -> Any:
+        """Ask again while a webhook or an API server that is just starting does not answer.
+
+        `failurePolicy: Fail` makes KAI's queue webhook a part that must be up (K16); an API server
+        inside a vCluster refuses connections for a second after an upgrade (measured, 13).
+        """
+        begun = time.monotonic()
+        while True:
+            waited = time.monotonic() - begun
+            try:
+                return ask()
+            except Refused as why:
+                late = self._cancelled() or waited > _WEBHOOK_SECONDS
+                if late or not _passing(why):
+                    raise
+            except Unreachable as why:
+                if self._away or self._cancelled() or waited > self._patience:
+                    self._away = True
+                    raise ClusterAway(
+                        f"cluster {self._cluster} at {self._api.host}: {complaint(why)}. See that"
+                        " kubectl reaches it, then run the same command again"
+                    ) from None
+            time.sleep(0.5)
+
+
+def managed_by(item: Mapping[str, Any]) -> str | None:
+    """`Project NAME` or `Department NAME`, where KAI Resource Management owns a queue."""
+    owners = item.get("metadata", {}).get("ownerReferences") or ()
+    return next(
+        (
+            f"{owner['kind']} {owner['name']}"
+            for owner in owners
+            if str(owner.get("apiVersion", "")).startswith(_MANAGEMENT)
+        ),
+        None,
+    )
+
+
+def _tree_of(item: Mapping[str, Any]) -> str | None:
+    labels = item["metadata"].get("labels") or {}
+    found = labels.get(TREE)
+    return str(found) if found is not None else None
+
+
+def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:
+    """The names level by level, parents first; what hangs on a cycle comes last."""
+    left = dict(parents)
+    levels: list[list[str]] = []
+    while left:
+        level = [name for name, parent in left.items() if parent not in left] or list(left)
+        levels.append(level)
+        for name in level:
+            del left[name]
+    return levels
+
+
+def _passing(why: Refused) -> bool:
+    if why.status == 429:
+        return True
+    webhook = "failed calling webhook", "failed to call"
+    return why.status == 500 and any(text in why.message for text in webhook)
+
+
+def _words(why: Refused) -> str:
+    """The server's own message."""
+    if why.status == 404 and not why.message:
+        return "the cluster knows no Queues: KAI is not installed there"
+    return why.message or complaint(why)
+
+
+def _several(failed: list[str]) -> str:
+    more = f"\nand {len(failed) - 10} more like these" if len(failed) > 10 else ""
+    return "\n".join(failed[:10]) + more
