@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from components.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
-from sandbox.tool_specs import Say, ToolError
+from kai_fleet.components.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
+from sandbox.tools.specs import Say, ToolError
 
 SOURCES: Final = Path(__file__).parent / "charts"
 

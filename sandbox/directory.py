@@ -16,7 +16,6 @@ from sandbox.errors import SandboxError
 
 CHECKOUT: Final = Path(__file__).resolve().parent.parent
 CONTEXT: Final = "kai-fleet-sandbox"
-PLUGINS: Final = "plugins"  # the socket at which stand-in provider plugins are asked for
 # What a sandbox consists of; a directory with anything else in it is never taken for one.
 _STATE: Final = "sandbox.json"
 _LOCK: Final = "lock"
@@ -45,7 +44,6 @@ class Sandbox:
             "PATH": os.pathsep.join([str(self.directory / "bin"), os.environ.get("PATH", "")]),
             "KUBECONFIG": str(self.kubeconfig),
             "KAI_FLEET_CHARTS": str(self.directory / "charts"),
-            "KAI_FLEET_PLUGINS": str(self.directory / PLUGINS),
             "PULUMI_BACKEND_URL": f"file://{self.directory / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "sandbox",
             "PULUMI_HOME": str(self.directory / "pulumi-home"),

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from sandbox import chart_packages, directory, etcd, launchers, nodes, plugin_folder, ports, volumes
-from sandbox import tools as toolbox
-from sandbox.control_plane import ControlPlane, host_plane
+from sandbox import chart_packages, directory
+from sandbox.control_plane import etcd, ports, volumes
+from sandbox.control_plane.command_lines import ControlPlane, host_plane
+from sandbox.control_plane.kube_api import KubeError
+from sandbox.control_plane.processes import Part, Processes
 from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
 from sandbox.errors import SandboxError
-from sandbox.kube_api import ApiError
-from sandbox.pod_stages import POD_SECONDS
-from sandbox.processes import Part, Processes
-from sandbox.tool_table import LANGUAGE_HOST
+from sandbox.nodes import fake_nodes
+from sandbox.tools import launchers, plugin_folder, toolbox
+from sandbox.tools.table import LANGUAGE_HOST
 
 Say = Callable[[str], None]
 
@@ -35,18 +35,10 @@ TOOLS: Final = (
     "pulumi-resource-kubernetes",
     "pulumi-resource-command",
 )
-# Forks of the plugins' process that wait, each with its server: an update at the end of which the
-# engine starts one plugin for each other team asks for them one after the other.
-_SPARES: Final = 12
-_PLUGIN_SOURCES: Final = ("sandbox/providers", "provider")
 SIMULATED: Final = (
-    "nodes, GPUs and pods are simulated by KWOK: no container runs, pods are Running {when} "
-    "they have a node, pods of Jobs succeed at once",
-    "a vCluster is a real Kubernetes API of its own, without vCluster's syncer: its pods do not "
-    "appear on the host, so the team's ResourceQuota there does not count them",
-    "KAI is its Deployments without programs: the sandbox reports them ready and accepts queues; "
-    "a stand-in gives pods of leaf queues a node with room and shares GPUs as they ask, but knows "
-    "no quotas, priorities, gangs or preemption",
+    "nodes, GPUs and pods (KWOK)",
+    "vCluster's syncer",
+    "KAI's programs",
 )
 
 __all__ = ["Sandbox", "SandboxError", "down", "find", "up"]
@@ -63,7 +55,7 @@ def up(say: Say) -> Sandbox:
     """Have the sandbox running and well; what runs already is left alone, what died is restarted.
 
     `say` hears of each step. Raises SandboxError when a part does not come up or the directory
-    belongs to something else, and what `sandbox.tools.ensure` raises.
+    belongs to something else, and what `sandbox.tools.toolbox.ensure` raises.
     """
     where = directory.chosen()
     found = toolbox.ensure(TOOLS, say)
@@ -78,7 +70,7 @@ def up(say: Say) -> Sandbox:
                 name: {"version": tool.version, "path": str(tool.path), "origin": tool.origin}
                 for name, tool in found.items()
             },
-            (*toolbox.standins(found), *_simulated()),
+            (*SIMULATED, *toolbox.standins(found)),
         )
         directory.write_state(where, state)
         in_home = plugin_folder.install(found, where / "pulumi-home")
@@ -114,14 +106,6 @@ def down(say: Say) -> None:
     say("the sandbox is gone: no process, no state")
 
 
-def _simulated() -> Iterator[str]:
-    """What is not real, with the time that pods take to start."""
-    seconds = os.environ.get(POD_SECONDS)
-    when = f"{seconds} s after" if seconds else "as soon as"
-    for text in SIMULATED:
-        yield text.replace("{when}", when)
-
-
 def _start(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> None:
     """Bring up the host's control plane, its nodes and the supervisor, in order."""
     begun = time.monotonic()
@@ -139,9 +123,9 @@ def _start(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> None:
     others = list(host.others(tools))
     started += [part.name for part in others if processes.ensure(part)]
     try:
-        nodes.ensure_host_nodes(api)
+        fake_nodes.ensure_host_nodes(api)
         volumes.ensure_storage_class(api)
-    except ApiError as why:
+    except KubeError as why:
         raise SandboxError(
             f"kube-apiserver refused the sandbox's nodes: {why} (log: {server.log})"
         ) from why
@@ -151,11 +135,8 @@ def _start(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> None:
     if processes.ensure(supervisor):
         started.append(supervisor.name)
     kwok = next(part for part in others if part.name == "kwok")
-    processes.wait_for(kwok, lambda: _quietly(lambda: nodes.all_ready(api)), say)
+    processes.wait_for(kwok, lambda: fake_nodes.all_ready(api), say)
     processes.wait_for(supervisor, (where / "supervisor-ready").exists, say)
-    plugins = _plugins(where)
-    if processes.ensure(plugins):
-        started.append(plugins.name)
     for part in (*others, supervisor):
         if part.name not in started and processes.ensure(part):
             started.append(part.name)  # it died while the others came up
@@ -185,39 +166,15 @@ def _bring_up(processes: Processes, part: Part, answers: Callable[[], bool], say
 def _supervisor(where: Path) -> Part:
     return Part(
         "supervisor",
-        (sys.executable, "-m", "sandbox.vclusters", str(where)),
+        (sys.executable, "-m", "sandbox.vcluster.supervisor", str(where)),
         where / "logs" / "supervisor.log",
         {"PYTHONPATH": str(CHECKOUT)},
-    )
-
-
-def _plugins(where: Path) -> Part:
-    """Serves the stand-in provider plugins, quicker than each by itself; they do without it."""
-    return Part(
-        "plugins",
-        (
-            *(sys.executable, "-u", "-m", "provider.forks", f"--spares={_SPARES}"),
-            *("--prepared-by=provider.plugin", str(where / directory.PLUGINS)),
-            *("sandbox.providers.kubernetes", "sandbox.providers.command"),
-        ),
-        where / "logs" / "plugins.log",
-        {
-            "PYTHONPATH": str(CHECKOUT),
-            "SOURCES": f"{max(_newest(CHECKOUT / folder, '*.py') for folder in _PLUGIN_SOURCES)}",
-        },
     )
 
 
 def _newest(folder: Path, pattern: str) -> float:
     """When the newest file in a folder was changed, in seconds since 1970."""
     return max((path.stat().st_mtime for path in folder.rglob(pattern)), default=0.0)
-
-
-def _quietly(question: Callable[[], bool]) -> bool:
-    try:
-        return question()
-    except ApiError:
-        return False
 
 
 def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:

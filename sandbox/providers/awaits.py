@@ -1,228 +1,194 @@
-"""Waiting: until an object is ready, until it is gone."""
+"""Waiting as the official plugin does: until an object is ready, until it is gone."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from provider.plugin import PluginError
+from sandbox.control_plane.kube_api import Object
+from sandbox.providers.cluster import Cluster, Kind
 
-from . import naming, wait_for
-from .kinds import Kind
-from .objects import CRD, Objects
-
-DEFAULT_SECONDS: Final = 600.0
-
-# What an object still lacks, in words; "" once it is ready.
-Check = Callable[[dict[str, Any]], str]
+SECONDS: Final = 600.0
+_PROPAGATION: Final = "pulumi.com/deletionPropagationPolicy"
 
 
-class NotReadyError(PluginError):
-    """The object exists and did not become ready in time. `live` is its last state."""
+class UnreadyError(Exception):
+    """An object is there, and not as it was waited for. `live` is its last state."""
 
-    def __init__(self, message: str, live: dict[str, Any]) -> None:
-        super().__init__(message)
-        self.live = live
-
-
-class FailedError(PluginError):
-    """The object can no longer become ready, as a Job that failed."""
+    def __init__(self, text: str, live: Object, *reasons: str) -> None:
+        super().__init__(text)
+        self.live, self.reasons = live, reasons
 
 
-def timeout(obj: dict[str, Any], custom: float) -> float:
-    """Seconds to wait: the resource's `custom_timeouts`, its annotation, or ten minutes."""
-    if custom:
-        return custom
-    given = naming.annotation(obj, "pulumi.com/timeoutSeconds")
-    return float(given) if given.isdigit() else DEFAULT_SECONDS
+class FailedError(Exception):
+    """An object can no longer become ready."""
 
 
-def skipped(obj: dict[str, Any]) -> bool:
-    """Whether the object's annotation says not to wait for it."""
-    return naming.annotation(obj, "pulumi.com/skipAwait") == "true"
+def _annotation(obj: Object, key: str) -> str:
+    found = (obj.get("metadata") or {}).get("annotations")
+    return str(found.get(key) or "") if isinstance(found, dict) else ""
 
 
-def conditions(live: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The object's status conditions by type."""
+def propagation(inputs: Object) -> str:
+    """How a deletion treats what the object owns."""
+    return _annotation(inputs, _PROPAGATION).capitalize() or "Foreground"
+
+
+class Wait:
+    """One wait for one object: how long, and who hears what is missing."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        inputs: Object,
+        seconds: float,
+        say: Callable[[str], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self._cluster, self._say, self._cancelled = cluster, say, cancelled
+        given = _annotation(inputs, "pulumi.com/timeoutSeconds")
+        self._seconds = seconds or (float(given) if given.isdigit() else SECONDS)
+        self._skipped = _annotation(inputs, "pulumi.com/skipAwait") == "true"
+
+    def until_ready(self, kind: Kind, live: Object) -> Object:
+        """The live object once it is ready. Raises UnreadyError."""
+        check = _READY.get((kind.group, kind.name))
+        if check is None or self._skipped:
+            return live
+        name, namespace = live["metadata"]["name"], live["metadata"].get("namespace", "")
+        lacks = ""
+        for _ in self._pauses():
+            try:
+                lacks = self._said(check(live, self._cluster), lacks)
+            except FailedError as why:
+                raise UnreadyError(
+                    f"Resource '{name}' was created but failed to initialize", live, str(why)
+                ) from None
+            if not lacks:
+                return live
+            if self._cancelled():
+                text = f'Resource operation was cancelled for "{name}"'
+                raise UnreadyError(text, live, lacks)
+            found = self._cluster.live(kind, namespace, name)
+            if found is None:
+                raise UnreadyError(f"'{name}' was deleted while it was waited for", live)
+            live = found
+        raise UnreadyError(f"'{name}' timed out waiting to be Ready", live, lacks)
+
+    def until_gone(self, kind: Kind, namespace: str, name: str, uid: str | None) -> None:
+        """Return once the object of that uid is gone. Raises UnreadyError."""
+        if self._skipped:
+            return
+        lacks, live = "", None
+        for _ in self._pauses():
+            live = self._cluster.live(kind, namespace, name)
+            if live is None or (uid and live["metadata"].get("uid") != uid):
+                return
+            lacks = self._said(_held(live), lacks)
+            if self._cancelled():
+                raise UnreadyError(f'Resource operation was cancelled for "{name}"', live, lacks)
+        assert live is not None
+        raise UnreadyError(f"'{name}' timed out waiting to be Ready", live, lacks)
+
+    def _said(self, lacks: str, before: str) -> str:
+        if lacks and lacks != before:
+            self._say(lacks)
+        return lacks
+
+    def _pauses(self) -> Iterator[None]:
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) < self._seconds:
+            yield
+            time.sleep(min(0.1 + passed / 25, 2.0))
+
+
+def _held(live: Object) -> str:
+    """What keeps an object that is being deleted."""
+    said = [str(it["message"]) for it in _conditions(live).values() if it.get("message")]
+    if finalizers := live["metadata"].get("finalizers"):
+        said.append(f"finalizers might be preventing deletion: {json.dumps(finalizers)}")
+    return "; ".join(said) or "waiting for deletion"
+
+
+def _conditions(live: Object) -> dict[str, dict[str, Any]]:
     listed = (live.get("status") or {}).get("conditions") or []
     return {str(entry.get("type")): entry for entry in listed}
 
 
-def _holds(live: dict[str, Any], name: str) -> bool:
-    return conditions(live).get(name, {}).get("status") == "True"
+def _holds(live: Object, name: str) -> bool:
+    return _conditions(live).get(name, {}).get("status") == "True"
 
 
-def _observed(live: dict[str, Any]) -> bool:
-    generation = naming.metadata(live).get("generation", 0)
-    return bool((live.get("status") or {}).get("observedGeneration", 0) >= generation)
+def _observed(live: Object) -> bool:
+    seen = (live.get("status") or {}).get("observedGeneration", 0)
+    return bool(seen >= live["metadata"].get("generation", 0))
 
 
-def _replicas(live: dict[str, Any], *counts: str) -> str:
-    wanted = (live.get("spec") or {}).get("replicas", 1)
-    status = live.get("status") or {}
-    if not _observed(live):
-        return "its controller has not seen it yet"
-    for count in counts:
-        if status.get(count, 0) < wanted:
-            return f"{status.get(count, 0)} of {wanted} {count}"
-    return ""
-
-
-def _deployment(live: dict[str, Any]) -> str:
-    progressing = conditions(live).get("Progressing", {})
+def _deployment(live: Object, _: Cluster) -> str:
+    progressing = _conditions(live).get("Progressing", {})
     if progressing.get("reason") == "ProgressDeadlineExceeded" and _observed(live):
-        raise FailedError(str(progressing.get("message")))
-    return _replicas(live, "updatedReplicas", "availableReplicas")
+        raise FailedError(f"[ProgressDeadlineExceeded] {progressing.get('message')}")
+    wanted, status = (live.get("spec") or {}).get("replicas", 1), live.get("status") or {}
+    there = min(status.get(f"{which}Replicas", 0) for which in ("updated", "available"))
+    return "" if _observed(live) and there >= wanted else f"{there}/{wanted} Pods available"
 
 
-def _stateful_set(live: dict[str, Any]) -> str:
-    if (live.get("spec") or {}).get("updateStrategy", {}).get("type") == "OnDelete":
-        return _replicas(live, "readyReplicas")
-    return _replicas(live, "updatedReplicas", "readyReplicas")
-
-
-def _daemon_set(live: dict[str, Any]) -> str:
-    status = live.get("status") or {}
-    wanted = status.get("desiredNumberScheduled", 0)
-    if not _observed(live):
-        return "its controller has not seen it yet"
-    ready, updated = status.get("numberReady", 0), status.get("updatedNumberScheduled", 0)
-    return "" if min(ready, updated) >= wanted else f"{ready} of {wanted} pods ready"
-
-
-def _pod(live: dict[str, Any]) -> str:
-    status = live.get("status") or {}
+def _pod(live: Object, _: Cluster) -> str:
+    status, found = live.get("status") or {}, _conditions(live)
     if status.get("phase") == "Succeeded" or _holds(live, "Ready"):
         return ""
-    found = conditions(live)
-    for name in ("PodScheduled", "Ready"):
-        if found.get(name, {}).get("status") == "False" and found[name].get("message"):
-            return str(found[name]["message"])
-    return f"phase {status.get('phase', 'Pending')}"
+    said = [found.get(name, {}).get("message") for name in ("PodScheduled", "Ready")]
+    return next((str(text) for text in said if text), f"phase {status.get('phase')}")
 
 
-def _job(live: dict[str, Any]) -> str:
-    failed = conditions(live).get("Failed", {})
+def _job(live: Object, _: Cluster) -> str:
+    failed = _conditions(live).get("Failed", {})
     if failed.get("status") == "True":
-        raise FailedError(f"{failed.get('reason')}: {failed.get('message')}")
-    return "" if _holds(live, "Complete") else "its pods have not succeeded yet"
+        raise FailedError(f"Job failed: [{failed.get('reason')}] {failed.get('message')}")
+    return "" if _holds(live, "Complete") else "Job has not completed"
 
 
-def _crd(live: dict[str, Any]) -> str:
-    refused = conditions(live).get("NamesAccepted", {})
-    if refused.get("status") == "False":
-        return str(refused.get("message"))
-    return "" if _holds(live, "Established") else "not established yet"
+def _crd(live: Object, _: Cluster) -> str:
+    return "" if _holds(live, "Established") else "CRD is not established"
 
 
-def _quota(live: dict[str, Any]) -> str:
-    hard = (live.get("spec") or {}).get("hard")
-    same = (live.get("status") or {}).get("hard") == hard
-    return "" if same or not hard else "its controller has not taken over spec.hard yet"
+def _quota(live: Object, _: Cluster) -> str:
+    same = (live.get("status") or {}).get("hard") == (live.get("spec") or {}).get("hard")
+    return "" if same else "quotas do not match yet"
 
 
-_READY: Final[dict[tuple[str, str], Check]] = {
+def _service(live: Object, cluster: Cluster) -> str:
+    """A Service waits for its address, and for a Pod unless it is headless or selects none."""
+    spec, metadata = live.get("spec") or {}, live["metadata"]
+    if spec.get("type") == "ExternalName":
+        return ""
+    ingress = ((live.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    if spec.get("type") == "LoadBalancer" and not ingress:
+        return "Service was not allocated an IP address"
+    if spec.get("clusterIP") == "None" or not spec.get("selector"):
+        return ""
+    endpoints = cluster.live(Kind("v1", "Endpoints"), metadata["namespace"], metadata["name"])
+    subsets = (endpoints or {}).get("subsets") or []
+    reached = any(it.get("addresses") for it in subsets) and not any(
+        it.get("notReadyAddresses") for it in subsets
+    )
+    return "" if reached else "Service does not target any Pods. Selected Pods may not be ready"
+
+
+def _token(live: Object, _: Cluster) -> str:
+    waits = live.get("type") == "kubernetes.io/service-account-token" and not live.get("data")
+    return "the account's token is not there yet" if waits else ""
+
+
+# What an object still lacks, in words; "" once it is ready.
+_READY: Final[dict[tuple[str, str], Callable[[Object, Cluster], str]]] = {
     ("", "Pod"): _pod,
     ("", "ResourceQuota"): _quota,
-    ("apiextensions.k8s.io", CRD): _crd,
-    ("apps", "DaemonSet"): _daemon_set,
+    ("", "Secret"): _token,
+    ("", "Service"): _service,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _crd,
     ("apps", "Deployment"): _deployment,
-    ("apps", "StatefulSet"): _stateful_set,
     ("batch", "Job"): _job,
 }
-
-
-def _ready_check(inputs: dict[str, Any], kind: Kind) -> Check | None:
-    if skipped(inputs):
-        return None
-    if given := naming.annotation(inputs, "pulumi.com/waitFor"):
-        return wait_for.check(given)
-    found = _READY.get((kind.group, kind.name))
-    if found is None and os.environ.get("PULUMI_K8S_AWAIT_ALL") == "true":
-        return lambda live: (
-            "" if "Ready" not in conditions(live) or _holds(live, "Ready") else "not Ready yet"
-        )
-    return found
-
-
-def _pauses() -> Callable[[], float]:
-    began = time.monotonic()
-    return lambda: min(0.1 + (time.monotonic() - began) / 25, 2.0)
-
-
-def until_ready(
-    objects: Objects,
-    inputs: dict[str, Any],
-    live: dict[str, Any],
-    kind: Kind,
-    seconds: float,
-    cancelled: Callable[[], bool],
-    waiting: Callable[[str], None],
-) -> dict[str, Any]:
-    """The live object once it is ready. Raises NotReadyError with what it lacks."""
-    check = _ready_check(inputs, kind)
-    if check is None:
-        return live
-    namespace, name = naming.namespace_of(live), naming.name_of(live)
-    called = f"{kind.name} {naming.identity(namespace, name)}"
-    deadline, pause, told = time.monotonic() + seconds, _pauses(), ""
-    while True:
-        try:
-            lacks = check(live)
-        except FailedError as error:
-            raise NotReadyError(f"{called} failed: {error}", live) from None
-        if not lacks:
-            return live
-        if time.monotonic() > deadline:
-            raise NotReadyError(f"{called} is not ready after {seconds:.0f} s: {lacks}", live)
-        if cancelled():
-            raise NotReadyError(f"{called}: cancelled while it was not ready: {lacks}", live)
-        if lacks != told:
-            waiting(f"waiting for {called}: {lacks}")
-            told = lacks
-        time.sleep(pause())
-        found = objects.read(kind, namespace, name)
-        if found is None:
-            raise NotReadyError(f"{called} was deleted while it was waited for", live)
-        live = found
-
-
-def until_gone(
-    objects: Objects,
-    kind: Kind,
-    namespace: str,
-    name: str,
-    uid: str,
-    seconds: float,
-    cancelled: Callable[[], bool],
-    waiting: Callable[[str], None],
-) -> None:
-    """Returns once the object with `uid` is gone; else says what holds it."""
-    called = f"{kind.name} {naming.identity(namespace, name)}"
-    deadline, pause, told = time.monotonic() + seconds, _pauses(), ""
-    while True:
-        live = objects.read(kind, namespace, name)
-        if live is None or naming.metadata(live).get("uid") != uid:
-            return
-        held = _held(live)
-        if time.monotonic() > deadline or cancelled():
-            end = "cancelled" if cancelled() else f"still there after {seconds:.0f} s"
-            raise NotReadyError(f"{called} is being deleted and is {end}: {held}", live)
-        if held != told:
-            waiting(f"waiting until {called} is gone: {held}")
-            told = held
-        time.sleep(pause())
-
-
-def _held(live: dict[str, Any]) -> str:
-    parts = []
-    if finalizers := naming.metadata(live).get("finalizers"):
-        parts.append(f"its finalizers {json.dumps(finalizers)} are not done")
-    for condition in conditions(live).values():
-        # A terminating namespace says here what it still contains.
-        if condition.get("status") == "True" and condition.get("message"):
-            parts.append(str(condition["message"]))
-    return "; ".join(parts) or "the server has not removed it yet"

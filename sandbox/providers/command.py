@@ -5,28 +5,22 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import sys
 import threading
 from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import provider_pb2
 
-from provider import wire
-from provider.plugin import PluginError, answered, engine_address, serve
-from provider.protocol import provider_pb2
-from provider.wire import UNKNOWN, Secret
-
-from . import diff
-from .kinds import of_urn
-from .naming import urn_name
-from .standin import StandIn
+from sandbox.providers import diff
+from sandbox.providers.host import PluginError, StandIn, answered, serve
+from sandbox.providers.values import UNKNOWN, Properties, decode, encode, marked, plain
 
 VERSION: Final = "1.2.1"
 TOKEN: Final = "command:local:Command"
-
 _OUTPUTS: Final = ("stdout", "stderr")
 # What is shown as it comes: of a command's two streams, by its `logging`.
 _SHOWN: Final = {
+    None: {"stdout", "stderr"},
     "stdout": {"stdout"},
     "stderr": {"stderr"},
     "stdoutAndStderr": {"stdout", "stderr"},
@@ -34,21 +28,12 @@ _SHOWN: Final = {
 }
 _INPUTS: Final = frozenset(
     {
-        "addPreviousOutputInEnv",
-        "create",
-        "delete",
-        "dir",
-        "environment",
-        "interpreter",
-        "logging",
-        "stdin",
-        "triggers",
-        "update",
+        *("create", "update", "delete", "environment", "logging", "triggers"),
     }
 )
 
 
-class CommandPlugin(StandIn):
+class CommandStandIn(StandIn):
     """Commands on this machine, run as their resource is created, updated and deleted."""
 
     def __init__(self, engine: str = "") -> None:
@@ -56,58 +41,46 @@ class CommandPlugin(StandIn):
 
     # Calls of the protocol, named as it names them.
 
-    @answered
-    def CheckConfig(self, request: Any) -> Any:  # noqa: D102, N802
+    def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
         return provider_pb2.CheckResponse(inputs=request.news)
 
-    @answered
-    def DiffConfig(self, request: Any) -> Any:  # noqa: D102, N802
+    def DiffConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
-    @answered
-    def Configure(self, request: Any) -> Any:  # noqa: D102, N802
-        self.accepts_secrets = request.acceptSecrets
-        return provider_pb2.ConfigureResponse(
-            acceptSecrets=True, supportsPreview=True, acceptOutputs=True
-        )
+    def Configure(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
+        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
     @answered
     def Check(self, request: Any) -> Any:  # noqa: D102, N802
-        if of_urn(request.urn) != TOKEN:
-            raise PluginError(self._unserved(f"type {of_urn(request.urn)}"))
-        news = wire.decode(request.news)
-        return provider_pb2.CheckResponse(
-            inputs=request.news,
-            failures=[
-                provider_pb2.CheckFailure(property=name, reason=reason)
-                for name, reason in _failures(wire.plain(news))
-            ],
-        )
+        token = request.urn.split("::")[2].rpartition("$")[2]
+        given = plain(decode(request.news))
+        unserved = [key for key in given if key not in _INPUTS and given[key] is not None]
+        if token != TOKEN or unserved:
+            what = f"The input {unserved[0]} of a command" if unserved else f"The type {token}"
+            raise self.unserved(what)
+        return provider_pb2.CheckResponse(inputs=request.news)
 
     @answered
     def Diff(self, request: Any) -> Any:  # noqa: D102, N802
-        olds = wire.plain(wire.decode(request.olds))
-        old = {key: value for key, value in olds.items() if key not in _OUTPUTS}
-        new = wire.plain(wire.decode(request.news))
-        found = list(diff.changes(old, old, new))
-        return diff.response(
-            found, [("triggers",)], list(request.ignoreChanges), delete_first=False
-        )
+        old, new = plain(decode(request.olds)), plain(decode(request.news))
+        old = {key: value for key, value in old.items() if key not in _OUTPUTS}
+        answer = diff.response(None, list(diff.changes(old, old, new)), list(request.ignoreChanges))
+        for key, detail in answer.detailedDiff.items():
+            if key.startswith("triggers"):  # the one input that makes a new command
+                detail.kind = provider_pb2.PropertyDiff.UPDATE_REPLACE
+                answer.replaces.append(key)
+        return answer
 
     @answered
     def Create(self, request: Any) -> Any:  # noqa: D102, N802
-        news = wire.decode(request.properties)
-        resource_id = f"{urn_name(request.urn)}{secrets.token_hex(4)}"
-        if request.preview:
-            outputs = _state(news, UNKNOWN, UNKNOWN)
-        else:
-            outputs = self._ran(request.urn, wire.plain(news.get("create")), news, {})
-        return provider_pb2.CreateResponse(
-            id=resource_id, properties=wire.encode(outputs, self.accepts_secrets)
-        )
+        news = decode(request.properties)
+        outputs = _state(news, UNKNOWN, UNKNOWN)
+        if not request.preview:
+            outputs = self._ran(request.urn, "create", news, {})
+        name = f"{request.urn.split('::', 3)[3]}{secrets.token_hex(4)}"
+        return provider_pb2.CreateResponse(id=name, properties=encode(outputs))
 
-    @answered
-    def Read(self, request: Any) -> Any:  # noqa: D102, N802
+    def Read(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
         # There is nothing to look at: what a command did is not known here.
         return provider_pb2.ReadResponse(
             id=request.id, properties=request.properties, inputs=request.inputs
@@ -115,132 +88,79 @@ class CommandPlugin(StandIn):
 
     @answered
     def Update(self, request: Any) -> Any:  # noqa: D102, N802
-        news, olds = wire.decode(request.news), wire.decode(request.olds)
-        if request.preview:
-            outputs = _state(news, UNKNOWN, UNKNOWN)
-        else:
-            command = wire.plain(news.get("update") or news.get("create"))
-            outputs = self._ran(request.urn, command, news, olds)
-        return provider_pb2.UpdateResponse(properties=wire.encode(outputs, self.accepts_secrets))
+        news, olds = decode(request.news), decode(request.olds)
+        outputs = _state(news, UNKNOWN, UNKNOWN)
+        if not request.preview:
+            verb = "update" if plain(news).get("update") else "create"
+            outputs = self._ran(request.urn, verb, news, plain(olds))
+        return provider_pb2.UpdateResponse(properties=encode(outputs))
 
     @answered
     def Delete(self, request: Any) -> Any:  # noqa: D102, N802
-        olds = wire.decode(request.properties)
-        self._ran(request.urn, wire.plain(olds.get("delete")), olds, olds)
+        olds = decode(request.properties)
+        self._ran(request.urn, "delete", olds, plain(olds))
         return Empty()
 
-    def _ran(
-        self, urn: str, command: str | None, inputs: dict[str, Any], before: dict[str, Any]
-    ) -> dict[str, Any]:
-        """The state after `command`; without one, nothing runs and the outputs stay."""
-        given, last = wire.plain(inputs), wire.plain(before)
-        stdout, stderr = str(last.get("stdout") or ""), str(last.get("stderr") or "")
-        if command:
-            stdout, stderr = self._run(urn, command, given, stdout, stderr)
-        return _state(inputs, stdout, stderr)
+    def _ran(self, urn: str, verb: str, inputs: Properties, last: dict[str, Any]) -> Properties:
+        """The state after the verb's command; without one, nothing runs and the outputs stay."""
+        given = plain(inputs)
+        outputs = {stream: str(last.get(stream) or "") for stream in _OUTPUTS}
+        if command := given.get(verb):
+            outputs = self._run(urn, str(command), given, outputs)
+        return _state(inputs, **outputs)
 
     def _run(
-        self, urn: str, command: str, given: dict[str, Any], stdout: str, stderr: str
-    ) -> tuple[str, str]:
+        self, urn: str, command: str, given: dict[str, Any], last: dict[str, str]
+    ) -> dict[str, str]:
         environment = {**os.environ, **(given.get("environment") or {})}
-        if given.get("addPreviousOutputInEnv") is not False:
-            # Only what there is: an empty output leaves no variable.
-            for key, text in (("STDOUT", stdout), ("STDERR", stderr)):
-                if text:
-                    environment[f"PULUMI_COMMAND_{key}"] = text
-        arguments = [*(given.get("interpreter") or ["/bin/sh", "-c"]), command]
-        try:
-            process = subprocess.Popen(
-                arguments,
-                cwd=given.get("dir"),
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-            )
-        except OSError as error:
-            raise PluginError(f"the command cannot start: {error}") from None
-        shown = _SHOWN[given.get("logging") or "stdoutAndStderr"]
-        outputs: dict[str, list[str]] = {"stdout": [], "stderr": []}
-        complaint: list[str] = []
+        named = {f"PULUMI_COMMAND_{stream.upper()}": text for stream, text in last.items()}
+        environment |= {name: text for name, text in named.items() if text}
+        heard: list[tuple[str, str]] = []  # stream and line, as they came
 
-        def collect(name: str, stream: Any) -> None:
-            for line in stream:
-                outputs[name].append(line)
-                if name in shown or name == "stderr":
-                    complaint.append(line)
-                if name in shown:
-                    self.log(line.rstrip("\n"), urn, passing=True)
+        def collect(stream: str, lines: Any) -> None:
+            for line in lines:
+                heard.append((stream, line))
+                if stream in _SHOWN[given.get("logging")]:
+                    self.log(line.rstrip("\n"), urn)
 
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         readers = [
-            threading.Thread(target=collect, args=pair, daemon=True)
+            threading.Thread(target=collect, args=pair)
             for pair in (("stdout", process.stdout), ("stderr", process.stderr))
         ]
         for reader in readers:
             reader.start()
-        self._feed(process, str(given.get("stdin") or ""))
-        self._wait(process)
+        while process.poll() is None:
+            if self.cancelled.wait(0.05):
+                process.kill()
         for reader in readers:
             reader.join()
         if process.returncode != 0:
-            raise PluginError(_failure(process.returncode, "".join(complaint)))
-        return "".join(outputs["stdout"]).removesuffix("\n"), "".join(
-            outputs["stderr"]
-        ).removesuffix("\n")
-
-    @staticmethod
-    def _feed(process: subprocess.Popen[str], text: str) -> None:
-        assert process.stdin is not None
-        try:
-            with process.stdin as stdin:
-                stdin.write(text)
-        except BrokenPipeError:
-            # A command need not read what it is given.
-            return
-
-    def _wait(self, process: subprocess.Popen[str]) -> None:
-        while True:
-            try:
-                process.wait(timeout=0.5)
-                return
-            except subprocess.TimeoutExpired:
-                if self.cancelled.is_set():
-                    process.kill()
+            code = process.returncode
+            ended = f"exit status {code}" if code > 0 else f"signal: {-code}"
+            said = "".join(line for _, line in heard)
+            raise PluginError(f'{ended}: running "{command}":\n{said}')
+        return {
+            stream: "".join(line for of, line in heard if of == stream).removesuffix("\n")
+            for stream in _OUTPUTS
+        }
 
 
-def _failures(given: dict[str, Any]) -> list[tuple[str, str]]:
-    """(property, failure) pairs for inputs that this stand-in does not know."""
-    found = [
-        (key, "is not served by this stand-in: use the official plugin")
-        for key in given
-        if key not in _INPUTS and given[key] is not None
-    ]
-    logging = given.get("logging")
-    if isinstance(logging, str) and logging not in _SHOWN:
-        found.append(("logging", f"is {logging!r}: write one of {', '.join(_SHOWN)}"))
-    return found
-
-
-def _state(inputs: dict[str, Any], stdout: Any, stderr: Any) -> dict[str, Any]:
+def _state(inputs: Properties, stdout: str, stderr: str) -> Properties:
     """The state: the inputs and both outputs, which are secret when any input is."""
     kept = {key: value for key, value in inputs.items() if key not in _OUTPUTS}
-    for key, value in (("stdout", stdout), ("stderr", stderr)):
-        kept[key] = Secret(value) if wire.has_secret(kept) else value
+    secret = any(value.contains_secret() for value in kept.values())
+    for key, text in (("stdout", stdout), ("stderr", stderr)):
+        kept[key] = marked(text).with_secret(secret and text != UNKNOWN)
     return kept
 
 
-def _failure(code: int, output: str) -> str:
-    # Neither the command nor a stdout that is not shown: both may hold secrets.
-    ended = f"exit status {code}" if code >= 0 else f"signal {-code}"
-    return f"the command ended with {ended}:\n{output}".rstrip().rstrip(":")
-
-
-def main() -> None:
-    """Serves until the engine ends."""
-    serve(CommandPlugin(engine_address(sys.argv[1:])))
-
-
 if __name__ == "__main__":
-    main()
+    serve(CommandStandIn)

@@ -1,189 +1,158 @@
-"""The stand-in for Pulumi's Kubernetes provider: `python -m sandbox.providers.kubernetes`."""
+"""The stand-in for Pulumi's Kubernetes provider: `python -m sandbox.providers.kubernetes`.
+
+For machines that reach nothing but package registries. It touches the sandbox and nothing else.
+"""
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
+import os
 from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import provider_pb2
 
-from provider import wire
-from provider.plugin import WARNING, PluginError, answered, engine_address, serve
-from provider.protocol import provider_pb2
-
-from . import provider_config, releases
-from .helm import Helm
-from .kinds import of_urn
-from .object_resource import ObjectResource
-from .objects import Objects
-from .release_resource import ReleaseResource
-from .rest import ApiError, Cluster
-from .standin import StandIn
+from sandbox.providers import cluster as clusters
+from sandbox.providers.cluster import Cluster, UnreachableError
+from sandbox.providers.host import WARNING, PluginError, StandIn, answered, serve
+from sandbox.providers.objects import Objects
+from sandbox.providers.releases import TOKEN, Releases
+from sandbox.providers.values import UNKNOWN, decode, plain
 
 VERSION: Final = "4.34.2"
+_PREFIX: Final = "kubernetes:config:"
+_CLUSTER_KEYS: Final = ("kubeconfig", "context")
 
-_ASK_AGAIN_SECONDS: Final = 5.0
 
-
-class KubernetesPlugin(StandIn):
+class KubernetesStandIn(StandIn):
     """One provider resource: one cluster, seen as one user."""
 
     def __init__(self, engine: str = "") -> None:
         super().__init__("kubernetes", VERSION, engine)
-        self.settings = provider_config.Settings()
-        self._lock = threading.Lock()
-        self._probe = threading.Lock()
-        self._objects: Objects | None = None
-        self._reachable = False
-        self._asked = -60.0
-        self.declared: dict[tuple[str, str], bool] = {}
+        self.unreachable = "the provider is not configured"
+        self.delete_unreachable = self.force = False
+        self.namespace = "default"
+        self.declared: dict[tuple[Any, Any], bool] = {}
         """Whether the kinds (group, kind) of CRDs that the program declares have a namespace."""
+        self.cluster: Cluster
+        self.objects, self._releases = Objects(self), Releases(self)
 
-    @property
-    def default_namespace(self) -> str:
-        """Where objects without a namespace go: the provider's, else the context's."""
-        if self.settings.namespace:
-            return self.settings.namespace
-        try:
-            return str(self.settings.target().namespace)
-        except PluginError:
-            return "default"
+    def reached(self) -> Cluster:
+        """The cluster. Raises PluginError where it does not answer."""
+        if self.unreachable:
+            raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
+        return self.cluster
 
-    def objects(self) -> Objects:
-        """The cluster's objects. Raises when the kubeconfig names no cluster."""
-        with self._lock:
-            if self._objects is None:
-                self._objects = Objects(
-                    Cluster(self.settings.target()),
-                    self.default_namespace,
-                    self.settings.force_conflicts,
-                )
-            return self._objects
+    def dropped(self, urn: str, otherwise: str) -> bool:
+        """Whether a resource leaves the state because its cluster does not answer.
 
-    def reachable(self) -> bool:
-        """Whether the cluster answers. One that did is taken to answer on."""
-        with self._probe:
-            if not self._reachable and time.monotonic() - self._asked > _ASK_AGAIN_SECONDS:
-                try:
-                    self.objects().cluster.request("GET", "/version", patient=False)
-                    self._reachable = True
-                except ApiError:
-                    # It answers, if only to refuse this user.
-                    self._reachable = True
-                except PluginError as error:
-                    self.log(str(error), severity=WARNING)
-                self._asked = time.monotonic()
-            return self._reachable
+        Raises PluginError with the other words where that was not asked for.
+        """
+        if not self.unreachable:
+            return False
+        said = f"configured Kubernetes cluster is unreachable: {self.unreachable}"
+        self.log(said, urn, severity=WARNING)
+        if not self.delete_unreachable:
+            raise PluginError(otherwise)
+        self.log(
+            "configured Kubernetes cluster is unreachable and the `deleteUnreachable` option is "
+            "enabled. Deleting the unreachable resource from Pulumi state",
+            urn,
+        )
+        return True
 
-    def helm(self) -> Helm:
-        """helm on this provider's cluster."""
-        return Helm(self.objects().cluster.target, self.cancelled.is_set)
-
-    def _resource(self, urn: str) -> ObjectResource | ReleaseResource:
-        token = of_urn(urn)
-        if token == releases.TOKEN:
-            return ReleaseResource(self)
-        name = token.rpartition(":")[2]
-        if name.endswith("Patch") or token.startswith("kubernetes:helm.sh/"):
-            raise PluginError(self._unserved(f"type {token}"))
-        if name.endswith("List"):
-            raise PluginError(f"{token} cannot be declared: declare its items one by one")
-        return ObjectResource(self)
+    def _served(self, urn: str) -> Objects | Releases:
+        token = urn.split("::")[2].rpartition("$")[2]
+        if token == TOKEN:
+            return self._releases
+        if token.endswith("Patch") or token.startswith("kubernetes:helm.sh/"):
+            raise self.unserved(f"The type {token}")
+        return self.objects
 
     # Calls of the protocol, named as it names them.
 
-    @answered
-    def CheckConfig(self, request: Any) -> Any:  # noqa: D102, N802
-        failures = provider_config.check(wire.decode(request.news))
-        return _checked(request.news, failures)
+    def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
+        return provider_pb2.CheckResponse(inputs=request.news)
 
     @answered
     def DiffConfig(self, request: Any) -> Any:  # noqa: D102, N802
-        return provider_config.changed(wire.decode(request.olds), wire.decode(request.news))
+        return _config_diff(plain(decode(request.olds)), plain(decode(request.news)))
 
     @answered
     def Configure(self, request: Any) -> Any:  # noqa: D102, N802
-        self.accepts_secrets = request.acceptSecrets
-        self.settings = provider_config.Settings.of(dict(request.variables))
-        return provider_pb2.ConfigureResponse(
-            acceptSecrets=True,
-            supportsPreview=True,
-            acceptOutputs=True,
-            supports_autonaming_configuration=True,
-        )
+        given = {key.removeprefix(_PREFIX): value for key, value in request.variables.items()}
+        for key in ("cluster", "renderYamlToDirectory", "upsertExistingObjects"):
+            if given.get(key) not in (None, "", "false"):
+                raise self.unserved(f"The provider's setting {key}")
+        self.force = given.get("enablePatchForce") == "true"
+        drop = os.environ.get("PULUMI_K8S_DELETE_UNREACHABLE")
+        self.delete_unreachable = given.get("deleteUnreachable", drop) == "true"
+        try:
+            where = clusters.target(*(given.get(key, "") for key in _CLUSTER_KEYS))
+            self.namespace = given.get("namespace") or where.namespace
+            if not clusters.in_sandbox(where):
+                raise PluginError(_not_sandbox(where.server))
+            self.cluster = Cluster(where, self.namespace)
+            self.cluster.probe()
+            self.unreachable = ""
+        except UnreachableError as why:
+            self.unreachable = str(why)
+        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
     @answered
     def Check(self, request: Any) -> Any:  # noqa: D102, N802
-        inputs, failures = self._resource(request.urn).check(
-            request, wire.decode(request.news), wire.decode(request.olds)
-        )
-        return _checked(wire.encode(inputs, self.accepts_secrets), failures)
+        return self._served(request.urn).check(request)
 
     @answered
     def Diff(self, request: Any) -> Any:  # noqa: D102, N802
-        return self._resource(request.urn).diff(
-            request, wire.decode(request.olds), wire.decode(request.news)
-        )
+        return self._served(request.urn).diff(request)
 
     @answered
     def Create(self, request: Any) -> Any:  # noqa: D102, N802
-        resource_id, outputs = self._resource(request.urn).create(
-            request, wire.decode(request.properties)
-        )
-        return provider_pb2.CreateResponse(
-            id="" if request.preview else resource_id,
-            properties=wire.encode(outputs, self.accepts_secrets),
-        )
+        return self._served(request.urn).create(request)
 
     @answered
     def Read(self, request: Any) -> Any:  # noqa: D102, N802
-        if not self.reachable():
-            if self.settings.delete_unreachable:
-                return provider_pb2.ReadResponse()
-            raise PluginError(
-                "the state of this resource cannot be read, for its cluster is unreachable; if "
-                "the cluster is gone for good, set PULUMI_K8S_DELETE_UNREACHABLE=true to drop it"
-            )
-        found = self._resource(request.urn).read(
-            request, wire.decode(request.properties), wire.decode(request.inputs)
-        )
-        if found is None:
-            return provider_pb2.ReadResponse()
-        outputs, inputs = found
-        return provider_pb2.ReadResponse(
-            id=request.id,
-            properties=wire.encode(outputs, self.accepts_secrets),
-            inputs=wire.encode(inputs, self.accepts_secrets),
-        )
+        return self._served(request.urn).read(request)
 
     @answered
     def Update(self, request: Any) -> Any:  # noqa: D102, N802
-        outputs = self._resource(request.urn).update(
-            request, wire.decode(request.olds), wire.decode(request.news)
-        )
-        return provider_pb2.UpdateResponse(properties=wire.encode(outputs, self.accepts_secrets))
+        return self._served(request.urn).update(request)
 
     @answered
     def Delete(self, request: Any) -> Any:  # noqa: D102, N802
-        self._resource(request.urn).delete(request, wire.decode(request.properties))
+        self._served(request.urn).delete(request)
         return Empty()
 
 
-def _checked(inputs: Any, failures: list[tuple[str, str]]) -> Any:
-    return provider_pb2.CheckResponse(
-        inputs=inputs,
-        failures=[
-            provider_pb2.CheckFailure(property=name, reason=reason) for name, reason in failures
-        ],
+def _not_sandbox(server: str) -> str:
+    return (
+        f"the cluster at {server} is not the sandbox, and pulumi-resource-kubernetes {VERSION}, "
+        "Pulumi's plugin for it, is not installed: kai-fleet's stand-in serves the sandbox alone. "
+        f"Install the plugin: `pulumi plugin install resource kubernetes {VERSION}`."
     )
 
 
-def main() -> None:
-    """Serves until the engine ends."""
-    serve(KubernetesPlugin(engine_address(sys.argv[1:])))
+def _config_diff(old: dict[str, Any], new: dict[str, Any]) -> Any:
+    """Which settings differ, and which of them make a new provider, and with it all it made.
+
+    `clusterIdentifier` alone decides where it stays; else the kubeconfig's cluster does, and an
+    unknown one counts as another.
+    """
+    differing = [key for key in {**old, **new} if key != "version" and old.get(key) != new.get(key)]
+    answer = provider_pb2.DiffResponse(diffs=differing, changes=provider_pb2.DiffResponse.DIFF_NONE)
+    if not differing:
+        return answer
+    answer.changes = provider_pb2.DiffResponse.DIFF_SOME
+    before, after = old.get("clusterIdentifier"), new.get("clusterIdentifier")
+    if before and after:
+        answer.replaces.extend(["clusterIdentifier"] if before != after else [])
+        return answer
+    unknown = [key for key in _CLUSTER_KEYS if new.get(key) == UNKNOWN]
+    was, now = (clusters.active_cluster(*map(it.get, _CLUSTER_KEYS)) for it in (old, new))
+    moved = was is not None and now is not None and was != now
+    answer.replaces.extend(unknown or [key for key in _CLUSTER_KEYS if moved and key in differing])
+    return answer
 
 
 if __name__ == "__main__":
-    main()
+    serve(KubernetesStandIn)

@@ -1,223 +1,312 @@
-"""Objects on the API server: create, apply, read, delete."""
+"""Any Kubernetes object as a Pulumi resource, by server-side apply."""
 
 from __future__ import annotations
 
-import copy
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from provider.plugin import PluginError
+from pulumi.runtime.proto import provider_pb2
 
-from . import naming
-from .kinds import Discovery, Kind, NoMatchError, Served
-from .rest import APPLY, JSON_PATCH, ApiError, Cluster
-
-# Creates are real creates under this manager, as the official provider's; the first
-# update moves their fields to the object's own manager and applies from then on.
-CREATE_MANAGER: Final = "pulumi-kubernetes"
-_TAKEN_OVER: Final = frozenset(
-    {
-        ("kubectl", "Apply"),
-        ("kubectl", "Update"),
-        ("kubectl-client-side-apply", "Update"),
-        ("before-first-apply", "Update"),
-        (CREATE_MANAGER, "Update"),
-        ("pulumi-resource-kubernetes", "Update"),
-    }
+from kai_fleet.kube.errors import KubeError
+from sandbox.control_plane.kube_api import Object
+from sandbox.providers import awaits, diff
+from sandbox.providers.cluster import Cluster, Kind, NoMatchError, status_of, words
+from sandbox.providers.host import NotReadyError, PluginError
+from sandbox.providers.manifests import (
+    CREATOR,
+    assign_name,
+    created_fields,
+    cut,
+    handed_over,
+    identity,
+    kind_of,
+    manifest,
+    new_manager,
+    of_state,
+    properties,
+    same_place,
+    state,
 )
-_PATCH_FORCE: Final = "pulumi.com/patchForce"
-_PROPAGATION: Final = {"orphan": "Orphan", "background": "Background"}
+from sandbox.providers.values import Properties, decode, encode, has_unknown, plain
 
-# How long a create outlasts a namespace, a CRD or a webhook that is not there yet.
-_SETTLE_SECONDS: Final = 60.0
+if TYPE_CHECKING:
+    from sandbox.providers.kubernetes import KubernetesStandIn
 
 CRD: Final = "CustomResourceDefinition"
+_APPLY: Final = "application/apply-patch+yaml"
+_JSON_PATCH: Final = "application/json-patch+json"
+_RETRIES: Final = 5  # after 1, 2, 4 … seconds: the kind or the namespace may be about to come
+# Built-in kinds without a namespace, for previews while no cluster answers.
+_CLUSTER_SCOPED: Final = ("Namespace", "RuntimeClass", "ClusterRole", "ClusterRoleBinding", CRD)
+_DROPPED: Final = (
+    "you can remove this resource from Pulumi state by rerunning the operation with the "
+    'PULUMI_K8S_DELETE_UNREACHABLE environment variable set to "true"'
+)
+_EXISTS: Final = """
+
+The resource already exists in the cluster. This can happen when:
+
+  - Renaming a Pulumi resource: use an alias to preserve the identity,
+    or use deleteBeforeReplace if the resource needs replacement.
+  - Managing an existing resource: use a Patch resource (e.g. NamespacePatch)
+    to manage specific fields without owning the resource lifecycle.
+  - Adopting a resource into Pulumi: use `pulumi import`. Note that
+    protected resources (e.g. kube-system) cannot be deleted on destroy.
+  - Intentional upsert: set upsertExistingObjects on the provider to allow
+    server-side apply to update existing objects on create."""
 
 
 class Objects:
-    """The objects of one cluster. `namespace` is where those without one go."""
+    """What the engine asks of an object."""
 
-    def __init__(self, cluster: Cluster, namespace: str, force_conflicts: bool = False) -> None:
-        self.cluster = cluster
-        self.kinds = Discovery(cluster)
-        self.namespace = namespace
-        self._force = force_conflicts
+    def __init__(self, standin: KubernetesStandIn) -> None:
+        self._standin = standin
 
-    def place(self, obj: dict[str, Any], kind: Kind, patient: bool = True) -> tuple[Served, str]:
-        """Where `obj` belongs. Sets or removes its namespace as its kind has one."""
-        served = self.kinds.find(kind, patient)
-        if served.namespaced:
-            namespace = naming.namespace_of(obj) or self.namespace
-            obj.setdefault("metadata", {})["namespace"] = namespace
-            return served, namespace
-        naming.metadata(obj).pop("namespace", None)
-        return served, ""
+    def check(self, request: Any) -> Any:
+        """The inputs with a name and a namespace."""
+        given = decode(request.news)
+        obj, old = manifest(plain(given)), manifest(plain(decode(request.olds)))
+        kind = kind_of(obj, request.urn)
+        if isinstance(metadata := obj.setdefault("metadata", {}), dict):
+            assign_name(metadata, old.get("metadata") or {}, request)
+            if not metadata.get("namespace") and self._namespaced(kind):
+                metadata["namespace"] = self._standin.namespace
+        if kind.name == CRD and isinstance(spec := obj.get("spec"), dict):
+            named = (spec.get("group"), (spec.get("names") or {}).get("kind"))
+            self._standin.declared[named] = spec.get("scope") == "Namespaced"
+        return provider_pb2.CheckResponse(inputs=encode(properties(obj, given)))
 
-    def create(
-        self, obj: dict[str, Any], kind: Kind, preview: bool, waiting: Callable[[str], None]
-    ) -> dict[str, Any]:
-        """Makes `obj`; at preview the server only says what it would make.
-
-        Outlasts, for a minute, a namespace, a kind or a webhook that is about to come.
-        """
-        obj = copy.deepcopy(obj)
-        deadline = time.monotonic() + (0.0 if preview else _SETTLE_SECONDS)
-        pause = 0.5
-        while True:
-            try:
-                served, namespace = self.place(obj, kind, patient=not preview)
-                return self.cluster.request(
-                    "POST",
-                    served.path(namespace),
-                    obj,
-                    patient=not preview,
-                    fieldManager=CREATE_MANAGER,
-                    fieldValidation="Warn",
-                    dryRun="All" if preview else None,
-                )
-            except (NoMatchError, ApiError) as error:
-                settles = (
-                    isinstance(error, NoMatchError) or error.missing or error.from_webhook_down
-                )
-                if not settles or time.monotonic() + pause > deadline:
-                    raise
-                waiting(f"waiting to create {_called(obj, kind)}: {error}")
-            time.sleep(pause)
-            pause = min(pause * 1.5, 5.0)
-
-    def read(self, kind: Kind, namespace: str, name: str) -> dict[str, Any] | None:
-        """The live object, None when it or its kind is not there."""
+    def _namespaced(self, kind: Kind) -> bool:
+        """Whether a kind has a namespace; one that is not known yet is taken to have one."""
+        declared = self._standin.declared.get((kind.group, kind.name))
+        if declared is not None:
+            return declared
+        if self._standin.unreachable:
+            return kind.name not in _CLUSTER_SCOPED and "admission" not in kind.group
         try:
-            served = self.kinds.find(kind)
-            return self.cluster.request("GET", served.path(namespace or self.namespace, name))
-        except NoMatchError:
-            return None
-        except ApiError as error:
-            if error.missing:
-                return None
-            raise
-
-    def update(
-        self,
-        obj: dict[str, Any],
-        kind: Kind,
-        manager: str,
-        preview: bool,
-        waiting: Callable[[str], None],
-    ) -> dict[str, Any]:
-        """Applies `obj` (server-side) to the live object under the field manager `manager`."""
-        obj = copy.deepcopy(obj)
-        served, namespace = self.place(obj, kind)
-        path = served.path(namespace, naming.name_of(obj))
-        dry_run = "All" if preview else None
-        deadline = time.monotonic() + (0.0 if preview else _SETTLE_SECONDS)
-        while True:
-            try:
-                live = self.cluster.request("GET", path)
-                if kind.name == CRD:
-                    # Replaced as a whole, as `kubectl replace` does: an apply would
-                    # merge versions and schemas that the program dropped.
-                    obj["metadata"]["resourceVersion"] = naming.metadata(live)["resourceVersion"]
-                    return self.cluster.request(
-                        "PUT", path, obj, fieldManager=manager, dryRun=dry_run
-                    )
-                force = self._forced(obj, live, preview)
-                if not preview:
-                    self._take_over(path, live, manager)
-                return self.cluster.request(
-                    "PATCH",
-                    path,
-                    obj,
-                    APPLY,
-                    fieldManager=manager,
-                    force="true" if force else "false",
-                    fieldValidation="Warn",
-                    dryRun=dry_run,
-                )
-            except ApiError as error:
-                if error.code == 409 and error.reason == "Conflict":
-                    raise PluginError(_conflict(obj, kind, error)) from None
-                if not error.from_webhook_down or time.monotonic() + 2 > deadline:
-                    raise
-                waiting(f"waiting to update {_called(obj, kind)}: {error}")
-            time.sleep(2)
-
-    def _forced(self, obj: dict[str, Any], live: dict[str, Any], preview: bool) -> bool:
-        if self._force or naming.annotation(obj, _PATCH_FORCE) == "true":
+            return self._standin.cluster.is_namespaced(kind)
+        except KubeError:
             return True
-        managed = naming.metadata(live).get("managedFields") or []
-        # At preview nothing is moved to our manager yet, so our own create would conflict.
-        ours = any(
-            (entry.get("manager"), entry.get("operation")) == (CREATE_MANAGER, "Update")
-            for entry in managed
-        )
-        return not managed or (preview and ours)
 
-    def _take_over(self, path: str, live: dict[str, Any], manager: str) -> None:
-        """Moves what the create and kubectl own to `manager`, so that an apply can remove it."""
-        managed: list[dict[str, Any]] = naming.metadata(live).get("managedFields") or []
-        moved = [
-            entry
-            for entry in managed
-            if (entry.get("manager"), entry.get("operation")) in _TAKEN_OVER
-            and not entry.get("subresource")
-        ]
-        if not moved:
-            return
-        kept = [entry for entry in managed if entry not in moved]
-        own = next(
-            (e for e in kept if (e["manager"], e["operation"]) == (manager, "Apply")),
-            None,
-        )
-        if own is None:
-            own = {**moved[0], "manager": manager, "operation": "Apply", "fieldsV1": {}}
-            kept.append(own)
-        for entry in moved:
-            own["fieldsV1"] = _union(own["fieldsV1"], entry.get("fieldsV1") or {})
-        version = naming.metadata(live)["resourceVersion"]
-        patch = [
-            {"op": "replace", "path": "/metadata/managedFields", "value": kept},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-        ]
-        self.cluster.request("PATCH", path, patch, JSON_PATCH)
-
-    def delete(self, obj: dict[str, Any], kind: Kind, namespace: str, name: str) -> str | None:
-        """Asks for the deletion; the uid of what goes away, None when it is gone already."""
-        live = self.read(kind, namespace, name)
-        if live is None:
-            return None
-        wanted = naming.annotation(obj, "pulumi.com/deletionPropagationPolicy").lower()
-        options = {
-            "kind": "DeleteOptions",
-            "apiVersion": "v1",
-            "propagationPolicy": _PROPAGATION.get(wanted, "Foreground"),
-        }
-        path = self.kinds.find(kind).path(namespace or self.namespace, name)
+    def _served(self, kind: Kind) -> bool:
+        """Whether the server can say what would become of an object."""
         try:
-            self.cluster.request("DELETE", path, options)
-        except ApiError as error:
-            if not error.missing:
+            return not self._standin.unreachable and bool(self._standin.cluster.path(kind, ""))
+        except KubeError:
+            return False
+
+    def diff(self, request: Any) -> Any:
+        """What differs, and whether that replaces the object."""
+        inputs, live, _ = of_state(decode(request.olds))
+        new = diff.with_data(manifest(plain(decode(request.news))))
+        old, kind = diff.with_data(inputs), kind_of(new, request.urn)
+        for obj in (old, live, new):
+            metadata = obj.setdefault("metadata", {})
+            if self._namespaced(kind):
+                metadata["namespace"] = metadata.get("namespace") or "default"
+            else:
+                metadata.pop("namespace", None)
+        old["metadata"]["name"] = live["metadata"].get("name")
+        found = list(diff.changes(old, live, new))
+        answer = diff.response(kind, found, list(request.ignoreChanges))
+        answer.deleteBeforeReplace = bool(answer.replaces) and same_place(new, live)
+        return answer
+
+    def create(self, request: Any) -> Any:
+        """Make the object and wait until it is ready; at preview the server says what it makes."""
+        given = decode(request.properties)
+        obj, manager = manifest(plain(given)), new_manager()
+        kind = kind_of(obj, request.urn)
+        as_given = provider_pb2.CreateResponse(properties=request.properties)
+        if request.preview and (has_unknown(obj) or not self._served(kind)):
+            return as_given
+        cluster = self._standin.reached()
+        try:
+            live = self._posted(cluster, obj, kind, request)
+        except KubeError as why:
+            if request.preview and _says_nothing(why):
+                return as_given
+            raise PluginError(_not_created(why, kind, request.urn)) from None
+        if request.preview:
+            live.pop("status", None)
+            return provider_pb2.CreateResponse(properties=encode(state(obj, live, given, manager)))
+        where = identity(live)
+        try:
+            live = self._ready(request, obj, kind, live)
+        except awaits.UnreadyError as why:
+            raise NotReadyError(
+                f'resource "{request.urn}" was successfully created, but the Kubernetes API '
+                f"server reported that it failed to fully initialize or become live: {why}",
+                where,
+                state(obj, why.live, given, manager),
+                *why.reasons,
+            ) from None
+        return provider_pb2.CreateResponse(
+            id=where, properties=encode(state(obj, live, given, manager))
+        )
+
+    def _posted(self, cluster: Cluster, obj: Object, kind: Kind, request: Any) -> Object:
+        options = {"fieldManager": CREATOR} | ({"dryRun": "All"} if request.preview else {})
+        for attempt in range(_RETRIES + 1):
+            try:
+                if not cluster.is_namespaced(kind):
+                    obj["metadata"].pop("namespace", None)
+                path = cluster.path(kind, obj["metadata"].get("namespace", ""))
+                return cluster.send("POST", path, obj, **options)
+            except KubeError as why:
+                absent = isinstance(why, NoMatchError) or status_of(why) == 404
+                if request.preview or not absent or attempt == _RETRIES:
+                    raise
+                said = f"Retry #{attempt}; creation failed: {words(why)}"
+                self._standin.log(said, request.urn, passing=True)
+                time.sleep(2**attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _ready(self, request: Any, obj: Object, kind: Kind, live: Object) -> Object:
+        live = self._wait(request, obj).until_ready(kind, live)
+        if kind.name == CRD:
+            self._standin.cluster.forget(obj["spec"]["group"])
+        return live
+
+    def _wait(self, request: Any, inputs: Object) -> awaits.Wait:
+        say = partial(self._standin.log, urn=request.urn, passing=True)
+        cancelled = self._standin.cancelled.is_set
+        return awaits.Wait(self._standin.cluster, inputs, request.timeout, say, cancelled)
+
+    def read(self, request: Any) -> Any:
+        """The object as it is; an answer without an id where it is gone."""
+        gone = provider_pb2.ReadResponse()
+        if self._standin.dropped(
+            request.urn,
+            "failed to read resource state due to unreachable cluster. If the cluster was deleted, "
+            + _DROPPED,
+        ):
+            return gone
+        given = decode(request.inputs)
+        known = manifest(plain(given))
+        _, before, manager = of_state(decode(request.properties))
+        namespace, _, name = request.id.rpartition("/")
+        live = self._standin.cluster.live(kind_of(known or before, request.urn), namespace, name)
+        if live is None:
+            return gone
+        inputs = cut(live, diff.with_data(known)) if known else manifest(live)
+        inputs.pop("status", None)
+        return provider_pb2.ReadResponse(
+            id=request.id,
+            properties=encode(state(inputs, live, given, manager)),
+            inputs=encode(properties(inputs, given)),
+        )
+
+    def update(self, request: Any) -> Any:
+        """Apply what is wanted now and wait until it is ready."""
+        given, (_, _, manager) = decode(request.news), of_state(decode(request.olds))
+        obj = manifest(plain(given))
+        kind, metadata = kind_of(obj, request.urn), obj["metadata"]
+        as_given = provider_pb2.UpdateResponse(properties=request.news)
+        if request.preview and (has_unknown(obj) or not self._served(kind)):
+            return as_given
+        cluster = self._standin.reached()
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        try:
+            path = cluster.path(kind, namespace, name)
+            live = self._applied(cluster, path, obj, manager, request.preview)
+            if not request.preview:
+                live = self._ready(request, obj, kind, live)
+        except (KubeError, awaits.UnreadyError) as why:
+            said = words(why) if isinstance(why, KubeError) else str(why)
+            if request.preview and isinstance(why, KubeError) and status_of(why) == 403:
+                return as_given
+            now = cluster.live(kind, namespace, name)
+            if now is None:
+                raise PluginError(
+                    f'update of resource "{request.urn}" failed: {said}\n'
+                    f"unable to get cluster state: {said}"
+                ) from None
+            raise NotReadyError(
+                f'the Kubernetes API server reported that "{identity(now)}" failed to fully '
+                f"initialize or become live: {said}",
+                identity(now),
+                state(obj, now, given, manager),
+                *(why.reasons if isinstance(why, awaits.UnreadyError) else ()),
+            ) from None
+        return provider_pb2.UpdateResponse(properties=encode(state(obj, live, given, manager)))
+
+    def _applied(
+        self, cluster: Cluster, path: str, obj: Object, manager: str, preview: bool
+    ) -> Object:
+        live = cluster.get(path)
+        options = {"fieldManager": manager} | ({"dryRun": "All"} if preview else {})
+        if obj["kind"] == CRD:
+            # Replaced as a whole: an apply would keep versions that the program dropped.
+            version = live["metadata"]["resourceVersion"]
+            body = obj | {"metadata": obj["metadata"] | {"resourceVersion": version}}
+            return cluster.send("PUT", path, body, **options)
+        created = bool(created_fields(live))
+        if created and not preview:
+            cluster.send("PATCH", path, handed_over(live, manager), _JSON_PATCH)
+        owned = live["metadata"].get("managedFields")
+        force = self._standin.force or not owned or (preview and created)
+        options["force"] = str(force).lower()
+        try:
+            return cluster.send("PATCH", path, obj, _APPLY, **options)
+        except KubeError as why:
+            if status_of(why) != 409:
                 raise
-            return None
-        return str(naming.metadata(live).get("uid", ""))
+            raise KubeError(
+                "server-side apply field conflict detected, see https://www.pulumi.com/registry/"
+                "packages/kubernetes/how-to-guides/managing-resources-with-server-side-apply/"
+                "#handle-field-conflicts-on-existing-resources for troubleshooting help\n"
+                f'The resource managed by field manager "{manager}" had an apply conflict: '
+                f"{words(why)}"
+            ) from None
+
+    def delete(self, request: Any) -> None:
+        """Return once the object is gone."""
+        unreachable = "configured Kubernetes cluster is unreachable. If the cluster was deleted, "
+        if self._standin.dropped(request.urn, unreachable + _DROPPED):
+            return
+        inputs, live, manager = of_state(kept := decode(request.properties))
+        kind, cluster = kind_of(inputs or live, request.urn), self._standin.cluster
+        namespace, _, name = request.id.rpartition("/")
+        policy = {"kind": "DeleteOptions", "propagationPolicy": awaits.propagation(inputs)}
+        try:
+            path = cluster.path(kind, namespace, name)
+            gone = cluster.send("DELETE", path, {"apiVersion": "v1", **policy})
+            uid = gone.get("metadata", {}).get("uid") or gone.get("details", {}).get("uid")
+            self._wait(request, inputs).until_gone(kind, namespace, name, uid)
+        except NoMatchError:
+            return
+        except KubeError as why:
+            if status_of(why) != 404:
+                raise PluginError(words(why)) from None
+        except awaits.UnreadyError as why:
+            left: Properties = state(inputs, why.live, kept, manager)
+            raise NotReadyError(str(why), request.id, left, *why.reasons) from None
+        if kind.name == CRD:
+            cluster.forget(str(inputs.get("spec", {}).get("group")))
 
 
-def _union(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(one)
-    for key, value in other.items():
-        merged[key] = _union(merged.get(key) or {}, value) if isinstance(value, dict) else value
-    return merged
+def _says_nothing(why: KubeError) -> bool:
+    """Whether a refused preview tells nothing of the object.
+
+    Its namespace is still to come, it is to be replaced, the user may not try, or a webhook takes
+    no dry run.
+    """
+    status, said = status_of(why), words(why)
+    no_namespace = status == 404 and "namespaces" in said
+    return no_namespace or status in (403, 409) or "does not support dry run" in said
 
 
-def _called(obj: dict[str, Any], kind: Kind) -> str:
-    where = naming.namespace_of(obj)
-    return f"{kind.name} {naming.identity(where, naming.name_of(obj))}"
-
-
-def _conflict(obj: dict[str, Any], kind: Kind, error: ApiError) -> str:
+def _not_created(why: KubeError, kind: Kind, urn: str) -> str:
+    if isinstance(why, NoMatchError):
+        return (
+            f'creation of resource "{urn}" with kind {kind.api_version}/{kind.name} failed because '
+            "the Kubernetes API server reported that the apiVersion for this resource does not "
+            f"exist. Verify that any required CRDs have been created: {why}"
+        )
+    exists = status_of(why) == 409 and "already exists" in words(why)
     return (
-        f"{_called(obj, kind)} has fields that something else manages: {error}. "
-        "Leave them out of the program, or take them with the annotation "
-        'pulumi.com/patchForce: "true"'
+        f'resource "{urn}" was not successfully created by the Kubernetes API server: '
+        f"{words(why)}{_EXISTS if exists else ''}"
     )

@@ -1,204 +1,207 @@
-"""The resource `kubernetes:helm.sh/v3:Release`: its inputs, its outputs, its changes."""
+"""`kubernetes:helm.sh/v3:Release` by the `helm` program; it fails where Pulumi's fails."""
 
 from __future__ import annotations
 
-import os
+import json
 import secrets
-from collections.abc import Callable
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from provider import wire
-from provider.paths import Path
-from provider.plugin import PluginError
-from provider.protocol import provider_pb2
-from provider.wire import UNKNOWN, Secret
+from pulumi.runtime.proto import provider_pb2
 
-from . import diff, naming
-from .helm import Chart, Deployed, Helm
-from .helm_records import Record
+from sandbox.providers import diff
+from sandbox.providers.helm import Helm, HelmError
+from sandbox.providers.host import WARNING, NotReadyError, PluginError
+from sandbox.providers.values import (
+    UNKNOWN,
+    Properties,
+    PropertyValue,
+    decode,
+    encode,
+    has_unknown,
+    marked,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from sandbox.providers.kubernetes import KubernetesStandIn
 
 TOKEN: Final = "kubernetes:helm.sh/v3:Release"
-INPUTS: Final = "__inputs"
-DEFAULT_SECONDS: Final = 300
-
-# What a user may give, beside what the code below reads by name: helm's flag for it
-# at install and at upgrade, at install alone, at upgrade alone.
-_FLAGS: Final = {
-    "atomic": "--atomic",
-    "devel": "--devel",
-    "dependencyUpdate": "--dependency-update",
-    "disableOpenapiValidation": "--disable-openapi-validation",
-    "disableWebhooks": "--no-hooks",
-    "renderSubchartNotes": "--render-subchart-notes",
-    "skipCrds": "--skip-crds",
-}
-_INSTALL_FLAGS: Final = {"createNamespace": "--create-namespace", "replace": "--replace"}
-_UPGRADE_FLAGS: Final = {
-    "cleanupOnFail": "--cleanup-on-fail",
-    "forceUpdate": "--force",
-    "recreatePods": "--recreate-pods",
-    "resetValues": "--reset-values",
-    "reuseValues": "--reuse-values",
-}
-_REPLACING: Final[list[Path]] = [("name",), ("namespace",)]
+_SECONDS: Final = 300
+_INPUTS: Final = frozenset(
+    {
+        *("chart", "version", "repositoryOpts", "name", "namespace", "values", "compat"),
+        *("createNamespace", "skipAwait", "timeout", "resourceNames"),
+    }
+)
 
 
-def check(
-    news: dict[str, Any], olds: dict[str, Any], urn: str, namespace: str, helm: Helm
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The inputs with name, namespace, timeout and exact version; and (property, failure) pairs."""
-    inputs = {key: value for key, value in news.items() if value is not None}
-    inputs.pop("resourceNames", None)
-    if not wire.plain(inputs.get("name")):
-        kept = wire.plain(olds.get("name"))
-        inputs["name"] = kept or f"{naming.urn_name(urn)}-{secrets.token_hex(4)}"
-    if not wire.plain(inputs.get("namespace")):
-        inputs["namespace"] = namespace
-    if wire.plain(inputs.get("skipAwait")) is not True:
-        inputs.setdefault("timeout", DEFAULT_SECONDS)
-    failures = []
-    if inputs.get("valueYamlFiles"):
-        failures.append(("valueYamlFiles", "is not served by this stand-in: use values"))
-    if not wire.has_unknown(inputs):
-        try:
-            found = helm.metadata(chart_of(inputs))
-        except PluginError as error:
-            failures.append(
-                ("chart", f"{error}; check the chart name and repository configuration")
-            )
-        else:
-            if found.get("type") == "library":
-                failures.append(("chart", "is a library chart, which cannot be installed"))
-            # The chart's own version, so that a constraint such as ">=1.2" that
-            # comes to mean another version shows as a change.
-            inputs["version"] = str(found.get("version", ""))
-    return inputs, failures
+class Releases:
+    """What the engine asks of a release."""
 
+    def __init__(self, standin: KubernetesStandIn) -> None:
+        self._standin = standin
 
-def chart_of(inputs: dict[str, Any]) -> Chart:
-    """Where the inputs' chart comes from."""
-    given = wire.plain(inputs)
-    repository = given.get("repositoryOpts") or {}
-    files = [
-        (option, str(value))
-        for option, value in (
-            ("--ca-file", repository.get("caFile")),
-            ("--cert-file", repository.get("certFile")),
-            ("--key-file", repository.get("keyFile")),
-            ("--keyring", given.get("keyring") if given.get("verify") else None),
-        )
-        if value
-    ]
-    return Chart(
-        chart=os.path.expanduser(str(given.get("chart", ""))),  # noqa: PTH111 (may be a URL)
-        version=str(given.get("version") or ""),
-        repository=str(repository.get("repo") or ""),
-        username=str(repository.get("username") or ""),
-        password=str(repository.get("password") or ""),
-        files=tuple(files),
-        options=("--verify",) if given.get("verify") else (),
-    )
-
-
-def changed(olds: dict[str, Any], news: dict[str, Any], ignored: list[str]) -> Any:
-    """The protocol's answer to what differs between the old state and the new inputs."""
-    old = wire.plain(olds.get(INPUTS) or {})
-    new = wire.plain(news)
-    if "version" in ignored:
-        new["version"] = old.get("version")
-    live = dict(old)
-    # What a refresh saw: another chart version than was installed, or a failed release.
-    status = wire.plain(olds.get("status")) or {}
-    if status.get("version"):
-        live["version"] = status["version"]
-    found = list(diff.changes(old, live, new))
-    if status.get("status") not in (None, "", "deployed"):
-        found.append(diff.Change(("status",), provider_pb2.PropertyDiff.UPDATE))
-    return diff.response(found, _REPLACING, ignored, delete_first=False)
-
-
-def outputs(inputs: dict[str, Any], deployed: Deployed | None) -> dict[str, Any]:
-    """The state of a release; without one, as at preview, its status is unknown."""
-    status: Any = UNKNOWN
-    if deployed is not None:
-        status = {
-            "appVersion": deployed.app_version,
-            "chart": deployed.chart,
-            "name": deployed.name,
-            "namespace": deployed.namespace,
-            "revision": deployed.revision,
-            "status": deployed.status,
-            "version": deployed.version,
+    def check(self, request: Any) -> Any:
+        """The inputs, complete, with the chart's exact version."""
+        news, old = decode(request.news), plain(decode(request.olds))
+        news = {key: value for key, value in news.items() if value.value is not None}
+        given = plain(news)
+        if unserved := sorted(set(given) - _INPUTS):
+            raise self._standin.unserved(f"The input {unserved[0]} of a release")
+        drawn = f"{request.urn.split('::', 3)[3]}-{secrets.token_hex(4)}"
+        completed = {
+            "name": given.get("name") or old.get("name") or drawn,
+            "namespace": given.get("namespace") or self._standin.namespace,
         }
-    return {**inputs, "status": status, INPUTS: Secret(wire.plain(inputs))}
+        if not given.get("skipAwait"):
+            completed["timeout"] = given.get("timeout", _SECONDS)
+        failures = []
+        if not has_unknown(given):
+            try:
+                # A constraint such as ">=1.2" shows as a change once it means another version.
+                helm = Helm(None, self._standin.cancelled.is_set)
+                completed["version"] = helm.version(_chart(given))
+            except HelmError as error:
+                reason = f"{error}; check the chart name and repository configuration."
+                failures.append(provider_pb2.CheckFailure(property="chart", reason=reason))
+        news.pop("resourceNames", None)
+        news |= {key: marked(value, news.get(key)) for key, value in completed.items()}
+        return provider_pb2.CheckResponse(inputs=encode(news), failures=failures)
 
+    def diff(self, request: Any) -> Any:
+        """What differs between the state and the new inputs."""
+        state, new = plain(decode(request.olds)), plain(decode(request.news))
+        if "version" in request.ignoreChanges:
+            new["version"] = state.get("version")
+        return diff.response(None, list(diff.changes(state.get("__inputs"), state, new)), [])
 
-def deploy(
-    inputs: dict[str, Any], left: Record | None, helm: Helm, unlock: Callable[[str, str], None]
-) -> Deployed:
-    """Brings the release to `inputs`: an install, or an upgrade with all values.
+    def create(self, request: Any) -> Any:
+        """Install the release."""
+        state = self._deployed("install", decode(request.properties), request)
+        where = "" if request.preview else "/".join(_address(plain(state)))
+        return provider_pb2.CreateResponse(id=where, properties=encode(state))
 
-    What an earlier run left half-way is cleared first: a first install that failed or
-    never ended is uninstalled, an upgrade that never ended is forgotten by `unlock`,
-    which gets the namespace and the name of the Secret in which helm keeps it.
-    """
-    name, namespace = address(inputs)
-    if left is not None and left.revision == 1 and left.status != "deployed":
-        helm.uninstall(name, namespace, wait=True, seconds=seconds(inputs))
-        left = None
-    if left is not None and left.pending:
-        unlock(namespace, f"sh.helm.release.v1.{name}.v{left.revision}")
-    return helm.deploy(
-        "install" if left is None else "upgrade",
-        name,
-        namespace,
-        chart_of(inputs),
-        wire.plain(inputs.get("values")) or {},
-        options(inputs, upgrade=left is not None),
-        seconds(inputs),
-    )
+    def update(self, request: Any) -> Any:
+        """Upgrade the release."""
+        state = self._deployed("upgrade", decode(request.news), request)
+        return provider_pb2.UpdateResponse(properties=encode(state))
 
+    def _deployed(self, verb: str, news: Properties, request: Any) -> Properties:
+        if request.preview:
+            return _state(news, None)
+        if reason := self._standin.unreachable:
+            done = "create" if verb == "install" else "update"
+            raise PluginError(f"can't {done} Helm Release with unreachable cluster: {reason}")
+        given, helm = plain(news), self._helm()
+        namespace, name = _address(given)
+        before = helm.get("metadata", name, namespace)
+        options = [*_chart(given), *_timeout(given)]
+        if not given.get("skipAwait"):
+            options.append("--wait")
+        if verb == "install" and given.get("createNamespace"):
+            options.append("--create-namespace")
+        if verb == "upgrade":
+            options += ["--history-max", "0"]  # the official plugin sets no limit
+        try:
+            helm.deploy(verb, name, namespace, given.get("values") or {}, options)
+        except HelmError as error:
+            left = helm.get("metadata", name, namespace)
+            if left is None or (before and left["revision"] == before["revision"]):
+                raise
+            raise self._failed(verb, error, _state(news, left), request.urn) from None
+        return _state(news, helm.get("metadata", name, namespace))
 
-def create(
-    inputs: dict[str, Any], left: Record | None, helm: Helm, unlock: Callable[[str, str], None]
-) -> Deployed:
-    """Installs the release; one of this name that is deployed is somebody else's."""
-    name, namespace = address(inputs)
-    if left is not None and left.status == "deployed" and inputs.get("replace") is not True:
-        found = helm.status(name, namespace)
-        what = f" (chart {found.chart} {found.version})" if found else ""
-        raise PluginError(
-            f"Helm release {namespace}/{name} exists already{what}: "
-            "choose another name, or remove it with helm uninstall"
+    def _failed(self, verb: str, error: HelmError, state: Properties, urn: str) -> NotReadyError:
+        """What is there after an error: the state has it, and the next run upgrades it."""
+        namespace, name = _address(plain(state))
+        where, done, running = f"{namespace}/{name}", "", "error running update: "
+        if verb == "install":
+            self._standin.log(
+                f'Helm release "{name}" was created but has a failed status. Use the `helm` '
+                f"command to investigate the error, correct it, then retry. Reason: {error}",
+                urn,
+                severity=WARNING,
+            )
+            done, running = "was created, but ", ""
+        return NotReadyError(
+            f'Helm release "{where}" {done}failed to initialize completely. Use Helm CLI to '
+            f"investigate: {running}failed to become available within allocated timeout. "
+            f"Error: Helm Release {where}: {error}",
+            where,
+            state,
         )
-    return deploy(inputs, left, helm, unlock)
+
+    def read(self, request: Any) -> Any:
+        """The release as it is; an answer without an id where it is gone."""
+        if self._standin.unreachable:
+            return self._standin.objects.read(request)
+        helm, (namespace, _, name) = self._helm(), request.id.rpartition("/")
+        found = helm.get("metadata", name, namespace)
+        if found is None:
+            return provider_pb2.ReadResponse()
+        values, inputs = helm.get("values", name, namespace) or {}, decode(request.inputs)
+        if not inputs:  # values may hold passwords, and nothing says which
+            said = {key: marked(found[key]) for key in ("name", "namespace", "chart", "version")}
+            inputs = said | {"values": marked(values).with_secret(True)}
+        state = _state(inputs, found)
+        if "values" in inputs:
+            state["values"] = marked(_merged(plain(inputs["values"]), values), inputs["values"])
+        return provider_pb2.ReadResponse(
+            id=request.id, properties=encode(state), inputs=encode(inputs)
+        )
+
+    def delete(self, request: Any) -> None:
+        """Uninstall the release; as with the official plugin, one that is gone is an error."""
+        if reason := self._standin.unreachable:
+            quoted = json.dumps(reason)
+            raise PluginError(
+                f"can't delete Helm Release with unreachable cluster. Reason: {quoted}"
+            )
+        given = plain(decode(request.properties))
+        namespace, name = _address(given)
+        waiting = [] if given.get("skipAwait") else ["--wait", *_timeout(given)]
+        said = self._helm().uninstall(name, namespace, waiting)
+        if said:
+            text = f"Helm uninstall returned information: {json.dumps(said)}"
+            self._standin.log(text, request.urn, severity=WARNING)
+
+    def _helm(self) -> Helm:
+        return Helm(self._standin.cluster.where, self._standin.cancelled.is_set)
 
 
-def address(inputs: dict[str, Any]) -> tuple[str, str]:
-    """The release's name and namespace."""
-    return str(wire.plain(inputs["name"])), str(wire.plain(inputs["namespace"]))
+def _address(given: dict[str, Any]) -> tuple[str, str]:
+    return str(given["namespace"]), str(given["name"])
 
 
-def seconds(inputs: dict[str, Any]) -> float:
-    """How long one operation on the release may take."""
-    return float(wire.plain(inputs.get("timeout")) or DEFAULT_SECONDS)
+def _chart(given: dict[str, Any]) -> list[str]:
+    """helm's arguments that name the inputs' chart."""
+    chart, repository = str(given.get("chart", "")), (given.get("repositoryOpts") or {}).get("repo")
+    if not repository and Path(chart).exists():
+        return [chart]
+    version = ["--version", given["version"]] if given.get("version") else []
+    return [chart, *version, *(["--repo", repository] if repository else [])]
 
 
-def options(inputs: dict[str, Any], upgrade: bool) -> list[str]:
-    """helm's options for `helm install`, or for `helm upgrade`."""
-    given = wire.plain(inputs)
-    flags = _FLAGS | (_UPGRADE_FLAGS if upgrade else _INSTALL_FLAGS)
-    found = [flag for key, flag in flags.items() if given.get(key) is True]
-    found += ["--timeout", f"{seconds(inputs):.0f}s"]
-    if given.get("skipAwait") is not True:
-        found.append("--wait")
-        if given.get("waitForJobs") is True:
-            found.append("--wait-for-jobs")
-    if given.get("description"):
-        found += ["--description", str(given["description"])]
-    if given.get("postrender"):
-        found += ["--post-renderer", str(given["postrender"])]
-    if upgrade:
-        # Official: no limit on the history unless one is given.
-        found += ["--history-max", str(given.get("maxHistory") or 0)]
-    return found
+def _timeout(given: dict[str, Any]) -> list[str]:
+    return ["--timeout", f"{given.get('timeout') or _SECONDS}s"]
+
+
+def _state(inputs: Properties, found: dict[str, Any] | None) -> Properties:
+    """The state of a release; at preview its status is unknown."""
+    status: Any = UNKNOWN
+    kept = dict(inputs)
+    if found is not None:
+        keys = ("appVersion", "chart", "name", "namespace", "revision", "status", "version")
+        status = {key: found.get(key) for key in keys}
+        kept["version"] = marked(found["version"])
+    return {**kept, "status": marked(status), "__inputs": PropertyValue(inputs, is_secret=True)}
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Two maps of values as Helm merges them."""
+    merged = dict(one)
+    for key, value in other.items():
+        both = isinstance(value, dict) and isinstance(one.get(key), dict)
+        merged[key] = _merged(one[key], value) if both else value
+    return merged

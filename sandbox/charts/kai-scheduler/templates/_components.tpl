@@ -9,6 +9,9 @@ binder: binder
 podgrouper: podgrouper
 podgroup-controller: podgroupcontroller
 queuecontroller: queuecontroller
+{{- if semverCompare ">=0.7.13" .Chart.Version }}
+kai-admission: admission
+{{- end }}
 {{- else -}}
 kai-operator: operator
 {{- if semverCompare "<0.10.0" .Chart.Version }}

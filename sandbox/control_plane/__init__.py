@@ -1,0 +1,1 @@
+"""A small Kubernetes control plane: etcd, API server, controllers, and their processes."""

@@ -1,0 +1,109 @@
+"""Keys and certificates of the sandbox's API servers: throwaway, on loopback only."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    import trustme
+
+# Whose authority it is: a stand-in provider knows a cluster of the sandbox by it.
+ORGANIZATION: Final = "kai-fleet sandbox"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A certificate and its private key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+    def exists(self) -> bool:
+        """Whether both files are there."""
+        return self.certificate.exists() and self.key.exists()
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A certificate authority in a folder of its own; whatever it issues is beside it."""
+
+    directory: Path
+
+    @property
+    def pair(self) -> Pair:
+        """The authority's own certificate and key."""
+        return self.path("ca")
+
+    def path(self, name: str) -> Pair:
+        """Where the pair of that name is, issued or not."""
+        return Pair(self.directory / f"{name}.crt", self.directory / f"{name}.key")
+
+    def ensure(self, title: str) -> None:
+        """Make the authority unless it is there."""
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self.pair.exists():
+            import trustme  # loads slowly, and is seldom needed
+
+            made = trustme.CA(organization_name=ORGANIZATION, organization_unit_name=title)
+            _write(self.pair, made.cert_pem, made.private_key_pem)
+
+    def server(self, name: str, names: Iterable[str]) -> Pair:
+        """A server certificate for exactly these host names and addresses.
+
+        It is issued anew when they differ from those that it has.
+        """
+        wanted = sorted(set(names))
+        pair, told = self.path(name), self.directory / f"{name}.names"
+        if not pair.exists() or not told.exists() or told.read_text().splitlines() != wanted:
+            self._issue(pair, wanted, name, ORGANIZATION)
+            told.write_text("\n".join(wanted))
+        return pair
+
+    def client(self, name: str, user: str, group: str) -> Pair:
+        """A client certificate that makes its bearer that user of that group."""
+        pair = self.path(name)
+        if not pair.exists():
+            self._issue(pair, [f"{name}.client"], user, group)
+        return pair
+
+    def kubeconfig(self, client: str, server: str, context: str = "sandbox") -> str:
+        """A kubeconfig with all that it needs, of the client whose pair has that name."""
+        pair = self.path(client)
+        cluster = {"server": server, "certificate-authority-data": _base64(self.pair.certificate)}
+        user = {
+            "client-certificate-data": _base64(pair.certificate),
+            "client-key-data": _base64(pair.key),
+        }
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": context,
+            "clusters": [{"name": context, "cluster": cluster}],
+            "users": [{"name": context, "user": user}],
+            "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+        }
+        return yaml.safe_dump(document, sort_keys=False)
+
+    def _issue(self, pair: Pair, names: list[str], common: str, organization: str) -> None:
+        import trustme
+
+        own = self.pair
+        authority = trustme.CA.from_pem(own.certificate.read_bytes(), own.key.read_bytes())
+        leaf = authority.issue_cert(*names, common_name=common, organization_name=organization)
+        _write(pair, leaf.cert_chain_pems[0], leaf.private_key_pem)
+
+
+def _base64(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def _write(pair: Pair, certificate: trustme.Blob, key: trustme.Blob) -> None:
+    pair.key.touch(mode=0o600)
+    pair.key.write_bytes(key.bytes())
+    pair.certificate.write_bytes(certificate.bytes())

@@ -1,0 +1,97 @@
+"""The sandbox's one etcd, and the keys in it.
+
+Keys are asked for through etcd's JSON gateway: no client program is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.control_plane.certificates import Authority
+from sandbox.control_plane.kube_api import Api, KubeError
+from sandbox.control_plane.ports import Ports
+from sandbox.control_plane.processes import LEAN, Part
+
+
+@dataclass(frozen=True)
+class Etcd:
+    """The sandbox's one etcd. All control planes keep their keys in it, each below a prefix."""
+
+    directory: Path
+    ports: Ports
+
+    @property
+    def authority(self) -> Authority:
+        """What its certificates come from: other users of the machine stay out."""
+        return Authority(self.directory / "certs" / "etcd")
+
+    @property
+    def server(self) -> str:
+        """Its address for clients."""
+        return f"https://127.0.0.1:{self.ports.etcd}"
+
+    def prepare(self) -> None:
+        """Make its certificates."""
+        self.authority.ensure("kai-fleet sandbox etcd")
+        self.authority.server("etcd", ["localhost", "127.0.0.1"])
+        self.authority.client("client", "sandbox", "sandbox")
+
+    def client(self) -> Api:
+        """For questions to its JSON gateway."""
+        return Api.of_kubeconfig(self.authority.kubeconfig("client", self.server))
+
+    def part(self, binary: Path) -> Part:
+        """The process."""
+        pair = self.authority.path("etcd")
+        peer = f"http://127.0.0.1:{self.ports.etcd_peer}"
+        return Part(
+            "etcd",
+            (
+                str(binary),
+                "--name=sandbox",
+                f"--data-dir={self.directory / 'etcd'}",
+                f"--listen-client-urls={self.server}",
+                f"--advertise-client-urls={self.server}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster=sandbox={peer}",
+                "--client-cert-auth",
+                f"--trusted-ca-file={self.authority.pair.certificate}",
+                f"--cert-file={pair.certificate}",
+                f"--key-file={pair.key}",
+                "--unsafe-no-fsync",  # throwaway data: a crash of the machine may lose it
+                "--quota-backend-bytes=4294967296",
+                "--log-level=warn",
+            ),
+            self.directory / "logs" / "etcd.log",
+            LEAN,
+            ("127.0.0.1", self.ports.etcd),
+        )
+
+
+def healthy(etcd: Etcd) -> bool:
+    """Whether etcd serves."""
+    try:
+        return etcd.client().get("/health").get("health") == "true"
+    except KubeError:
+        return False
+
+
+def count(etcd: Etcd, prefix: str) -> int:
+    """How many keys are below the prefix, a path. Raises KubeError."""
+    answer = etcd.client().send("POST", "/v3/kv/range", {**_range(prefix), "count_only": True})
+    return int(answer.get("count", 0))
+
+
+def delete_prefix(etcd: Etcd, prefix: str) -> None:
+    """Delete every key below the prefix, a path. Raises KubeError."""
+    etcd.client().send("POST", "/v3/kv/deleterange", _range(prefix))
+
+
+def _range(prefix: str) -> dict[str, Any]:
+    # The slash keeps `team-a` from being taken for the beginning of `team-ab`; "0" follows it.
+    start, end = f"{prefix}/".encode(), f"{prefix}0".encode()
+    return {"key": base64.b64encode(start).decode(), "range_end": base64.b64encode(end).decode()}

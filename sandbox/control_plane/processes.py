@@ -1,0 +1,224 @@
+"""The sandbox's processes: started detached, remembered on disk, stopped for certain."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from sandbox.control_plane.ports import free
+from sandbox.errors import SandboxError
+
+# In the environment of every process of a sandbox: its directory.
+MARK: Final = "KAI_FLEET_SANDBOX_PART"
+# Go trades processor time for memory; twenty control planes fit on a machine that way.
+LEAN: Final = {"GOGC": "50"}
+# Of vClusters there are more than cores. One that wakes a second core each time that a timer goes
+# off takes a third more, and a quarter more to start.
+ONE_OF_MANY: Final = LEAN | {"GOMAXPROCS": "1"}
+# Two readings of one process's start differ by less; a recycled pid by far more.
+_SAME_START_SECONDS: Final = 0.5
+_RELEASE_SECONDS: Final = 5.0
+_END_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process: what to run, where its output goes, and the address on which it listens."""
+
+    name: str
+    command: tuple[str, ...]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    listens: tuple[str, int] | None = None
+
+    def digest(self) -> str:
+        """Differs as soon as the process would be started differently."""
+        text = json.dumps([self.command, sorted(self.environment.items())])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Processes:
+    """All processes of the sandbox in `directory`. Pids are in `directory`/pids."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._records = directory / "pids"
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+
+    def running(self, name: str) -> psutil.Process | None:
+        """The living process of that name, or None."""
+        record = self._record(name)
+        return None if record is None else _living(record)
+
+    def stale(self, part: Part) -> bool:
+        """Whether the part was last started in another way than it would be now."""
+        return (self._record(part.name) or {}).get("digest") != part.digest()
+
+    def ensure(self, part: Part) -> bool:
+        """Have the part running as described; True when it had to be started.
+
+        A process that runs with another command is stopped first. Raises SandboxError when
+        another program has its port.
+        """
+        if self.running(part.name) is not None:
+            if not self.stale(part):
+                return False
+            self.stop([part.name])
+        self._start(part)
+        return True
+
+    def _start(self, part: Part) -> None:
+        if part.listens is not None:
+            _wait_until_free(part.name, *part.listens)
+        part.log.parent.mkdir(parents=True, exist_ok=True)
+        self._records.mkdir(parents=True, exist_ok=True)
+        with part.log.open("ab") as log:
+            process = subprocess.Popen(
+                part.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **part.environment, MARK: str(self.directory)},
+                cwd=self.directory,
+                start_new_session=True,  # Ctrl-C in the user's terminal is not for these
+            )
+        self._started[part.name] = process
+        record = {
+            "pid": process.pid,
+            "started": psutil.Process(process.pid).create_time(),
+            "digest": part.digest(),
+            "log": str(part.log),
+        }
+        path = self._path(part.name)
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(record))
+        new.replace(path)
+
+    def wait_for(
+        self,
+        part: Part,
+        answers: Callable[[], bool],
+        say: Callable[[str], None],
+        seconds: float = 120,
+    ) -> None:
+        """Wait until the part answers. Raises SandboxError when it stops or takes too long."""
+        begun = time.monotonic()
+        told = begun
+        while not answers():
+            now = time.monotonic()
+            self.require(part)
+            if now - begun > seconds:
+                raise SandboxError(
+                    f"{part.name} does not answer after {seconds:.0f} s{_last_words(part.log)}"
+                )
+            if now - told > 10:
+                told = now
+                say(f"waiting for {part.name} ({now - begun:.0f} s)")
+            time.sleep(0.1)
+
+    def require(self, part: Part) -> None:
+        """Raise SandboxError unless the part is running."""
+        if self.running(part.name) is None:
+            raise SandboxError(f"{part.name} stopped while starting{_last_words(part.log)}")
+
+    def names(self) -> list[str]:
+        """Every part that was started and not stopped, dead ones included."""
+        return sorted(path.stem for path in self._records.glob("*.json"))
+
+    def stop(self, names: Iterable[str]) -> None:
+        """Kill these parts: what they know is in etcd, whose own log outlives a kill."""
+        names = list(names)
+        records = [record for name in names if (record := self._record(name)) is not None]
+        _end([process for record in records if (process := _living(record))])
+        for name in names:
+            if started := self._started.pop(name, None):
+                started.poll()
+            self._path(name).unlink(missing_ok=True)
+
+    def stop_everything(self) -> None:
+        """End every process of this sandbox. Raises SandboxError when one cannot be ended."""
+        # The supervisor first: it would start again what it misses.
+        self.stop(name for name in self.names() if name == "supervisor")
+        left = {name: process for name in self.names() if (process := self.running(name))}
+        self.stop(left)
+        if left := {name: process for name, process in left.items() if _alive(process)}:
+            pids = ", ".join(f"{process.pid} ({name})" for name, process in left.items())
+            raise SandboxError(
+                f"These processes of the sandbox could not be ended: {pids}. End them as the user "
+                "who started them, then run this again."
+            )
+        self.stop(self.names())
+
+    def _path(self, name: str) -> Path:
+        return self._records / f"{name}.json"
+
+    def _record(self, name: str) -> dict[str, object] | None:
+        try:
+            record = json.loads(self._path(name).read_text())
+        except (OSError, ValueError):
+            return None
+        return record if isinstance(record, dict) else None
+
+
+def _wait_until_free(name: str, address: str, port: int) -> None:
+    """Give a process that was just killed the moment it takes to let go of its port."""
+    until = time.monotonic() + _RELEASE_SECONDS
+    while not free(port, address):
+        if time.monotonic() > until:
+            raise SandboxError(
+                f"{name} cannot start: another program listens on {address}:{port}, which this "
+                "sandbox was using. End that program, or take the sandbox down (`make down`)."
+            )
+        time.sleep(0.05)
+
+
+def _living(record: Mapping[str, object]) -> psutil.Process | None:
+    """The process of a record, unless it ended and its pid went to another."""
+    try:
+        process = psutil.Process(int(str(record["pid"])))
+        if abs(process.create_time() - float(str(record["started"]))) > _SAME_START_SECONDS:
+            return None
+        return process if _alive(process) else None
+    except (psutil.NoSuchProcess, KeyError, ValueError):
+        return None
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return True
+    except psutil.NoSuchProcess:
+        return False
+    with contextlib.suppress(ChildProcessError, OSError):
+        os.waitpid(process.pid, os.WNOHANG)  # ours, and over
+    return False
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    """Kill, and wait until they are gone."""
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    until = time.monotonic() + _END_SECONDS
+    while any(_alive(process) for process in processes) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def _last_words(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    said = f": {last[:300]}" if last else "."
+    return f"{said} (log: {log})"

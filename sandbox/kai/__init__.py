@@ -1,0 +1,1 @@
+"""What KAI does to a cluster, simulated."""

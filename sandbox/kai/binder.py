@@ -1,0 +1,245 @@
+"""A stand-in for KAI's scheduler, binder and pod-grouper, none of which runs in the sandbox.
+
+It gives a pod of a leaf queue that there is a node with room, shares GPUs as the annotations say,
+and makes the PodGroups and reservation pods that a reader of the guides looks for. It knows no
+quotas, no priorities, no gangs and no preemption: what it binds, KAI might still keep waiting.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kai_fleet.components.kai.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_fleet.usage.gpu_share import GROUP
+from kai_fleet.usage.pods import RESERVATIONS as RESERVED
+from sandbox.control_plane.kube_api import Api, Object, Refused
+from sandbox.kai.gpu_room import Room, asked, groups, rooms
+from sandbox.nodes.fake_nodes import NODES, holds
+
+PODS: Final = "/api/v1/pods"
+QUEUES: Final = "/apis/scheduling.run.ai/v2/queues"
+POD_GROUPS: Final = "/apis/scheduling.run.ai/v2alpha2"
+DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/kai-scheduler/deployments"
+RESERVATIONS: Final = f"/api/v1/namespaces/{RESERVED}/pods"
+# Whose pods a PodGroup or a reservation is for: "" of the cluster itself, or a vCluster's.
+OF: Final = "kai-fleet/stand-in-for"
+_SCHEDULERS: Final = ("scheduler", "kai-scheduler-default")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where pods are, and where the KAI that schedules them keeps its own objects.
+
+    `name` and `namespace` are a vCluster's and that of its host where the host's KAI schedules,
+    and empty where KAI is in the same cluster as the pods.
+    """
+
+    pods: Api
+    kai: Api
+    name: str = ""
+    namespace: str = ""
+
+    def group_namespace(self, pod: Object) -> str:
+        """Where a pod's PodGroup goes: beside the pod, as its scheduler sees it."""
+        return self.namespace or str(pod["metadata"]["namespace"])
+
+
+class KaiBinder:
+    """The stand-in for one cluster; `host`'s KAI schedules where none is inside."""
+
+    def __init__(
+        self, inside: Api, host: Api | None = None, namespace: str = "", name: str = ""
+    ) -> None:
+        self.own = Place(inside, inside)
+        self.on_host = None if host is None else Place(inside, host, name, namespace)
+        self._to_tidy = True  # whoever ran before may have left something
+
+    def play(self) -> None:
+        """Do once what there is to do now; to be asked again and again. Raises KubeError."""
+        listed = self.own.pods.get(PODS)["items"]
+        pods = [pod for pod in listed if pod["spec"].get("schedulerName") == SCHEDULER]
+        waiting = [pod for pod in pods if _waits(pod)]
+        if waiting:
+            for place in (self.own, self.on_host):
+                if place is not None and _schedules(place.kai):
+                    _bind(place, listed, waiting)
+                    break
+        if pods or self._to_tidy:
+            _tidy(self.own, listed)
+            if self.on_host is not None:
+                _tidy(self.on_host, listed)
+            self._to_tidy = bool(pods)
+
+    def leave(self) -> None:
+        """Give back what pods of a vCluster that is gone hold on its host. Raises KubeError."""
+        if self.on_host is not None:
+            _tidy(self.on_host, [])
+
+
+def _schedules(api: Api) -> bool:
+    """Whether a scheduler and a binder of KAI are reported available."""
+    found = (api.find(DEPLOYMENTS) or {}).get("items", [])
+    up = {item["metadata"]["name"] for item in found if holds(item, "Available")}
+    return "binder" in up and bool(up.intersection(_SCHEDULERS))
+
+
+def _waits(pod: Object) -> bool:
+    return not pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+
+
+def _bind(place: Place, listed: list[Object], waiting: list[Object]) -> None:
+    if not waiting:
+        return
+    leaves = _leaves(place.kai)
+    # On a host, those of all its vClusters hold GPUs.
+    reserved = (
+        [] if place.kai is place.pods else (place.kai.find(RESERVATIONS) or {}).get("items", [])
+    )
+    free = rooms(place.pods.get(NODES)["items"], listed, reserved)
+    for pod in sorted(waiting, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
+        queue = pod["metadata"].get("labels", {}).get(QUEUE_LABEL)
+        if queue not in leaves:
+            continue  # KAI leaves it Pending, in most versions without a word
+        try:
+            _group(place, pod, queue)
+            if not any(_placed(place, pod, room) for room in free):
+                _tell_no_room(place.pods, pod)
+        except Refused as why:
+            if why.status not in (404, 409):  # it went, or somebody was quicker
+                raise
+
+
+def _leaves(kai: Api) -> set[str]:
+    queues = (kai.find(QUEUES) or {}).get("items", [])
+    parents = {queue["spec"].get("parentQueue") for queue in queues}
+    return {queue["metadata"]["name"] for queue in queues} - parents
+
+
+def _path(pod: Object) -> str:
+    metadata = pod["metadata"]
+    return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+
+
+def _group(place: Place, pod: Object, queue: str) -> None:
+    """One PodGroup for each pod, as KAI makes it for pods without a Job."""
+    metadata = pod["metadata"]
+    name = f"pg-{metadata['name']}-{metadata['uid']}"
+    if _annotated(pod) == name:
+        return
+    namespace = place.group_namespace(pod)
+    body: dict[str, Any] = {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace, "labels": {OF: place.name}},
+        "spec": {"minMember": 1, "queue": queue},
+    }
+    if place.kai is place.pods:  # then it goes with the pod by itself
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"]}
+        body["metadata"]["ownerReferences"] = [{**owner, "uid": metadata["uid"]}]
+    place.kai.ensure(f"{POD_GROUPS}/namespaces/{namespace}/podgroups", body)
+    place.pods.patch(_path(pod), {"metadata": {"annotations": {POD_GROUP: name}}})
+    metadata.setdefault("annotations", {})[POD_GROUP] = name
+
+
+def _annotated(pod: Object) -> str | None:
+    found: str | None = pod["metadata"].get("annotations", {}).get(POD_GROUP)
+    return found
+
+
+def _placed(place: Place, pod: Object, room: Room) -> bool:
+    if not room.fits(pod):
+        return False
+    node = str(room.node["metadata"]["name"])
+    ask = asked(pod)
+    if ask.shared:
+        chosen = room.shareable(ask)
+        if chosen is None:
+            return False
+        mine = [group or _reserve(place, node, room) for group in chosen]
+        labels = (
+            {GROUP: mine[0]} if len(mine) == 1 else {f"{GROUP}/{group}": group for group in mine}
+        )
+        place.pods.patch(_path(pod), {"metadata": {"labels": labels}})
+        pod["metadata"].setdefault("labels", {}).update(labels)
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    name = pod["metadata"]["name"]
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name},
+        "target": target,
+    }
+    place.pods.post(f"{_path(pod)}/binding", binding)
+    room.take(pod)
+    return True
+
+
+def _reserve(place: Place, node: str, room: Room) -> str:
+    """Take a whole GPU of the node for a new group; the pod that holds it is KAI's own kind."""
+    group = str(uuid.uuid4())
+    body: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"gpu-reservation-{node}-{group[:5]}",
+            "namespace": RESERVED,
+            "labels": {GROUP: group, OF: place.name, "app": RESERVED},
+            "annotations": {"run.ai/reserve_for_gpu_index": f"GPU-{group}"},
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [
+                {
+                    "name": "resource-reservation",
+                    "image": "stand-in.invalid/kai-scheduler/resource-reservation",
+                    "resources": {"limits": {"nvidia.com/gpu": "1"}},
+                }
+            ],
+        },
+    }
+    place.kai.post(RESERVATIONS, body)
+    room.take(body, reservation=True)
+    return group
+
+
+def _tell_no_room(api: Api, pod: Object) -> None:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "no node of the sandbox has room for it, or for its share of a GPU",
+    }
+    known = [c for c in pod.get("status", {}).get("conditions", []) if c["type"] == "PodScheduled"]
+    if not known or known[0].get("message") != condition["message"]:
+        api.set_condition(_path(pod), condition)
+
+
+def _tidy(place: Place, listed: list[Object]) -> None:
+    """Give back shared GPUs that no pod is on, and remove PodGroups whose pod is gone."""
+    living = [pod for pod in listed if _is_living(pod)]
+    used = {group for pod in living for group in groups(pod)}
+    if place.kai is place.pods:
+        reserved = [pod for pod in listed if pod["metadata"].get("labels", {}).get(OF) == ""]
+    else:
+        reserved = _of(place, (place.kai.find(RESERVATIONS) or {}).get("items", []))
+        named = {_annotated(pod) for pod in listed}
+        for group in _of(place, (place.kai.find(f"{POD_GROUPS}/podgroups") or {}).get("items", [])):
+            metadata = group["metadata"]
+            if metadata["name"] not in named:
+                where = f"{POD_GROUPS}/namespaces/{metadata['namespace']}/podgroups"
+                place.kai.delete(f"{where}/{metadata['name']}")
+    for pod in reserved:
+        if not used.intersection(groups(pod)):
+            place.kai.delete(_path(pod))
+
+
+def _is_living(pod: Object) -> bool:
+    """Whether it holds its share of a GPU; a reservation only holds it for others."""
+    over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return not over and pod["metadata"]["namespace"] != RESERVED
+
+
+def _of(place: Place, items: list[Object]) -> list[Object]:
+    return [it for it in items if it["metadata"].get("labels", {}).get(OF) == place.name]

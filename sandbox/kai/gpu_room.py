@@ -1,0 +1,93 @@
+"""How much room nodes have: processors, memory, whole GPUs and GPUs that pods share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from kai_fleet.components.kai.keys import GPU_RESOURCES
+from kai_fleet.usage.amounts import rounded
+from kai_fleet.usage.gpu_share import GpuAsk, gpu_ask, gpu_memory, groups_of
+from kai_fleet.usage.requests import requests_of
+from sandbox.control_plane.kube_api import Object
+from sandbox.nodes.fake_nodes import is_ready
+
+_OVER: Final = ("Succeeded", "Failed")
+
+
+def groups(pod: Object) -> tuple[str, ...]:
+    """The shared GPUs that a pod is on, by their group."""
+    return groups_of(pod["metadata"].get("labels", {}))
+
+
+def asked(pod: Object) -> GpuAsk:
+    """What a pod asks for of GPUs."""
+    return gpu_ask(pod["metadata"].get("annotations", {}), requests_of(pod["spec"]))
+
+
+@dataclass
+class Room:
+    """What is left of one node."""
+
+    node: Object
+    left: dict[str, float]
+    shared: dict[str, float] = field(default_factory=dict)  # what is taken of each shared GPU
+
+    @property
+    def memory(self) -> int | None:
+        """MiB of each GPU; None where no label tells."""
+        return gpu_memory(self.node["metadata"].get("labels", {}))
+
+    def take(self, pod: Object, reservation: bool = False) -> None:
+        """Count a pod that is on the node."""
+        for name, amount in {"pods": 1.0, **requests_of(pod["spec"])}.items():
+            self.left[name] = rounded(self.left.get(name, 0.0) - amount)
+        if not reservation:
+            part = asked(pod).each(self.memory)
+            for group in groups(pod):
+                self.shared[group] = rounded(self.shared.get(group, 0.0) + part)
+
+    def fits(self, pod: Object) -> bool:
+        """Whether the pod may and can be here, its share of a GPU aside."""
+        labels = self.node["metadata"].get("labels", {})
+        wanted = pod["spec"].get("nodeSelector") or {}
+        requests = {"pods": 1.0, **requests_of(pod["spec"])}
+        return all(labels.get(key) == value for key, value in wanted.items()) and all(
+            self.left.get(name, 0.0) >= amount for name, amount in requests.items()
+        )
+
+    def shareable(self, ask: GpuAsk) -> list[str] | None:
+        """The groups with room for a share, fullest first, "" for a GPU to begin; None: no room."""
+        if ask.mebibytes is not None and self.memory is None:
+            return None
+        part = ask.each(self.memory)
+        fitting = [g for g, taken in self.shared.items() if rounded(taken + part) <= 1]
+        fitting.sort(key=lambda group: -self.shared[group])
+        free = int(sum(self.left.get(gpu, 0.0) for gpu in GPU_RESOURCES))
+        chosen = [*fitting, *[""] * free][: ask.devices]
+        return chosen if len(chosen) == ask.devices else None
+
+
+def rooms(
+    nodes: Iterable[Object], pods: Iterable[Object], reservations: Iterable[Object]
+) -> list[Room]:
+    """Every node that takes pods, with what the pods on it leave over."""
+    found: dict[str, Room] = {}
+    for node in nodes:
+        if is_ready(node) and not _closed(node):
+            allocatable = node.get("status", {}).get("allocatable", {})
+            left = requests_of({"containers": [{"resources": {"requests": allocatable}}]})
+            found[node["metadata"]["name"]] = Room(node, left)
+    for listed, reserve in ((pods, False), (reservations, True)):
+        for pod in listed:
+            room = found.get(pod["spec"].get("nodeName", ""))
+            if room is not None and pod.get("status", {}).get("phase") not in _OVER:
+                room.take(pod, reserve)
+    return list(found.values())
+
+
+def _closed(node: Object) -> bool:
+    spec = node.get("spec", {})
+    taints = {taint.get("effect") for taint in spec.get("taints") or []}
+    return bool(spec.get("unschedulable") or taints & {"NoSchedule", "NoExecute"})

@@ -1,0 +1,218 @@
+"""A simulation of what KAI's operator and its charts' hook jobs do to a cluster.
+
+No pod of the sandbox runs anything, so nobody else would. As with the real ones, Helm is done
+before the parts of KAI are there: the operator makes them afterwards, out of `kai-config`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from kai_fleet.components.releases import KAI, KaiRelease, UnknownVersion, kai
+from sandbox.control_plane.kube_api import Api, Refused
+from sandbox.kai import operands
+from sandbox.nodes.fake_nodes import holds
+
+GROUP: Final = "/apis/kai.scheduler/v1"
+CONFIGS: Final = f"{GROUP}/configs"
+CONFIG: Final = f"{CONFIGS}/kai-config"
+SHARDS: Final = f"{GROUP}/schedulingshards"
+SHARD: Final = f"{SHARDS}/default"
+DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{operands.NAMESPACE}/deployments"
+OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
+CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+# The version whose job ran, on the operator; so that a Config deleted on purpose stays deleted.
+APPLIED: Final = "kai-fleet/config-applied"
+CONFIG_BY_JOB: Final = {
+    "apiVersion": "kai.scheduler/v1",
+    "kind": "Config",
+    "metadata": {"name": "kai-config"},
+    "spec": {"namespace": operands.NAMESPACE},
+}
+_QUEUE_CRD: Final = (
+    Path(__file__)
+    .parents[1]
+    .joinpath("charts", "kai-scheduler", "crds", "scheduling.run.ai_queues.yaml")
+)
+# The charts of these bring kai-config themselves, as an object or a hook; in later ones a job
+# applies it.
+_CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
+
+
+def play(api: Api) -> None:
+    """Do once what there is to do now; to be asked again and again. Raises KubeError."""
+    listed = (api.find(DEPLOYMENTS) or {}).get("items", [])
+    if not listed:
+        return
+    found = {item["metadata"]["name"]: item for item in listed}
+    if "queuecontroller" in found:
+        _do_jobs_of_v07(api)
+    config, shard = api.find(CONFIG), api.find(SHARD)
+    _collect(api, found, config, shard)
+    operator = found.get("kai-operator")
+    if operator is None or not _available(operator):
+        return
+    release = _release(operator)
+    config = _applied(api, operator, release, config)
+    if config is None or _waits_for_cluster_policies(api, release):
+        return
+    _make(api, release, found, config, shard)
+    if release.ready_conditions and _all_available(release, found, shard):
+        for path, item in ((CONFIG, config), (SHARD, shard)):
+            _report_ready(api, path, item)
+
+
+def _do_jobs_of_v07(api: Api) -> None:
+    """What crd-upgrader and the webhook jobs of v0.7 leave behind."""
+    if api.find(f"{CRDS}/queues.scheduling.run.ai") is None:
+        api.post(CRDS, yaml.safe_load(_QUEUE_CRD.read_text(encoding="utf-8")))
+    for kind in ("mutating", "validating"):
+        collection = f"{operands.ADMISSION}/{kind}webhookconfigurations"
+        for item in api.get(collection)["items"]:
+            hooks = item.get("webhooks", [])
+            ours = [hook for hook in hooks if _serves_kai(hook)]
+            if all(hook.get("matchConditions") for hook in ours):
+                continue
+            for hook in ours:
+                hook["matchConditions"] = operands.NEVER
+            api.patch(f"{collection}/{item['metadata']['name']}", {"webhooks": hooks})
+
+
+def _serves_kai(hook: dict[str, Any]) -> bool:
+    service = hook["clientConfig"].get("service") or {}
+    return service.get("namespace") == operands.NAMESPACE
+
+
+def _collect(
+    api: Api,
+    found: dict[str, dict[str, Any]],
+    config: dict[str, Any] | None,
+    shard: dict[str, Any] | None,
+) -> None:
+    """Delete what lost its owner. Kubernetes does so too, but for a kind that it has only just
+    heard of up to half a minute later.
+    """
+    living = {item["metadata"]["uid"] for item in (config, shard) if item is not None}
+    orphans = [
+        name
+        for name, item in found.items()
+        if any(
+            owner["apiVersion"].startswith("kai.scheduler/") and owner["uid"] not in living
+            for owner in item["metadata"].get("ownerReferences", [])
+        )
+    ]
+    if orphans and config is None:
+        nobody = {"apiVersion": "", "kind": "", "metadata": {"name": "", "uid": ""}}
+        for collection, body in operands.webhooks(nobody):
+            api.delete(f"{collection}/{body['metadata']['name']}")
+    for name in orphans:
+        api.delete(f"{DEPLOYMENTS}/{name}")
+        del found[name]
+
+
+def _release(operator: dict[str, Any]) -> KaiRelease:
+    """The version of an operator, by its image's tag."""
+    image = operator["spec"]["template"]["spec"]["containers"][0]["image"]
+    try:
+        return kai(image.rpartition(":")[2], untested=True)
+    except UnknownVersion:
+        return list(KAI.values())[-1]
+
+
+def _applied(
+    api: Api, operator: dict[str, Any], release: KaiRelease, config: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """The Config, once the deployer job of a real chart that has one would have applied it.
+
+    Only the stand-in's is as the values want it: nobody reads the manifest of a job that does
+    not run.
+    """
+    standin = "kai-fleet/stand-in" in operator["metadata"].get("labels", {})
+    if standin or release.version.startswith(_CHART_BRINGS_CONFIG):
+        return config
+    applied = operator["metadata"].get("annotations", {}).get(APPLIED)
+    helms = "meta.helm.sh/release-name" in (config or {}).get("metadata", {}).get("annotations", {})
+    # An upgrade from a chart that declares the Config deletes it, and only then runs the job.
+    if applied == release.version or helms:
+        return config
+    api.ensure(CONFIGS, CONFIG_BY_JOB)
+    api.patch(OPERATOR, {"metadata": {"annotations": {APPLIED: release.version}}})
+    return api.find(CONFIG)
+
+
+def _waits_for_cluster_policies(api: Api, release: KaiRelease) -> bool:
+    """Whether this operator never starts, for lack of a CRD that it watches."""
+    return (
+        release.needs_cluster_policy_crd and api.find(f"{CRDS}/clusterpolicies.nvidia.com") is None
+    )
+
+
+def _make(
+    api: Api,
+    release: KaiRelease,
+    found: dict[str, dict[str, Any]],
+    config: dict[str, Any],
+    shard: dict[str, Any] | None,
+) -> None:
+    """Have every part of KAI, of this version and as `config` has it."""
+    wanted = {}
+    for name in operands.names(release, shard is not None):
+        owner = shard if shard is not None and name == operands.SHARDS_SCHEDULER else config
+        body = operands.deployment(name, release.version, config, owner)
+        if name not in found:
+            wanted[name] = body
+        elif operands.outdated(found[name], body):
+            api.ensure(DEPLOYMENTS, body)
+            found[name] = {}  # not available before its status is read again
+    if wanted:
+        for collection, hooks in operands.webhooks(config):
+            api.ensure(collection, hooks)
+    for body in wanted.values():
+        api.ensure(DEPLOYMENTS, body)
+
+
+def _all_available(
+    release: KaiRelease, found: dict[str, dict[str, Any]], shard: dict[str, Any] | None
+) -> bool:
+    parts = operands.names(release, shard is not None)
+    return all(_available(found.get(name, {})) for name in parts)
+
+
+def _available(deployment: dict[str, Any]) -> bool:
+    status = deployment.get("status", {})
+    current = status.get("observedGeneration") == deployment.get("metadata", {}).get("generation")
+    return current and holds(deployment, "Available")
+
+
+def _report_ready(api: Api, path: str, item: dict[str, Any] | None) -> None:
+    if item is None or _ready(item):
+        return
+    others = [it for it in item.get("status", {}).get("conditions", []) if it["type"] != "Ready"]
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Simulated",
+        "message": "reported by the sandbox in place of KAI's operator",
+        "observedGeneration": item["metadata"].get("generation", 1),
+        "lastTransitionTime": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    body = {"status": {"conditions": [*others, condition]}}
+    try:
+        api.patch(f"{path}/status", body)
+    except Refused as why:
+        if why.status != 404:  # it was deleted meanwhile
+            raise
+
+
+def _ready(item: dict[str, Any]) -> bool:
+    generation = item["metadata"].get("generation")
+    return any(
+        it["type"] == "Ready"
+        and it["status"] == "True"
+        and it.get("observedGeneration", generation) == generation
+        for it in item.get("status", {}).get("conditions", [])
+    )

@@ -1,0 +1,84 @@
+"""The host's nodes: fake ones, in pools by team, from nodes.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from sandbox.control_plane.kube_api import Api, KubeError
+
+POOLS: Final = Path(__file__).with_name("nodes.yaml")
+_FAKE: Final = Path(__file__).with_name("fake_node.yaml")
+POOL_LABEL: Final = "kai-fleet/pool"
+NODES: Final = "/api/v1/nodes"
+# What every real node has; vCluster's chart asks for the storage.
+EVERY_NODE: Final = {"pods": "110", "ephemeral-storage": "500Gi"}
+
+
+def host_nodes() -> Iterator[dict[str, Any]]:
+    """Every node that nodes.yaml asks for, as the API wants it."""
+    for pool in yaml.safe_load(POOLS.read_text()):
+        for number in range(1, pool["nodes"] + 1):
+            yield _node(f"{pool['pool']}-{number}", pool)
+
+
+def _node(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
+    labels = {POOL_LABEL: pool["pool"]}
+    resources = {**EVERY_NODE, "cpu": pool["cpu"], "memory": pool["memory"]}
+    if gpus := pool.get("gpus"):
+        resources["nvidia.com/gpu"] = str(gpus["count"])
+        labels |= {
+            "nvidia.com/gpu.present": "true",
+            "nvidia.com/gpu.count": str(gpus["count"]),
+            "nvidia.com/gpu.product": gpus["product"],
+            "nvidia.com/gpu.memory": str(gpus["memory"]),
+        }
+    return fake_node(name, labels, resources, resources, [])
+
+
+def fake_node(
+    name: str,
+    labels: Mapping[str, str],
+    capacity: Mapping[str, str],
+    allocatable: Mapping[str, str],
+    taints: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """A node that KWOK plays. Its address is loopback, where node ports are served."""
+    node: dict[str, Any] = yaml.safe_load(_FAKE.read_text())
+    metadata, status = node["metadata"], node["status"]
+    metadata["name"] = name
+    metadata["labels"] |= {"kubernetes.io/hostname": name, **labels}
+    node["spec"] = {"taints": taints}
+    status["addresses"].append({"type": "Hostname", "address": name})
+    status |= {"capacity": dict(capacity), "allocatable": dict(allocatable)}
+    return node
+
+
+def ensure_host_nodes(api: Api) -> None:
+    """Make the nodes that are missing. Raises KubeError."""
+    there = {node["metadata"]["name"] for node in api.get(NODES)["items"]}
+    for node in host_nodes():
+        if node["metadata"]["name"] not in there:
+            api.post(NODES, node)
+
+
+def all_ready(api: Api) -> bool:
+    """Whether KWOK plays every node; an API that does not answer plays none."""
+    try:
+        return all(is_ready(node) for node in api.get(NODES)["items"])
+    except KubeError:
+        return False
+
+
+def is_ready(node: Mapping[str, Any]) -> bool:
+    """Whether the node has the condition Ready."""
+    return holds(node, "Ready")
+
+
+def holds(item: Mapping[str, Any], condition: str) -> bool:
+    """Whether an object has a condition."""
+    listed = item.get("status", {}).get("conditions", [])
+    return any(it["type"] == condition and it["status"] == "True" for it in listed)

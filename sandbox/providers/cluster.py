@@ -1,0 +1,197 @@
+"""The one cluster of a provider: which it is, whether it is the sandbox's, what it serves."""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+
+from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
+from kai_fleet.kube.kubeconfig import connection
+from sandbox.control_plane.certificates import ORGANIZATION
+from sandbox.control_plane.kube_api import Api, Object
+
+_SETUP: Final = (
+    "unable to load Kubernetes client configuration from kubeconfig file. Make sure you have: \n\n"
+    " \t • set up the provider as per "
+    "https://www.pulumi.com/registry/packages/kubernetes/installation-configuration/ \n\n "
+)
+
+
+class UnreachableError(Exception):
+    """The cluster cannot be used; the official plugin's words for why."""
+
+
+class NoMatchError(KubeError):
+    """The API server does not serve a kind."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object, such as `apps/v1` and `Deployment`."""
+
+    api_version: str
+    name: str
+
+    @property
+    def group(self) -> str:
+        """The API group; "" for the core kinds."""
+        return self.api_version.rpartition("/")[0]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a context of a kubeconfig leads to."""
+
+    kubeconfig: str
+    context: str
+    server: str
+    authority: str
+    namespace: str
+
+
+def target(given: str, context: str = "") -> Target:
+    """Where a kubeconfig, given as content or path, leads. Raises UnreachableError."""
+    text, config = _read(given)
+    name = context or str(config.get("current-context") or "")
+    chosen = _entry(config, "context", name)
+    if chosen is None:
+        raise UnreachableError(f'{_SETUP}context "{name}" does not exist')
+    found = _entry(config, "cluster", str(chosen.get("cluster"))) or {}
+    data = "" if found.get("insecure-skip-tls-verify") else found.get("certificate-authority-data")
+    authority = base64.b64decode(data or "").decode()
+    namespace = str(chosen.get("namespace") or "default")
+    return Target(text, name, str(found.get("server", "")), authority, namespace)
+
+
+def active_cluster(given: Any, context: Any) -> dict[str, Any] | None:
+    """The entry of the cluster that these settings of a provider name; None where none does."""
+    try:
+        config = _read(given)[1] if isinstance(given, str) and given else {}
+    except UnreachableError:
+        return None
+    chosen = _entry(config, "context", str(context or config.get("current-context") or "")) or {}
+    return _entry(config, "cluster", str(chosen.get("cluster") or ""))
+
+
+def _read(given: str) -> tuple[str, dict[str, Any]]:
+    if not given:
+        given = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    try:
+        path = Path(given).expanduser()
+        text = path.read_text() if "\n" not in given and path.is_file() else given
+        config = yaml.safe_load(text)
+    except (OSError, yaml.YAMLError) as why:
+        text, config = "", type(why).__name__  # a parser's own words quote the text, with its keys
+    if not isinstance(config, dict):
+        raise UnreachableError(
+            "failed to parse kubeconfig data in `kubernetes:config:kubeconfig`- "
+            f"couldn't get version/kind; {config}"
+        )
+    return text, config
+
+
+def _entry(config: dict[str, Any], kind: str, name: str) -> dict[str, Any] | None:
+    listed = config.get(f"{kind}s") or []
+    return next((it.get(kind) or {} for it in listed if it.get("name") == name), None)
+
+
+def in_sandbox(where: Target) -> bool:
+    """Whether a cluster's certificates come from a sandbox of kai-fleet."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cadata=where.authority or None)
+    except (ssl.SSLError, ValueError, TypeError):
+        return False
+    # Each subject is a tuple of tuples of name and value.
+    subjects: list[Any] = [ca["subject"] for ca in context.get_ca_certs()]
+    return any(("organizationName", ORGANIZATION) in part for it in subjects for part in it)
+
+
+class Cluster(Api):
+    """Its API as one user, and what it serves."""
+
+    def __init__(self, where: Target, namespace: str) -> None:
+        try:
+            super().__init__(connection(where.kubeconfig, context=where.context))
+        except UnusableKubeconfig as why:
+            raise UnreachableError(f"{_SETUP}{why}") from None
+        self.where, self.namespace = where, namespace
+        self._served: dict[str, dict[str, tuple[str, bool]]] = {}
+        self._lock = threading.Lock()
+
+    def probe(self) -> None:
+        """Raise UnreachableError unless it answers this user."""
+        try:
+            self.get("/api/v1")
+        except KubeError as why:
+            status, said = status_of(why), words(why)
+            if status == 0:
+                said = f'Get "{self.host}/openapi/v2?timeout=32s": {self._dialled(said)}'
+            elif status == 401:
+                said = "the server has asked for the client to provide credentials"
+            if status != 403:
+                raise UnreachableError(
+                    f"unable to load schema information from the API server: {said}"
+                ) from None
+
+    def _dialled(self, said: str) -> str:
+        if "refused" not in said:
+            return said
+        return f"dial tcp {urlsplit(self.host).netloc}: connect: connection refused"
+
+    def is_namespaced(self, kind: Kind) -> bool:
+        """Whether objects of a kind have a namespace. Raises NoMatchError."""
+        return self._find(kind)[1]
+
+    def path(self, kind: Kind, namespace: str, name: str = "") -> str:
+        """Where objects of a kind are, or one of them. Raises NoMatchError."""
+        plural, namespaced = self._find(kind)
+        parts = ["apis" if kind.group else "api", kind.api_version]
+        if namespaced:
+            parts += ["namespaces", namespace or self.namespace]
+        return "/" + "/".join([*parts, plural, *([name] if name else [])])
+
+    def live(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The object; None where it, or its kind, is not there."""
+        try:
+            return self.find(self.path(kind, namespace, name))
+        except NoMatchError:
+            return None
+
+    def forget(self, group: str) -> None:
+        """Ask anew for a group's kinds: a CRD of it came or went."""
+        with self._lock:
+            self._served = {v: k for v, k in self._served.items() if v.rpartition("/")[0] != group}
+
+    def _find(self, kind: Kind) -> tuple[str, bool]:
+        with self._lock:
+            served = self._served.get(kind.api_version, {})
+            if kind.name not in served:
+                listed = self.find(f"/{'apis' if kind.group else 'api'}/{kind.api_version}") or {}
+                served = self._served[kind.api_version] = {
+                    entry["kind"]: (entry["name"], bool(entry["namespaced"]))
+                    for entry in listed.get("resources") or []
+                    if "/" not in entry["name"]  # a subresource, such as pods/status
+                }
+        if kind.name not in served:
+            said = f'no matches for kind "{kind.name}" in version "{kind.api_version}"'
+            raise NoMatchError(said)
+        return served[kind.name]
+
+
+def status_of(why: KubeError) -> int:
+    """HTTP's status of a refusal; 0 where there was no answer."""
+    return why.status if isinstance(why, Refused) else 0
+
+
+def words(why: KubeError) -> str:
+    """The server's own words, or what stood between here and it."""
+    return why.message or str(why) if isinstance(why, Refused) else str(why)

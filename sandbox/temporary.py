@@ -1,0 +1,57 @@
+"""Sandboxes that end with the process that made them: of tests and benchmarks.
+
+One that was killed cannot end its own; the next one does it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from sandbox import directory
+from sandbox.control_plane.processes import Processes
+from sandbox.tools.toolbox import cache_root
+
+
+@contextmanager
+def temporary(where: Path) -> Iterator[None]:
+    """Whatever sandbox is started in that directory is gone afterwards, whatever happens."""
+    records = cache_root() / "temporary-sandboxes"
+    records.mkdir(parents=True, exist_ok=True)
+    for record in records.glob("*.json"):
+        _end_if_left(record)
+    owner = psutil.Process()
+    about = {"pid": owner.pid, "started": owner.create_time(), "directory": str(where)}
+    record = records / f"{os.getpid()}-{where.parent.name}-{where.name}.json"
+    record.write_text(json.dumps(about))
+    try:
+        yield
+    finally:
+        _end(where)
+        record.unlink(missing_ok=True)
+
+
+def _end_if_left(record: Path) -> None:
+    try:
+        about = json.loads(record.read_text())
+        owner = psutil.Process(about["pid"])
+        if abs(owner.create_time() - about["started"]) < 1:
+            return
+    except psutil.NoSuchProcess:
+        pass
+    except (OSError, ValueError, KeyError):
+        return  # being written, or another's to judge
+    _end(Path(about["directory"]))
+    record.unlink(missing_ok=True)
+
+
+def _end(where: Path) -> None:
+    if directory.read_state(where) is not None:
+        Processes(where).stop_everything()
+        shutil.rmtree(where, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""The tools of the sandbox: found on PATH, fetched, or built."""

@@ -1,0 +1,52 @@
+"""Provider plugins where the engine keeps its own: in `PULUMI_HOME/plugins`.
+
+A plugin that the engine finds on PATH works too, and the engine warns of it twice at each run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from sandbox.tools.toolbox import Tool
+
+_PREFIX: Final = "pulumi-resource-"
+
+
+def install(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
+    """Link every provider among `tools` into a Pulumi home; returns the names of those linked.
+
+    A provider that was on PATH already is left alone: it is the user's choice, and is found there.
+    """
+    linked = []
+    for name, tool in tools.items():
+        if not name.startswith(_PREFIX) or tool.origin == "path":
+            continue
+        kind = f"resource-{name.removeprefix(_PREFIX)}"
+        link = pulumi_home / "plugins" / f"{kind}-v{tool.version}" / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not (link.is_symlink() and link.readlink() == tool.path):
+            link.unlink(missing_ok=True)
+            link.symlink_to(tool.path)
+        linked.append(name)
+    return linked
+
+
+def missing(tools: Mapping[str, Tool]) -> list[str]:
+    """How to install each provider of which there is only a stand-in, here and in Pulumi's home."""
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
+    kinds = {
+        name.removeprefix(_PREFIX): tool.version
+        for name, tool in tools.items()
+        if tool.origin == "stand-in"
+    }
+    cli = tools.get("pulumi")
+    # Nobody's shell finds the CLI that was fetched or built here.
+    pulumi = "pulumi" if cli is None or cli.origin == "path" else str(cli.path)
+    return [
+        f"{pulumi} plugin install resource {kind} {version}"
+        for kind, version in kinds.items()
+        if not list(home.glob(f"resource-{kind}-v*/"))
+    ]

@@ -1,0 +1,163 @@
+"""Official releases: downloaded, verified against their checksum, unpacked.
+
+A machine that reaches package registries only must learn quickly that it cannot reach a
+publisher. Connecting has a short time limit, and a host that failed is not tried again by the
+same process. `KAI_FLEET_RELEASES=off` skips releases altogether.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import os
+import platform
+import shutil
+import socket
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zlib
+from pathlib import Path
+from typing import IO, Any, Final
+from urllib.parse import urlsplit
+
+from sandbox.tools.specs import Release, Say, ToolError
+
+CONNECT_SECONDS: Final = 5.0
+READ_SECONDS: Final = 60.0
+PROGRESS_SECONDS: Final = 15.0
+SWITCH: Final = "KAI_FLEET_RELEASES"
+
+_MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+_unreachable: dict[str, str] = {}
+
+
+class NoRelease(Exception):  # noqa: N818 - it is an answer, not a mistake
+    """The release cannot be had from here, or does not fit; the text says why."""
+
+
+def this_platform() -> str:
+    """Such as `linux/amd64`, in Go's names."""
+    machine = platform.machine().lower()
+    return f"{platform.system().lower()}/{_MACHINES.get(machine, machine)}"
+
+
+def fetch(title: str, release: Release, into: Path, say: Say) -> None:
+    """Put the release's files into the existing folder `into`.
+
+    Raises NoRelease, or ToolError when what came is not what was pinned.
+    """
+    here = this_platform()
+    if os.environ.get(SWITCH, "").lower() == "off":
+        raise NoRelease(f"{SWITCH}=off")
+    if not release.offers(here):
+        raise NoRelease(f"none with a known checksum for {here}")
+    address = release.address(here)
+    # The sum comes first: without one nothing is downloaded.
+    wanted = release.sums.get(here) or _published_sum(release, here)
+    with tempfile.NamedTemporaryFile(prefix="kai-fleet-release-") as file:
+        found = _download(title, address, _algorithm(wanted), file, say)
+        if found != wanted:
+            raise ToolError(
+                f"{title}: {address} is not the file that was pinned: its checksum is {found}, "
+                f"pinned is {wanted}. Nothing of it is used. If a proxy answers in the publisher's "
+                f"place, set {SWITCH}=off to build from source."
+            )
+        # A release that does not fit leaves nothing behind among the files of the next source.
+        with tempfile.TemporaryDirectory(dir=into, prefix=".unpacked-") as unpacked:
+            _unpack(release, Path(file.name), address, Path(unpacked))
+            for path in Path(unpacked).iterdir():
+                path.rename(into / path.name)
+
+
+def _algorithm(checksum: str) -> str:
+    return {64: "sha256", 128: "sha512"}[len(checksum)]
+
+
+def _published_sum(release: Release, here: str) -> str:
+    """The sum in the publisher's own checksum file, whose lines are `HEX  FILE`."""
+    name = release.address(here).rsplit("/", 1)[1]
+    address = release.checksums_address(here)
+    with _open(address) as response:
+        text: str = response.read(1 << 20).decode(errors="replace")
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and len(fields[0]) == 64 and fields[1].lstrip("*") == name:
+            return fields[0].lower()
+    raise NoRelease(f"{address} has no checksum of {name}")
+
+
+def _download(title: str, address: str, algorithm: str, file: IO[bytes], say: Say) -> str:
+    digest = hashlib.new(algorithm)
+    received = 0
+    spoken = time.monotonic()
+    with _open(address) as response:
+        say(f"{title}: downloading {address}")
+        try:
+            while block := response.read(1 << 18):
+                digest.update(block)
+                file.write(block)
+                received += len(block)
+                if time.monotonic() - spoken >= PROGRESS_SECONDS:
+                    spoken = time.monotonic()
+                    say(f"{title}: {received >> 20} MiB downloaded")
+        except (OSError, http.client.HTTPException) as error:
+            raise NoRelease(f"{address} stopped after {received >> 20} MiB ({error})") from error
+    file.flush()
+    return digest.hexdigest()
+
+
+class _PatientConnection(http.client.HTTPSConnection):
+    """Quick to give up connecting, patient with a slow download."""
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock.settimeout(READ_SECONDS)
+
+
+class _PatientHandler(urllib.request.HTTPSHandler):
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_PatientConnection, request)
+
+
+def _open(address: str) -> Any:
+    host = urlsplit(address).hostname or address
+    if host in _unreachable:
+        raise NoRelease(_unreachable[host])
+    try:
+        return urllib.request.build_opener(_PatientHandler).open(address, timeout=CONNECT_SECONDS)
+    except urllib.error.HTTPError as error:
+        # An answer about this file; another one of the same host may still be there.
+        raise NoRelease(f"{host} answers {error.code} for {urlsplit(address).path}") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        spelled = "its name does not resolve" if isinstance(reason, socket.gaierror) else reason
+        _unreachable[host] = f"{host} cannot be reached: {spelled}"
+        raise NoRelease(_unreachable[host]) from error
+
+
+def _unpack(release: Release, archive: Path, address: str, into: Path) -> None:
+    for name, member in release.archive_members(this_platform()).items():
+        target = into / name
+        if not member:
+            shutil.copyfile(archive, target)
+        else:
+            _extract(archive, member, address, target)
+        target.chmod(0o755)
+
+
+def _extract(archive: Path, member: str, address: str, target: Path) -> None:
+    try:
+        with tarfile.open(archive) as contents:
+            source = contents.extractfile(member)
+            if source is None:
+                raise KeyError(member)
+            with target.open("wb") as file:
+                shutil.copyfileobj(source, file)
+    except KeyError:
+        raise NoRelease(f"{address} holds no file {member}") from None
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise NoRelease(f"{address} cannot be unpacked: {error}") from error

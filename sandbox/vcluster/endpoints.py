@@ -1,0 +1,91 @@
+"""Where a vCluster's API listens: what the Service of its chart promises, on loopback."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.control_plane.ports import Ports, free
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An address of this machine. `problem` says what the Service asked for and did not get."""
+
+    address: str
+    port: int
+    problem: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Unique on this machine."""
+        return f"{self.address}:{self.port}"
+
+
+def choose(
+    service: Mapping[str, Any], ports: Ports, taken: Collection[str], remembered: Path
+) -> Endpoint:
+    """The endpoint for a Service.
+
+    NodePort: its node port. LoadBalancer: a loopback address of its own, port 443. Otherwise a
+    free port. Both of the latter are kept in the file `remembered`. `taken` are the keys of
+    other endpoints.
+    """
+    spec = service.get("spec", {})
+    if spec.get("type") == "NodePort" and (port := _node_port(spec)):
+        return Endpoint("127.0.0.1", port)
+    before = _remembered(remembered)
+    if spec.get("type") == "LoadBalancer":
+        if before is not None and before.port == 443:
+            return before
+        problem = None
+        for host in range(1, 255):
+            candidate = Endpoint(ports.loopback_prefix + str(host), 443)
+            if candidate.key not in taken:
+                if free(443, candidate.address):
+                    return _remember(candidate, remembered)
+                problem = (
+                    f"port 443 of {candidate.address} cannot be listened on (it takes root, and "
+                    "on macOS an alias of lo0): use a Service of type NodePort in the sandbox"
+                )
+                break
+        return _inner(before, ports, taken, remembered, problem)
+    return _inner(before, ports, taken, remembered, None)
+
+
+def _inner(
+    before: Endpoint | None,
+    ports: Ports,
+    taken: Collection[str],
+    remembered: Path,
+    problem: str | None,
+) -> Endpoint:
+    if before is not None and before.port in ports.inner:
+        return Endpoint(before.address, before.port, problem)
+    for port in ports.inner:
+        candidate = Endpoint("127.0.0.1", port, problem)
+        if candidate.key not in taken and free(port):
+            return _remember(candidate, remembered)
+    raise RuntimeError(f"all of the sandbox's ports {ports.inner} for vClusters are in use")
+
+
+def _node_port(spec: Mapping[str, Any]) -> int | None:
+    entries = spec.get("ports", [])
+    https = [it for it in entries if it.get("name") == "https"] or entries
+    return https[0].get("nodePort") if https else None
+
+
+def _remembered(path: Path) -> Endpoint | None:
+    try:
+        address, port = path.read_text().split()
+        return Endpoint(str(ipaddress.ip_address(address)), int(port))
+    except (OSError, ValueError):
+        return None
+
+
+def _remember(endpoint: Endpoint, path: Path) -> Endpoint:
+    path.write_text(f"{endpoint.address} {endpoint.port}\n")
+    return endpoint

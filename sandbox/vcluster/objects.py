@@ -1,0 +1,63 @@
+"""What a vCluster of the sandbox writes on its host: the way in, and why there is none."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+from typing import Any
+
+from sandbox.control_plane.command_lines import ControlPlane
+from sandbox.control_plane.kube_api import Object
+from sandbox.vcluster.config import VclusterConfig
+
+
+def access_name(vcluster: str) -> str:
+    """What the Secret is called that holds the way in."""
+    return f"vc-{vcluster}"
+
+
+def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) -> Object:
+    """The Secret `vc-NAME`: a kubeconfig for the server that the configuration names."""
+    name = service["metadata"]["name"]
+    data = {
+        "config": plane.kubeconfig_text(config.context, config.server).encode(),
+        "certificate-authority": plane.authority.pair.certificate.read_bytes(),
+        "client-certificate": plane.admin.certificate.read_bytes(),
+        "client-key": plane.admin.key.read_bytes(),
+    }
+    metadata: dict[str, Any] = {"name": access_name(name), "labels": {"app": "vcluster"}}
+    if config.set_owner:
+        # It goes with the chart's Service then; otherwise only with the namespace.
+        uid = service["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": uid}
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
+    }
+
+
+def warning(namespace: str, name: str, reason: str, message: str) -> Object:
+    """An event of the vCluster's StatefulSet, for whoever describes it."""
+    now = datetime.datetime.now(datetime.UTC)
+    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.{now.timestamp():.6f}"},
+        "involvedObject": {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "name": name,
+            "namespace": namespace,
+        },
+        "type": "Warning",
+        "reason": reason,
+        "message": message[:1000],
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "count": 1,
+        "source": {"component": "vcluster"},
+    }

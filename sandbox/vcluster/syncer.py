@@ -1,0 +1,85 @@
+"""What a vCluster takes over from its host: nodes and RuntimeClasses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sandbox.control_plane.kube_api import Api, Object
+from sandbox.nodes.fake_nodes import NODES, fake_node
+
+RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+def selected(nodes: Iterable[Object], labels: Mapping[str, str]) -> list[Object]:
+    """The nodes that carry all these labels: every node, where none are asked for."""
+    return [
+        node
+        for node in nodes
+        if all(node["metadata"].get("labels", {}).get(key) == labels[key] for key in labels)
+    ]
+
+
+def sync_nodes(inside: Api, host: Iterable[Object]) -> None:
+    """Make the vCluster's nodes those of the host: labels, taints, capacity, allocatable.
+
+    Conditions are left to the vCluster's own KWOK. Raises KubeError.
+    """
+    there = {node["metadata"]["name"]: node for node in inside.get(NODES)["items"]}
+    for node in host:
+        old = there.pop(node["metadata"]["name"], None)
+        _sync_node(inside, _copy(node), old)
+    for name in there:
+        inside.delete(f"{NODES}/{name}")
+
+
+def _copy(node: Object) -> Object:
+    status = node.get("status", {})
+    return fake_node(
+        node["metadata"]["name"],
+        node["metadata"].get("labels", {}),
+        status.get("capacity", {}),
+        status.get("allocatable", {}),
+        node.get("spec", {}).get("taints", []),
+    )
+
+
+def _sync_node(inside: Api, new: Object, old: Object | None) -> None:
+    if old is None:
+        inside.post(NODES, new)
+        return
+    path = f"{NODES}/{new['metadata']['name']}"
+    labels = _merge(new["metadata"]["labels"], old["metadata"].get("labels", {}))
+    taints = new["spec"]["taints"]
+    if labels or taints != old.get("spec", {}).get("taints", []):
+        inside.patch(path, {"metadata": {"labels": labels}, "spec": {"taints": taints}})
+    status = {
+        kind: changes
+        for kind in ("capacity", "allocatable")
+        if (changes := _merge(new["status"][kind], old.get("status", {}).get(kind, {})))
+    }
+    if status:
+        inside.patch(f"{path}/status", {"status": status})
+
+
+def _merge(new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str | None]:
+    """The merge patch that makes `old` into `new`."""
+    changed: dict[str, str | None] = {k: new[k] for k in new if old.get(k) != new[k]}
+    return changed | {key: None for key in old if key not in new}
+
+
+def sync_runtime_classes(inside: Api, host: Iterable[Object]) -> None:
+    """Make the vCluster's RuntimeClasses those of the host. Raises KubeError."""
+    there = {item["metadata"]["name"]: item for item in inside.get(RUNTIME_CLASSES)["items"]}
+    for item in host:
+        old = there.pop(item["metadata"]["name"], None)
+        if old is not None and old["handler"] != item["handler"]:
+            inside.delete(f"{RUNTIME_CLASSES}/{old['metadata']['name']}")  # it cannot be changed
+            old = None
+        if old is None:
+            kept = {key: item[key] for key in ("handler", "overhead", "scheduling") if key in item}
+            metadata = {key: item["metadata"].get(key) for key in ("name", "labels")}
+            body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": metadata}
+            inside.ensure(RUNTIME_CLASSES, body | kept)
+    for name in there:
+        inside.delete(f"{RUNTIME_CLASSES}/{name}")
