@@ -9,9 +9,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from fleet.schema import schema
-from sandbox import lifecycle, tools
+from kai_fleet.cli.stack_file.schema import schema
+from sandbox import lifecycle
+from sandbox.tools import toolbox
 
+# The tools that the tests with a marker need.
+NEEDED = {
+    "engine": lifecycle.TOOLS,
+    "faults": lifecycle.TOOLS,
+    "prometheus": ("prometheus", "promtool"),
+}
 FACTS = Path(__file__).resolve().parents[2] / "shared" / "facts"
 
 
@@ -25,12 +32,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Acquire the tools before the first test: a build must not count as a test's time."""
     if session.config.option.collectonly:
         return
-    needing = ("engine", "faults")
-    if any(item.get_closest_marker(name) for item in session.items for name in needing):
+    needed = [
+        tool
+        for mark, tools in NEEDED.items()
+        if any(item.get_closest_marker(mark) for item in session.items)
+        for tool in tools
+    ]
+    if needed:
         reporter = session.config.pluginmanager.get_plugin("terminalreporter")
         try:
-            tools.ensure(lifecycle.TOOLS, reporter.write_line if reporter else print)
-        except tools.ToolError as why:
+            toolbox.ensure(needed, reporter.write_line if reporter else print)
+        except toolbox.ToolError as why:
             raise pytest.UsageError(str(why)) from why
 
 

@@ -70,12 +70,13 @@ class Engine:
 
     def state(self) -> str:
         """The stack's state as it is kept, its secrets encrypted."""
-        return self._tool("pulumi", "stack", "export", "--stack", self.name)
+        return self.tool("pulumi", "stack", "export", "--stack", self.name)
 
     def kubectl(self, *arguments: str) -> str:
-        return self._tool("kubectl", *arguments)
+        return self.tool("kubectl", *arguments)
 
-    def _tool(self, name: str, *arguments: str) -> str:
+    def tool(self, name: str, *arguments: str) -> str:
+        """What one of the sandbox's tools prints."""
         done = subprocess.run(
             [str(self.sandbox.directory / "bin" / name), *arguments],
             env={**os.environ, **self.sandbox.env()},

@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from sandbox import lifecycle
+from sandbox.temporary import temporary
 from tests.engine.bare_engine import Engine
 
 
 @pytest.fixture(scope="session")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.Sandbox]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KAI_FLEET_SANDBOX", str(tmp_path_factory.mktemp("shared") / "sandbox"))
-        try:
-            yield lifecycle.up(print)
-        finally:
-            lifecycle.down(print)
+    where = tmp_path_factory.mktemp("shared") / "sandbox"
+    with pytest.MonkeyPatch.context() as patch, temporary(where):
+        patch.setenv("KAI_FLEET_SANDBOX", str(where))
+        yield lifecycle.up(print)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -39,7 +39,10 @@ GUIDES = {
     "002 gpu-sharing-pod": pod("gpu-sharing-pod", IN_TEST, HALF),
     "002 gpu-memory": pod("gpu-memory", IN_TEST, {"gpu-memory": "2000"}),
 }
+# A pod of KAI's own example of a PodGroup that was made before.
+GROUPED = pod(annotations={"pod-group-name": "batch"})
 WRONG = {
+    "W1 a PodGroup of the host": (GROUPED, "names no queue on the pod itself"),
     "W1 no queue": (pod(), "names no queue on the pod itself; write the label"),
     "W1 absent": (pod(labels={"kai.scheduler/queue": "nowhere"}), "names queue nowhere"),
     "W1 parent": (pod(labels={"kai.scheduler/queue": "default"}), "names queue default"),

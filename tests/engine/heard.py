@@ -6,31 +6,40 @@ operation and its URN. Run it with the project as PYTHONPATH.
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fleet import engine_events
-from fleet.__main__ import main
+from pulumi import automation
+
+from kai_fleet.cli.__main__ import main
 
 
-def listen(file: Path) -> None:
-    """Have what the commands hear of the engine written to the file as well."""
-    hear = engine_events.Told.hear
-    file.touch()
+def listening(run: Callable[..., Any], file: Path) -> Callable[..., Any]:
+    """A method of a stack that writes the events which it hears to the file as well."""
 
-    def noted(told: engine_events.Told, event: Any) -> None:
-        step = event.resource_pre_event or event.res_outputs_event or event.res_op_failed_event
-        if step is not None:
-            operation = getattr(step.metadata.op, "value", step.metadata.op)
-            with file.open("a") as lines:
-                lines.write(f"{operation} {step.metadata.urn}\n")
-        hear(told, event)
+    @functools.wraps(run)
+    def heard(*arguments: Any, on_event: Any = None, **more: Any) -> Any:
+        def noted(event: Any) -> None:
+            step = event.resource_pre_event or event.res_outputs_event or event.res_op_failed_event
+            if step is not None:
+                operation = getattr(step.metadata.op, "value", step.metadata.op)
+                with file.open("a") as lines:
+                    lines.write(f"{operation} {step.metadata.urn}\n")
+            if on_event is not None:
+                on_event(event)
 
-    engine_events.Told.hear = noted
+        return run(*arguments, on_event=noted, **more)
+
+    return heard
 
 
 if __name__ == "__main__":
-    listen(Path(sys.argv[1]))
+    into = Path(sys.argv[1])
+    into.touch()
+    for name in ("up", "destroy"):
+        setattr(automation.Stack, name, listening(getattr(automation.Stack, name), into))
     sys.argv = ["fleet", *sys.argv[2:]]
     main()

@@ -13,8 +13,8 @@ from kubernetes import client, config
 from pulumi import automation
 from ruamel.yaml import YAML
 
-from fleet import engine
-from fleet.stack_file import ROOT
+from kai_fleet.cli.engine import runs
+from kai_fleet.cli.stack_file.reading import ROOT
 
 
 def project(directory: Path) -> Path:
@@ -55,6 +55,14 @@ class Run:
         }
 
 
+def name_the_removed(config: Any, before: set[str]) -> None:
+    """Say in the file that the teams may go that are not in it any more."""
+    teams = set(config.get("kai-fleet:teams") or ())
+    gone = (before | set(config.get("kai-fleet:removed") or ())) - teams
+    if gone or "kai-fleet:removed" in config:
+        config["kai-fleet:removed"] = sorted(gone)
+
+
 @dataclass
 class Product:
     """One stack of the project on a sandbox."""
@@ -64,14 +72,20 @@ class Product:
 
     @classmethod
     def of(cls, name: str, sandbox: Any, directory: Path) -> Product:
-        stack = engine.stack(name, sandbox.env(), directory)
+        stack = runs.stack(name, sandbox.env(), directory)
         return cls(stack, directory / f"Pulumi.{name}.yaml")
 
-    def edit(self, change: Callable[[Any], None]) -> None:
-        """Change the stack file's `config`, as a person does with an editor."""
+    def edit(self, change: Callable[[Any], None], *, named: bool = True) -> None:
+        """Change the stack file's `config`, as a person does with an editor.
+
+        A team that is taken out is named as one that may go, unless it is not to be.
+        """
         yaml_file = YAML()
         document = yaml_file.load(self.file.read_text())
+        before = set(document["config"].get("kai-fleet:teams") or ())
         change(document["config"])
+        if named:
+            name_the_removed(document["config"], before)
         with self.file.open("w") as out:
             yaml_file.dump(document, out)
 
@@ -91,7 +105,7 @@ class Product:
                 run.steps.append((str(op), f"{kind} {name}"))
 
         result = self.stack.up(
-            on_event=note, on_output=lines.append, policy_packs=[engine.POLICY_PACK]
+            on_event=note, on_output=lines.append, policy_packs=[runs.POLICY_PACK]
         )
         run.printed = "\n".join(lines)
         run.outputs = {key: value.value for key, value in result.outputs.items()}

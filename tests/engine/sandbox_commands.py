@@ -5,8 +5,8 @@ from pathlib import Path
 import psutil
 
 from bench.shell import kubectl, run, until
+from sandbox.control_plane.processes import MARK, Processes
 from sandbox.lifecycle import Sandbox
-from sandbox.processes import MARK, Processes
 
 __all__ = ["kubectl", "marked", "pids", "run", "until"]
 

@@ -1,16 +1,19 @@
-"""What a person types: `fleet up` and its neighbours, and plain `pulumi` on the same stacks."""
+"""Guide 000 by what a person types: three teams, three schedulers; `fleet`, and plain `pulumi`."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 import yaml
+from kubernetes import client
 
-from fleet.stack_file import ROOT
-from tests.engine.product import api, project, queues
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.components.releases import kai
+from tests.engine.product import api, cluster_roles, deployments, namespaces, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -19,7 +22,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 def fleet(sandbox):
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", "fleet", *arguments],
+            [sys.executable, "-m", "kai_fleet.cli", *arguments],
             cwd=ROOT,
             env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory), "COLUMNS": "120"},
             capture_output=True,
@@ -32,11 +35,46 @@ def fleet(sandbox):
 
 
 @pytest.fixture(scope="module")
-def first(fleet):
+def before(fleet):
+    return fleet("preview", "--stack", "sandbox")
+
+
+@pytest.fixture(scope="module")
+def first(before, fleet):
     before = (ROOT / "Pulumi.sandbox.yaml").read_text()
     ran = fleet("up", "--stack", "sandbox")
     assert (ROOT / "Pulumi.sandbox.yaml").read_text() == before, "the stack file stays as it was"
     return ran
+
+
+@pytest.fixture(scope="module")
+def inside(first, fleet):
+    """What `fleet kubeconfig` gives for each team."""
+    teams = ("ml", "research", "dev")
+    return {team: fleet("kubeconfig", team, "--stack", "sandbox").stdout for team in teams}
+
+
+WARNED = ("KAI of ml: is v0.9.3: line v0.9", "KAI of research: is v0.7.11: line v0.7")
+
+
+def test_the_first_preview_fits_a_screen(before):
+    assert before.returncode == 0, before.stdout + before.stderr
+    lines = before.stdout.splitlines()
+    assert len(lines) < 40, before.stdout
+    assert any(line.startswith("+ Team ml: ") for line in lines)
+    assert "make preview STACK=sandbox DETAILS=1" in lines[-1]
+
+
+def test_a_warning_is_said_once(before, first):
+    for printed in (before.stdout, first.stdout):
+        assert [printed.count(words) for words in WARNED] == [1, 1], printed
+
+
+def test_an_update_has_a_line_for_what_it_made(first):
+    assert len(re.findall(r"^\+ Release ml-kai-release created", first.stdout, re.M)) == 1
+    assert "quotas do not match yet" not in first.stdout
+    made = [line for line in first.stdout.splitlines() if line.startswith("+ ")]
+    assert len(made) < 170, "a line at the end of each of 127 resources, and few at the start"
 
 
 def test_up_ends_with_a_table_and_what_to_try_next(first):
@@ -45,23 +83,80 @@ def test_up_ends_with_a_table_and_what_to_try_next(first):
     assert "KAI v0.9.3" in table
     assert "KAI v0.7.11" in table
     assert "https://127.0.0.1:" in table
-    assert "Stand-in: nodes, GPUs and pods are simulated by KWOK" in table
-    assert "fleet kubeconfig ml --stack sandbox" in table
+    assert "Not real here: nodes, GPUs and pods (KWOK), vCluster's syncer," in table
+    assert "fleet team kubeconfig ml --stack sandbox --output ml.kubeconfig" in table
+    assert 'eval "$(.venv/bin/fleet sandbox env)"' in table
+
+
+def test_every_team_gets_its_own_scheduler_version(inside):
+    assert deployments(api(inside["ml"]), "kai-scheduler") >= set(kai("v0.9.3").deployments)
+    research = deployments(api(inside["research"]), "kai-scheduler")
+    assert research >= set(kai("v0.7.11").deployments)
+    assert "kai-operator" not in research
+    assert "kai-scheduler" not in namespaces(api(inside["dev"]))
+
+
+def test_queues_are_there_with_their_parents_and_limits(inside):
+    found = queues(api(inside["ml"]))
+    assert set(found) == {"default", "train", "serve"}
+    assert found["train"]["spec"]["parentQueue"] == "default"
+    gpu = {"quota": 2, "limit": 4, "overQuotaWeight": 1}
+    assert found["serve"]["spec"]["resources"]["gpu"] == gpu
+    assert set(queues(api(inside["research"]))) == {"default", "test"}
+
+
+def test_a_team_sees_the_nodes_of_its_pool_and_no_others(inside):
+    nodes = client.CoreV1Api(api(inside["ml"])).list_node().items
+    assert {node.metadata.labels["kai-fleet/pool"] for node in nodes} == {"ml"}
+    assert {node.status.allocatable["nvidia.com/gpu"] for node in nodes} != {None}
+
+
+def test_the_gpu_bound_is_on_the_host(first, sandbox):
+    host = api(sandbox.kubeconfig.read_text())
+    quota = client.CoreV1Api(host).read_namespaced_resource_quota("gpus", "team-ml")
+    hard = dict(quota.spec.hard)
+    assert hard.pop("requests.nvidia.com/gpu") == "8"
+    assert set(hard.values()) == {"0"}, "GPUs under any other name"
+
+
+def test_no_kubeconfig_is_printed_by_an_update(first, inside):
+    for kubeconfig in inside.values():
+        secrets = [line.split(": ", 1)[1] for line in kubeconfig.splitlines() if "-data: " in line]
+        assert secrets
+        assert not [secret for secret in secrets if secret in first.stdout + first.stderr]
 
 
 def test_a_second_up_changes_nothing_and_says_so(first, fleet):
     second = fleet("up", "--stack", "sandbox")
     assert second.returncode == 0, second.stdout + second.stderr
     assert "Nothing changed: " in second.stdout
+    assert not [line for line in second.stdout.splitlines() if line.startswith(("+ ", "~ "))]
+
+
+def test_a_team_that_would_go_unnamed_is_told_once_and_stays(first, fleet, sandbox):
+    file = ROOT / "Pulumi.sandbox.yaml"
+    before = file.read_text()
+    document = yaml.safe_load(before)
+    del document["config"]["kai-fleet:teams"]["research"]
+    try:
+        file.write_text(yaml.safe_dump(document))
+        refused = fleet("up", "--stack", "sandbox")
+    finally:
+        file.write_text(before)
+    assert refused.returncode == 1
+    assert refused.stdout.count("team research: is deployed and not in the file") == 1
+    assert refused.stderr.endswith("the update failed; the lines above say where and why\n")
+    assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
 
 
 def test_a_preview_of_no_change_says_so(first, fleet):
     assert "Nothing would change." in fleet("preview", "--stack", "sandbox").stdout
 
 
-def test_the_kubeconfig_of_a_team_works(first, fleet):
-    found = fleet("kubeconfig", "ml", "--stack", "sandbox")
-    assert set(queues(api(found.stdout))) == {"default", "train", "serve"}
+def test_the_details_of_a_preview_are_the_engines_own_diff(first, fleet):
+    shown = fleet("preview", "--stack", "sandbox", "--details")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "[urn=urn:pulumi:sandbox::kai-fleet::pulumi:pulumi:Stack::" in shown.stdout
 
 
 def test_a_team_that_is_not_there_names_those_that_are(first, fleet):
@@ -78,7 +173,7 @@ def test_the_sandbox_takes_one_stack_at_a_time(first, fleet):
     assert "make down" in refused.stderr
 
 
-def test_plain_pulumi_previews_prod_with_the_policy_pack(sandbox, tmp_path):
+def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
     directory = project(tmp_path / "project")
     environment = {**os.environ, **sandbox.env()}
     environment["PATH"] = os.pathsep.join([environment["PATH"], str(ROOT / ".venv" / "bin")])
@@ -93,19 +188,32 @@ def test_plain_pulumi_previews_prod_with_the_policy_pack(sandbox, tmp_path):
             check=False,
         )
 
-    assert pulumi("stack", "init", "prod").returncode == 0
-    shown = pulumi("preview", "--stack", "prod", "--policy-pack", "policies")
+    shown = pulumi("preview", "--stack", "sandbox", "--policy-pack", "policies")
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    assert "to create" in shown.stdout
     assert "[mandatory]" not in shown.stdout
+    assert pulumi("stack", "init", "prod").returncode == 0
+    elsewhere = pulumi("preview", "--stack", "prod", "--policy-pack", "policies")
+    assert elsewhere.returncode != 0
+    assert "[sandbox-variables]" in elsewhere.stdout + elsewhere.stderr
 
-    file = directory / "Pulumi.prod.yaml"
+    file = directory / "Pulumi.sandbox.yaml"
     document = yaml.safe_load(file.read_text())
-    document["config"]["kai-fleet:teams"]["ml"]["queues"]["ml"]["gpu"]["quota"] = 99
+    document["config"]["kai-fleet:teams"]["ml"]["queues"]["default"]["gpu"] = 99
     file.write_text(yaml.safe_dump(document))
-    refused = pulumi("preview", "--stack", "prod", "--policy-pack", "policies")
+    refused = pulumi("preview", "--stack", "sandbox", "--policy-pack", "policies")
     assert refused.returncode != 0
     said = refused.stdout + refused.stderr
     assert "kai-fleet:teams.ml.queues" in said
     assert "[queue-quota]" in said
     assert "Traceback" not in said
+
+
+def test_destroy_empties_the_cluster(first, fleet, sandbox):
+    gone = fleet("destroy", "--stack", "sandbox")
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    host = api(sandbox.kubeconfig.read_text())
+    assert not namespaces(host) & {"team-ml", "team-research", "team-dev"}
+    assert cluster_roles(host, "ml", "research", "dev") == set()
+    assert "nvidia-device-plugin" not in namespaces(host)
+    classes = client.NodeV1Api(host).list_runtime_class().items
+    assert "nvidia" not in {item.metadata.name for item in classes}

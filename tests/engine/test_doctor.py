@@ -11,10 +11,10 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from fleet import stack_file
-from fleet.doctor.checks import gpu_sharing, leftovers
-from fleet.doctor.finding import Health
-from fleet.doctor.visit import visit
+from kai_fleet.cli.doctor.checks.kai import gpu_sharing, leftovers
+from kai_fleet.cli.doctor.finding import Health
+from kai_fleet.cli.doctor.visit import visit
+from kai_fleet.cli.stack_file import reading
 from tests.engine import broken_things as things
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
@@ -34,7 +34,7 @@ def product(sandbox, tmp_path_factory):
 
     product.edit(smaller)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stack_file, "ROOT", product.file.parent)
+        patch.setattr(reading, "ROOT", product.file.parent)
         yield product
     product.stack.destroy()
 
@@ -107,9 +107,10 @@ def test_it_needs_no_more_than_get_and_list(ml, host, sandbox):
         "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
-    from fleet.api_reader import Reader
-    from fleet.doctor import visit as visiting
-    from fleet.doctor.gather import gather
+    from kai_fleet.cli.doctor.gather import gather
+    from kai_fleet.cli.doctor.sources import of_stack
+    from kai_fleet.kube.api import Api
+    from kai_fleet.kube.kubeconfig import Connection
 
     core.create_namespaced_service_account("default", {"metadata": {"name": name}})
     rbac.create_cluster_role(role)
@@ -127,10 +128,10 @@ def test_it_needs_no_more_than_get_and_list(ml, host, sandbox):
             client.CoreV1Api(client.ApiClient(limited)).create_namespace(
                 {"metadata": {"name": "kai-fleet-doctor-test"}}
             )
-        sources = visiting._of_stack("sandbox", None, None)
+        sources = of_stack("sandbox", None, None)
         from dataclasses import replace
 
-        look = gather(replace(sources, host=lambda: Reader(client.ApiClient(limited))))
+        look = gather(replace(sources, host=lambda: Api(Connection(limited))))
         assert dict(look.host.unreadable) == {}
         assert look.teams["ml"].inside is not None
     finally:
@@ -141,7 +142,7 @@ def test_it_needs_no_more_than_get_and_list(ml, host, sandbox):
 
 def test_a_missing_queue(ml):
     with things.without_queue(ml, "serve"):
-        says("queues", "queue serve", "it is not there", "make up STACK=sandbox")
+        says("queues", "queue serve", "it is not there", "fleet up --refresh --stack sandbox")
 
 
 def test_a_queue_that_somebody_changed(ml):
@@ -244,8 +245,7 @@ def test_no_runtime_class(host):
     found = classes.read_runtime_class("nvidia")
     classes.delete_runtime_class("nvidia")
     try:
-        says("runtime-class", "host", "RuntimeClass nvidia", "gpu.provider")
-        says("runtime-class", "ml", "reservation pods are rejected")
+        says("runtime-class", "host", "reservation pods", "gpu.provider")
     finally:
         found.metadata = client.V1ObjectMeta(name="nvidia", labels=found.metadata.labels)
         classes.create_runtime_class(found)
@@ -322,7 +322,7 @@ def test_two_schedulers(ml):
 def test_sharing_that_is_off(ml):
     off, on = {"admission": {"gpuSharing": False}}, {"admission": {"gpuSharing": True}}
     with things.changed(ml, things.CONFIGS, "kai-config", off, on):
-        says("gpu-sharing", "it is off", "gpuSharing: true at kai-fleet:teams.ml.scheduler")
+        says("gpu-sharing", "it is off", "get manifest kai-scheduler")
 
 
 def test_a_kai_on_the_host_beside_it(host):
@@ -379,7 +379,11 @@ def test_a_namespace_that_does_not_go(ml, monkeypatch):
             "workload-gpu-request",
             "asks for a share of a GPU and, in container c, for whole GPUs",
         ),
-        (things.kai_pod("p", "serve", gpus="5"), "pending", "queue serve holds 0 of at most 4"),
+        (
+            things.kai_pod("p", "serve", gpus="5"),
+            "pending",
+            "queue serve may hold at most 4: it never runs",
+        ),
     ],
     ids=["absent", "parent", "no queue", "look-alike", "too much", "both", "over the limit"],
 )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from kubernetes import client
 
 from bench.stacks import queue_tree
-from components.settings import queue_files
+from kai_fleet.components.settings.files import queue_files
+from tests.engine.broken_things import kai_pod, pods
+from tests.engine.my_commands import asked
 from tests.engine.product import (
     Product,
     api,
@@ -17,6 +20,7 @@ from tests.engine.product import (
     project,
     queues,
 )
+from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -58,10 +62,36 @@ def test_teams_have_a_vcluster_and_no_kai_of_their_own(first):
     assert first.outputs["teams"]["vision"]["queues"] == ["project-alpha"]
 
 
+def test_a_team_sees_its_pods_by_queue_and_who_sees_the_queues(first, tmp_path):
+    kubeconfig = tmp_path / "vision.kubeconfig"
+    kubeconfig.write_text(first.outputs["kubeconfigs"]["vision"])
+    core = client.CoreV1Api(api(kubeconfig.read_text()))
+    bodies = [
+        kai_pod("half", "project-alpha", annotations={"gpu-fraction": "0.5"}),
+        kai_pod("whole", "project-alpha", gpus="1"),
+        kai_pod("waits", "project-alpha", gpus="64"),
+    ]
+    for body in bodies[:2]:
+        body["spec"].pop("nodeSelector")
+    with pods(core.api_client, *bodies):
+        until(lambda: core.read_namespaced_pod("half", "default").spec.node_name)
+        until(lambda: core.read_namespaced_pod("whole", "default").spec.node_name)
+        found = asked(kubeconfig, "queues")
+        assert found["queues"] == []
+        alpha = found["withoutQuotas"]["project-alpha"]
+        assert (alpha["inUse"]["gpu"], alpha["waiting"]["gpu"], alpha["pods"]) == (1.5, 64, 2)
+        assert "fleet usage --stack STACK --team TEAM" in " ".join(found["notes"])
+        gpus = {one["name"]: one["gpu"] for one in asked(kubeconfig, "pods")["pods"]}
+        assert gpus == {"half": 0.5, "whole": 1, "waits": 64}
+        (one,) = asked(kubeconfig, "pending")["pending"]
+        assert one["name"] == "waits"
+        assert "no KAI schedules" not in one["cause"]
+
+
 def test_a_quota_change_touches_that_queue_only(first, product, host):
     def edit(config):
         department = config["kai-fleet:queues"]["ml-department"]["children"]
-        department["engineering-team"]["gpu"]["limit"] = 3
+        department["engineering-team"]["gpu"] = {"quota": 2, "limit": 3}
 
     product.edit(edit)
     assert set(product.up().changed) == {"Queues host-queues"}

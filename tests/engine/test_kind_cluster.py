@@ -12,9 +12,10 @@ from kubernetes import client
 from pulumi import automation
 
 from sandbox import lifecycle
+from sandbox.control_plane.ports import Ports
+from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
-from sandbox.ports import Ports
-from sandbox.processes import Processes
+from sandbox.temporary import temporary
 from tests.engine.product import Product, api, deployments, namespaces, project, queues
 from tests.unit.kind_standins import Machine
 
@@ -38,18 +39,19 @@ class Laptop:
     def env(self):
         found = dict(self.sandbox.env())
         path = os.pathsep.join([str(self.machine.bin), found["PATH"]])
-        return {**found, "PATH": path, "KUBECONFIG": os.devnull, "STATE": str(self.machine.state)}
+        own = {"PATH": path, "KUBECONFIG": os.devnull, "STATE": str(self.machine.state)}
+        # As at home: the sandbox's state takes no stack of another cluster.
+        own["PULUMI_BACKEND_URL"] = f"file://{self.machine.directory}"
+        return {**found, **own}
 
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory):
     """One of its own: what is on a kind cluster goes with it, and is not deleted one by one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KAI_FLEET_SANDBOX", str(tmp_path_factory.mktemp("kind") / "sandbox"))
-        try:
-            yield lifecycle.up(print)
-        finally:
-            lifecycle.down(print)
+    where = tmp_path_factory.mktemp("kind") / "sandbox"
+    with pytest.MonkeyPatch.context() as patch, temporary(where):
+        patch.setenv("KAI_FLEET_SANDBOX", str(where))
+        yield lifecycle.up(print)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def product(sandbox, machine, tmp_path_factory):
     first = Ports(state.base_port).node_ports[-20]
     with pytest.MonkeyPatch.context() as patch:
         # The sandbox hands out node ports of its own window.
-        patch.setattr("components.settings.kind.FIRST_NODE_PORT", first)
+        patch.setattr("kai_fleet.components.settings.sections.kind.FIRST_NODE_PORT", first)
         directory = project(tmp_path_factory.mktemp("dev") / "project")
         product = Product.of("dev", Laptop(sandbox, machine), directory)
 
@@ -120,11 +122,11 @@ def served(run):
     return base64.b64decode(secret.data[named.key]).decode()
 
 
-def test_a_models_token_reaches_its_pod_and_nobody_else(first, product, sandbox):
+def test_a_models_token_reaches_its_pod_and_nobody_else(first, product, machine):
     assert served(first) == TOKEN
     assert TOKEN not in first.printed
     assert TOKEN not in product.file.read_text()
-    kept = [path for path in (sandbox.directory / "state").rglob("*.json") if path.is_file()]
+    kept = [path for path in (machine.directory / ".pulumi").rglob("*.json") if path.is_file()]
     assert any("hugging-face" in path.read_text() for path in kept)
     assert not [path for path in kept if TOKEN in path.read_text()]
 

@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from bench.pools import nodes
-from fleet.teams import state
+from kai_fleet.cli.teams import stack_state
 from tests.engine.many_fleet import (
     INSIDE,
     NEW,
@@ -28,7 +28,7 @@ from tests.engine.many_fleet import (
 )
 from tests.engine.product import api, cluster_roles, namespaces, queues
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(2400)]
 
 # One of either kind, and the stack that it is in.
 EITHER = pytest.mark.parametrize(("name", "stack"), [("in07", STACK), ("own2", f"{STACK}-own2")])
@@ -56,7 +56,7 @@ def everybody(fleet, sandbox):
         list(pool.map(lambda stack: fleet("up", stack=stack), own))
     found = {}
     for stack in (STACK, *own):
-        found |= state.read(stack, sandbox.env()).kubeconfigs
+        found |= stack_state.read(stack, sandbox.env()).kubeconfigs
     return {name: api(content) for name, content in found.items()}
 
 
@@ -105,10 +105,10 @@ def test_what_else_was_edited_waits_and_the_stack_still_tells_of_everybody(
     edited = yaml.safe_load(file.read_text())
     edited["config"]["kai-fleet:teams"]["in03"]["scheduler"]["version"] = NEW
     file.write_text(yaml.safe_dump(edited, sort_keys=False))
-    told = state.read(STACK, sandbox.env())
+    told = stack_state.read(STACK, sandbox.env())
     ran = only(lambda: fleet("team", "switch", "in05", NEW, "--yes"), "in05", {STACK})
     assert all("::in05-kai" in urn for urn in ran.changed), ran.changed
-    now = state.read(STACK, sandbox.env())
+    now = stack_state.read(STACK, sandbox.env())
     assert now.versions == {**told.versions, "in05": NEW}
     assert now.kubeconfigs == told.kubeconfigs
     assert set(now.teams) == set(told.teams) == set(INSIDE)
@@ -145,7 +145,7 @@ def test_a_team_goes_whole_and_comes_again(only, fleet, everybody, host, sandbox
     there = ["--pool", f"kai-fleet/pool=many-{name}", *own, "--yes"]
     ran = only(lambda: fleet("team", "add", name, *team_as_before, *there), name, {STACK, stack})
     assert {operation for operation, urn in ran.steps if urn in ran.changed} == {"create"}
-    everybody[name] = api(state.read(stack, sandbox.env()).kubeconfigs[name])
+    everybody[name] = api(stack_state.read(stack, sandbox.env()).kubeconfigs[name])
     assert set(queues(everybody[name])) == {"default", "leaf0"}
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from components.past import STACK
-from fleet import engine, recording, stack_file
-from fleet.recording import SECRET, UNKNOWN
-from provider.queue_specs import unpacked
-from provider.tokens import QUEUES
+from kai_fleet.cli.engine import runs
+from kai_fleet.cli.plan import recorder
+from kai_fleet.cli.plan.recorder import SECRET, UNKNOWN
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.components.state.deployed_state import STACK
+from kai_fleet.provider.queue_specs import unpacked
+from kai_fleet.provider.tokens import QUEUES
 from tests.engine.product import Product, project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -25,8 +27,8 @@ def both(sandbox, tmp_path_factory):
         if step is not None and step.metadata.new is not None:
             found[step.metadata.urn] = step.metadata.new
 
-    product.stack.preview(on_event=note, policy_packs=[engine.POLICY_PACK])
-    planned = recording.record("sandbox", stack_file.read(product.file))
+    product.stack.preview(on_event=note, policy_packs=[runs.POLICY_PACK])
+    planned = recorder.record("sandbox", reading.read(product.file))
     return {item.urn: item for item in planned}, found
 
 

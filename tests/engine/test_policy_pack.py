@@ -16,9 +16,9 @@ from pulumi import automation
 from pulumi.runtime import proto
 from pulumi_policy import EnforcementLevel
 
-from fleet import engine
-from fleet.stack_file import ROOT
-from policies.pack import NAME, UNDECIDED, Analyzer, Reading, policies
+from kai_fleet.cli.engine import runs
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.policies.pack.analyzer import NAME, UNDECIDED, Analyzer, Reading, policies
 from tests.engine import planted
 from tests.engine.bare_engine import new_stack
 
@@ -78,7 +78,7 @@ class Previews:
                 program=program,
                 on_event=note,
                 on_output=lines.append,
-                policy_packs=[engine.POLICY_PACK],
+                policy_packs=[runs.POLICY_PACK],
                 **options,
             )
         except automation.CommandError:

@@ -13,7 +13,7 @@ from pulumi import automation
 
 from tests.engine.bare_engine import Engine, changed
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 def crd(plural: str) -> k8s.apiextensions.v1.CustomResourceDefinition:
@@ -220,6 +220,20 @@ def test_an_object_that_exists_is_not_taken_over(engine: Engine, unique: str) ->
         assert unique not in engine.state()
     finally:
         engine.kubectl("delete", "namespace", unique)
+
+
+def test_a_field_that_cannot_change_is_refused_and_replaces_nothing(
+    engine: Engine, unique: str
+) -> None:
+    def program(handler: str) -> None:
+        k8s.node.v1.RuntimeClass("class", metadata={"name": unique}, handler=handler)
+
+    engine.up(lambda: program("one"))
+    assert (
+        f'RuntimeClass.node.k8s.io "{unique}" is invalid: '
+        'handler: Invalid value: "two": field is immutable'
+    ) in engine.fails(lambda: program("two"))
+    assert engine.field(".handler", "runtimeclass", unique) == "one"
 
 
 def test_the_server_refuses_at_preview(engine: Engine) -> None:

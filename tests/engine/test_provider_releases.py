@@ -12,7 +12,7 @@ from pulumi import automation
 
 from tests.engine.bare_engine import Engine, changed
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 def chart(directory: Path, version: str = "1.0.0") -> str:
@@ -101,6 +101,24 @@ def test_a_release_that_failed_is_completed_by_the_next_run(
     engine.up(lambda: program(False))
     assert engine.field(".data.value", "configmap", unique, "-n", "default") == "x"
     assert changed(engine.up(lambda: program(False))) == {}
+
+
+def test_a_release_uninstalled_by_hand_cannot_be_removed_before_a_refresh(
+    engine: Engine, unique: str, tmp_path: Path
+) -> None:
+    path = chart(tmp_path / "chart")
+
+    def program() -> None:
+        k8s.helm.v3.Release(
+            "release", chart=path, name=unique, namespace="default", values={"value": "x"}
+        )
+
+    engine.up(program)
+    engine.tool("helm", "uninstall", unique, "--namespace", "default")
+    text = engine.fails(lambda: None)
+    assert f"uninstall: Release not loaded: {unique}: release: not found" in text
+    engine.refresh()
+    assert changed(engine.up(lambda: None)) == {}
 
 
 def test_a_chart_that_is_not_there_is_said_at_preview(engine: Engine, tmp_path: Path) -> None:

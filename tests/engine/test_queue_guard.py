@@ -10,15 +10,25 @@ import pulumi
 import pytest
 from kubernetes import client
 
-from components.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
 from tests.engine.bare_engine import new_stack
-from tests.engine.guarded_pods import GUIDES, HALF, IN_TEST, WHOLE, WRONG, pod, relabelled, sent
+from tests.engine.guarded_pods import (
+    GROUPED,
+    GUIDES,
+    HALF,
+    IN_TEST,
+    WHOLE,
+    WRONG,
+    pod,
+    relabelled,
+    sent,
+)
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import kubectl, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
-NAMESPACES = ("guarded", "audited", "free")
+NAMESPACES = ("guarded", "audited", "grouped", "free")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +60,7 @@ def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
         for team, mode in (("guarded", "deny"), ("audited", "audit")):
             guard = QueueGuard(team, QueueGuardArgs(team, queues, namespace=team, mode=mode))
             pulumi.export(team, guard.urn)
+        QueueGuard("grouped", QueueGuardArgs("grouped", queues, "grouped", pod_groups=True))
 
     return program
 
@@ -79,6 +90,13 @@ def test_a_denial_names_the_queue_and_the_allowed_ones(guard, core):
 @pytest.mark.parametrize("name", GUIDES)
 def test_the_guides_pods_pass(guard, core, name):
     assert sent(core, "guarded", GUIDES[name]) == ""
+
+
+def test_where_every_queue_is_the_teams_a_pod_group_stands_for_one(guard, core):
+    assert "names no queue" in _until_denied(core, "grouped", pod())
+    assert sent(core, "grouped", GROUPED) == ""
+    wrong = pod(labels={"kai.scheduler/queue": "ml"}, annotations={"pod-group-name": "batch"})
+    assert "names queue ml" in sent(core, "grouped", wrong)
 
 
 def test_kubectl_shows_the_same(guard, sandbox):
@@ -170,8 +188,11 @@ class TestVirtualMode:
         inside.create_namespace({"metadata": {"name": "later"}})
         until(lambda: inside.list_namespaced_service_account("later").items)
         assert "names queue ml" in sent(inside, "later", pod(labels={"kai.scheduler/queue": "ml"}))
+        beside = GUIDES["001 research-pod"]  # a whole GPU, and Kubernetes' own scheduler
+        assert "beside the queues of team research" in sent(inside, "default", beside)
         for body in GUIDES.values():
-            assert sent(inside, "default", body) == ""
+            if body is not beside:
+                assert sent(inside, "default", body) == ""
 
     def test_kais_own_pods_pass_and_nobody_elses_do(self, stack):
         _, run = stack
@@ -200,7 +221,11 @@ class TestHostMode:
         product, _ = stack
         policies = client.AdmissionregistrationV1Api(core.api_client)
         product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "audit"}}))
-        assert set(product.up().changed) == {"ValidatingAdmissionPolicyBinding nlp-guard-binding"}
+        # What warns of a Deployment no longer says that its pods are going to be denied.
+        assert set(product.up().changed) == {
+            "ValidatingAdmissionPolicyBinding nlp-queue-guard-binding",
+            "ValidatingAdmissionPolicy nlp-templates-policy",
+        }
         time.sleep(1)
         until(lambda: not sent(core, "team-nlp", pod()))
         product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "off"}}))

@@ -10,9 +10,10 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from fleet.stack_file import ROOT
-from provider.plugin import PluginError
-from provider.queues import TREE, Queues, SomeQueuesError
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.kube.api import Api
+from kai_fleet.provider.errors import PluginError
+from kai_fleet.provider.queues import TREE, Queues, SomeQueuesError
 from tests.engine.product import api, queues
 from tests.engine.sandbox_commands import until
 
@@ -53,9 +54,14 @@ def cluster(sandbox):
         objects.delete_cluster_custom_object(*KIND, name)
 
 
+@pytest.fixture(scope="module")
+def asked(sandbox):
+    return Api.of_kubeconfig(sandbox.kubeconfig.read_text())
+
+
 @pytest.fixture
-def tree(cluster):
-    tree = Queues(cluster, "test-tree")
+def tree(cluster, asked):
+    tree = Queues(asked, "test-tree")
     yield tree
     tree.remove()
 
@@ -104,18 +110,19 @@ def test_what_was_done_by_hand_is_put_right(tree, cluster):
     assert queues(cluster)["right"]["metadata"]["labels"]["kept"] == "yes"
 
 
-def test_what_a_killed_run_made_is_found_again(tree, cluster):
+def test_what_a_killed_run_made_is_found_again(tree, cluster, asked):
     # It wrote nothing down; meanwhile the queue `left` and its leaf were taken out of the file.
-    Queues(cluster, "test-tree").make(WANTED)
+    Queues(asked, "test-tree").make(WANTED)
     before = versions(cluster)
     wanted = {name: WANTED[name] for name in ("top", "right")}
     tree.make(wanted)
     assert specs(cluster) == wanted
-    assert {name: before[name] for name in wanted} == versions(cluster)
+    after = versions(cluster)
+    assert {name: after[name] for name in wanted} == {name: before[name] for name in wanted}
 
 
-def test_anothers_queue_is_neither_taken_nor_removed(tree, cluster):
-    other = Queues(cluster, "other-tree")
+def test_anothers_queue_is_neither_taken_nor_removed(tree, cluster, asked):
+    other = Queues(asked, "other-tree")
     other.make({"left": spec(1)})
     client.CustomObjectsApi(cluster).create_cluster_custom_object(
         *KIND, {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "mine"}}

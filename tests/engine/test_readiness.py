@@ -16,13 +16,15 @@ import pytest
 from kubernetes import client
 from pulumi import automation
 
-from components.cluster_access import ClusterAccess
-from components.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from components.releases import KAI
-from components.settings.teams import Access
-from components.virtual_cluster import VirtualCluster, VirtualClusterArgs
-from fleet.recording import PROJECT
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import PROJECT, ROOT
+from kai_fleet.components.cluster.access import ClusterAccess
+from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.components.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.components.releases import KAI
+from kai_fleet.components.settings.sections.isolation import Isolation
+from kai_fleet.components.settings.sections.teams import Access
+from kai_fleet.components.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from tests.engine.product import Product, api, cluster_roles, deployments, namespaces, project
 from tests.engine.sandbox_commands import run
 from tests.engine.test_transitions import team
@@ -47,13 +49,15 @@ class Late:
     def program(self) -> None:
         host = ClusterAccess("readiness", context="kai-fleet-sandbox")
         opts = pulumi.ResourceOptions(provider=host.provider("host", pulumi.ResourceOptions()))
+        rules = HostRules("late", devices=["nvidia.com/gpu"])
+        place = TeamNamespace("late", TeamNamespaceArgs(host, Isolation(), 0, rules), opts)
         reached = Access(type="NodePort", host="127.0.0.1")
         VirtualCluster(
             "late",
             VirtualClusterArgs(
                 host, "v0.36.1", access=reached, chart=self.chart, ready_timeout=self.seconds
             ),
-            opts,
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=place.ready)),
         )
         KaiScheduler(
             "late-kai",

@@ -12,10 +12,10 @@ import psutil
 import pytest
 import yaml
 
+from sandbox.control_plane.etcd import Etcd, count
+from sandbox.control_plane.ports import Ports, free
 from sandbox.directory import read_state
-from sandbox.etcd import Etcd, count
 from sandbox.lifecycle import Sandbox
-from sandbox.ports import Ports, free
 from tests.engine.sandbox_commands import kubectl, pids, run, until
 
 pytestmark = pytest.mark.engine

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from kubernetes import client
 
-from fleet import stack_file
-from fleet.doctor.finding import Health
-from fleet.doctor.visit import visit
+from kai_fleet.cli.doctor.finding import Health
+from kai_fleet.cli.doctor.visit import visit
+from kai_fleet.cli.stack_file import reading
 from tests.engine.product import Product, api, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -85,7 +85,7 @@ def test_a_second_update_changes_nothing(first, product):
 
 
 def test_the_doctor_misses_the_nodes_of_a_shard(first, product, host, monkeypatch):
-    monkeypatch.setattr(stack_file, "ROOT", product.file.parent)
+    monkeypatch.setattr(reading, "ROOT", product.file.parent)
     core = client.CoreV1Api(host)
     node = core.list_node().items[0].metadata.name
     labels = {"kai.scheduler/node-pool": "gold", "cloud.example/rack": "r1"}

@@ -8,8 +8,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
-from fleet.environment import SANDBOX_CONTEXT
-from fleet.teams import credentials
+from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet.cli.teams.own_stack import credentials
 from tests.engine.product import Product, api, cluster_roles, namespaces, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -128,5 +128,7 @@ def test_it_is_removed_whole_by_its_account_and_the_tree_stays(first, nlp, host)
     nlp.stack.destroy()
     assert set(queues(host)) >= {"engineering-team", "project-alpha"}
     assert not {"nlp", "nlp-train"} & set(queues(host))
-    assert "team-nlp" not in namespaces(host)
+    assert "team-nlp" in namespaces(host), "the platform's, as is what bounds it"
+    pods = client.CoreV1Api(host).list_namespaced_pod("team-nlp").items
+    assert [pod.metadata.name for pod in pods] == []
     assert cluster_roles(host, "nlp") == set()

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from kubernetes import client
 
-from components.releases import KAI
+from kai_fleet.components.isolation.vcluster_rights import called
+from kai_fleet.components.releases import KAI
+from sandbox.control_plane.etcd import Etcd, count
+from sandbox.control_plane.ports import Ports
 from sandbox.directory import read_state
-from sandbox.etcd import Etcd, count
-from sandbox.ports import Ports
 from tests.engine.ends import ends
 from tests.engine.product import (
     Product,
@@ -32,6 +34,9 @@ from tests.engine.sandbox_commands import pids, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
+# What differs by version is inside the release and in what judges its pods.
+BY_VERSION = {"Stack kai-fleet-switching", "ValidatingAdmissionPolicy mover-guard-policy"}
+BY_VERSION |= {"ValidatingAdmissionPolicy mover-templates-policy"}
 OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"
 # A directory of the projects' own charts, packaged: then these are installed, not stand-ins.
 REAL_CHARTS = os.environ.get("KAI_FLEET_REAL_CHARTS")
@@ -64,7 +69,8 @@ def product(sandbox, charts, tmp_path_factory):
     def only_a_neighbour(config):
         config["kai-fleet:cluster"]["name"] = "switching"
         config["kai-fleet:gpu"]["provider"] = "none"
-        config["kai-fleet:teams"] = {"neighbour": team(NEW, "research")}
+        neighbour = team(NEW, "research") | {"vcluster": {"access": {"type": "LoadBalancer"}}}
+        config["kai-fleet:teams"] = {"neighbour": neighbour}
 
     product.edit(only_a_neighbour)
     yield product
@@ -139,6 +145,16 @@ def test_a_new_team_leaves_its_neighbour_alone(first):
     assert revisions(inside(first)) == {"1": "deployed"}
 
 
+def test_a_load_balancers_address_is_the_server(first):
+    kubeconfig = first.outputs["kubeconfigs"]["neighbour"]
+    server = yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"]
+    assert server == first.outputs["teams"]["neighbour"]["server"]
+    assert server.endswith(":443") or server.rpartition(":")[2].isdigit()
+    # The certificate is checked against that name.
+    assert "kube-system" in namespaces(api(kubeconfig))
+    assert kubeconfig not in first.printed
+
+
 def test_no_queue_comes_before_its_scheduler_works(first):
     ready = at(first, "create", "Command mover-kai-ready")
     assert at(first, "create", "Release mover-kai-release") < ready
@@ -162,6 +178,7 @@ def test_a_newer_version_is_an_upgrade_in_place(first, product):
     before = uids(inside(first)), uids(inside(first, "neighbour")), images(inside(first))
     run = switched(product, NEW)
     only_mover(run)
+    assert {name for name in run.changed if "mover-kai" not in name} <= BY_VERSION
     assert run.operations["Release mover-kai-release"] == "update"
     assert f"KAI is upgraded in place: {OLD} → {NEW}" in run.printed
     assert revisions(inside(run)) == {"1": "superseded", "2": "deployed"}
@@ -210,7 +227,11 @@ def test_rolling_back_is_the_same_edit_back(first, product):
 
 def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
     before = uids(inside(first, "neighbour"))
-    spec = {"containers": [{"name": "main", "image": "x"}], "schedulerName": "nobody"}
+    spec = {
+        "containers": [{"name": "main", "image": "x"}],
+        "schedulerName": "nobody",
+        "nodeSelector": {"kai-fleet/pool": "ml"},
+    }
     synced = {"metadata": {"name": "synced"}, "spec": spec}
     client.CoreV1Api(host).create_namespaced_pod("team-mover", synced)
     product.edit(lambda config: config["kai-fleet:teams"].pop("mover"))
@@ -225,6 +246,10 @@ def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
     assert done == {"delete"}
     assert "team-mover" not in namespaces(host)
     assert not [name for name in cluster_roles(host) if "mover" in name]
+    rights = client.RbacAuthorizationV1Api(host).list_cluster_role().items
+    assert {called("mover"), called("neighbour")} & {it.metadata.name for it in rights} == {
+        called("neighbour")
+    }
     until(lambda: "team-mover" not in volumes(host))
     # KAI's CRDs, its shard, queues and the reservation namespace lived in the vCluster's own API.
     until(lambda: not [name for name in pids(sandbox) if "team-mover" in name])

@@ -17,18 +17,18 @@ import yaml
 from kubernetes import client, config
 from ruamel.yaml import YAML
 
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
+from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
-from sandbox.processes import Processes
+from tests.engine.product import name_the_removed
 
 STACK = "faults"
 PARTS = (
     "__main__.py",
     "Pulumi.yaml",
-    "components",
-    "fleet",
+    "kai_fleet",
     "policies",
-    "provider",
+    "pyproject.toml",
     "sandbox",
 )
 QUEUE = {"cpu": {"quota": "unlimited"}, "memory": {"quota": "unlimited"}}
@@ -96,14 +96,14 @@ class Running:
         """What it printed so far."""
         return self.log.read_text(errors="replace")
 
-    def wait_for(self, words: str, seconds: float = 60.0) -> bool:
-        """Whether it printed the words before it ended."""
+    def wait_for(self, words: str, seconds: float = 180.0) -> None:
+        """Return as soon as it has printed the words; it is an error if it ends without them."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
+            ended = self.process.poll() is not None
             if words in self.said():
-                return True
-            if self.process.poll() is not None:
-                return words in self.said()
+                return
+            assert not ended, f"it ended, and {words!r} was not printed: {self.said()}"
             time.sleep(0.02)
         raise AssertionError(f"{words!r} was not printed in {seconds} s: {self.said()}")
 
@@ -200,7 +200,9 @@ class Case:
     def edit(self, change: Callable[[Any], None]) -> None:
         """Change the configuration as a person does."""
         document = YAML().load(self.file.read_text())
+        before = set(document["config"].get("kai-fleet:teams") or ())
         change(document["config"])
+        name_the_removed(document["config"], before)
         with self.file.open("w") as out:
             YAML().dump(document, out)
 
@@ -213,7 +215,7 @@ class Case:
         log = self.checkout.parent / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with log.open("w") as out:
             process = psutil.Popen(
-                [sys.executable, "-m", "fleet", *arguments, "--stack", stack],
+                [sys.executable, "-m", "kai_fleet.cli", *arguments, "--stack", stack],
                 cwd=self.checkout,
                 env=self._variables() | variables,
                 stdout=out,

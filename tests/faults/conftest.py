@@ -7,6 +7,7 @@ import pytest
 import yaml
 from kubernetes import client, utils
 
+from sandbox.temporary import temporary
 from tests.faults import dumps
 from tests.faults.case import Case, client_of
 from tests.faults.wanted import Reference, switched, with_ml, without_ml
@@ -48,12 +49,10 @@ PATHS = [
 @pytest.fixture(scope="session")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
     made = Case.make(tmp_path_factory.mktemp("faults"))
-    try:
+    with temporary(made.sandbox):
         made.sandbox_up()
         _plant(made.host)
         yield made
-    finally:
-        made.sandbox_down()
 
 
 @pytest.fixture(scope="session")

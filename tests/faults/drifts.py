@@ -1,4 +1,4 @@
-"""Changes that somebody makes by hand in a cluster: ten edits, then ten deletions."""
+"""Changes that somebody makes by hand in a cluster: edits, then deletions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from kai_fleet.components.guard import names as guards
 from tests.faults.case import Case, client_of
 
 QUEUES = ("scheduling.run.ai", "v2", "queues")
-GUARD = "kai-fleet-ml"
+GUARD = f"{guards.GUARD}ml"
 
 
 @dataclass
@@ -31,10 +32,6 @@ class Hands:
     def guard(self) -> client.AdmissionregistrationV1Api:
         return client.AdmissionregistrationV1Api(self.inside)
 
-    def guard_name(self) -> str:
-        found = self.guard().list_validating_admission_policy().items
-        return str(next(item.metadata.name for item in found if item.metadata.name.endswith("ml")))
-
     def queue(self, name: str, spec: Any) -> None:
         api = client.CustomObjectsApi(self.inside)
         api.patch_cluster_custom_object(*QUEUES, name, {"spec": spec})
@@ -49,11 +46,16 @@ class Hands:
 
 @dataclass(frozen=True)
 class Drift:
-    """A change, and the resource of the program that it is about (a part of its name)."""
+    """A change, and the resource of the program that it is about (a part of its name).
+
+    `doctor` are the check of the doctor that sees it and the name that this tells; None where
+    the doctor does not look at it.
+    """
 
     name: str
     resource: str
     change: Callable[[Hands], Any]
+    doctor: tuple[str, str] | None = None
 
 
 def _label(hands: Hands, namespace: str, value: str | None) -> None:
@@ -73,12 +75,12 @@ def _handler(hands: Hands) -> None:
 
 
 def _policy(hands: Hands, spec: Any) -> None:
-    hands.guard().patch_validating_admission_policy(hands.guard_name(), {"spec": spec})
+    hands.guard().patch_validating_admission_policy(GUARD, {"spec": spec})
 
 
 def _binding(hands: Hands) -> None:
     body = {"spec": {"policyName": "nosuch"}}
-    hands.guard().patch_validating_admission_policy_binding(hands.guard_name(), body)
+    hands.guard().patch_validating_admission_policy_binding(GUARD, body)
 
 
 def _crd(hands: Hands) -> None:
@@ -88,10 +90,14 @@ def _crd(hands: Hands) -> None:
     )
 
 
-def _delete_namespace(hands: Hands, name: str) -> None:
+def delete_namespace(hands: Hands, name: str) -> None:
     core = client.CoreV1Api(hands.host)
     core.delete_namespace(name)
     _until_gone(lambda: core.read_namespace(name))
+
+
+def uninstall_kai(hands: Hands) -> None:
+    hands.helm(hands.case.inside("ml"), "uninstall", "kai-scheduler", "-n", "kai-scheduler")
 
 
 def _delete_crd(hands: Hands) -> None:
@@ -101,11 +107,11 @@ def _delete_crd(hands: Hands) -> None:
 
 
 def _delete_guard(hands: Hands) -> None:
-    hands.guard().delete_validating_admission_policy(hands.guard_name())
+    hands.guard().delete_validating_admission_policy(GUARD)
 
 
 def _delete_binding(hands: Hands) -> None:
-    hands.guard().delete_validating_admission_policy_binding(hands.guard_name())
+    hands.guard().delete_validating_admission_policy_binding(GUARD)
 
 
 GPU = "requests.nvidia.com/gpu"
@@ -133,7 +139,31 @@ EDITS = (
     ),
     Drift("a queue's parent", "ml-queues", lambda h: h.queue("train", {"parentQueue": "serve"})),
 )
-DELETIONS = (
+# While the vCluster is there; what is inside one that is gone nobody can look at.
+INSIDE = (
+    Drift(
+        "the guard's binding",
+        "ml-guard-binding",
+        _delete_binding,
+        ("guard", GUARD),
+    ),
+    Drift("the guard", "ml-guard-policy", _delete_guard, ("guard", GUARD)),
+    Drift("a CRD", "ml-kai-cluster-policy", _delete_crd),
+    Drift("a leaf queue", "ml-queues", lambda h: h.remove_queue("serve"), ("queues", "serve")),
+    Drift(
+        "a queue with children",
+        "ml-queues",
+        lambda h: h.remove_queue("default"),
+        ("queues", "default"),
+    ),
+    Drift(
+        "KAI's release",
+        "ml-kai-release",
+        uninstall_kai,
+        ("kai-parts", "KAI v0.9.3"),
+    ),
+)
+OUTSIDE = (
     Drift(
         "a team's bound on GPUs",
         "ml-gpus",
@@ -144,22 +174,23 @@ DELETIONS = (
         "host-gpu-runtime-class",
         lambda h: client.NodeV1Api(h.host).delete_runtime_class("nvidia"),
     ),
-    Drift("the guard's binding", "ml-guard-binding", _delete_binding),
-    Drift("the guard", "ml-guard-policy", _delete_guard),
-    Drift("a CRD", "ml-kai-cluster-policy", _delete_crd),
-    Drift("a leaf queue", "ml-queues", lambda h: h.remove_queue("serve")),
-    Drift("a queue with children", "ml-queues", lambda h: h.remove_queue("default")),
-    Drift(
-        "KAI's release",
-        "ml-kai-release",
-        lambda h: h.helm(h.case.inside("ml"), "uninstall", "kai-scheduler", "-n", "kai-scheduler"),
-    ),
     Drift(
         "the GPU stack's namespace with its release",
         "host-gpu-release",
-        lambda h: _delete_namespace(h, "nvidia-device-plugin"),
+        lambda h: delete_namespace(h, "nvidia-device-plugin"),
     ),
-    Drift("a team's whole namespace", "dev-namespace", lambda h: _delete_namespace(h, "team-dev")),
+    Drift(
+        "a team's whole namespace",
+        "dev-namespace",
+        lambda h: delete_namespace(h, "team-dev"),
+        ("vcluster", "dev"),
+    ),
+    Drift(
+        "a namespace with a KAI inside its vCluster",
+        "ml-namespace",
+        lambda h: delete_namespace(h, "team-ml"),
+        ("vcluster", "ml"),
+    ),
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import time
@@ -11,21 +10,20 @@ import psutil
 import pytest
 from kubernetes import client
 
+from sandbox.control_plane.etcd import Etcd
+from sandbox.control_plane.ports import Ports
 from sandbox.directory import read_state
-from sandbox.etcd import Etcd
-from sandbox.kube_api import Https
-from sandbox.ports import Ports
 from tests.faults.case import client_of
-from tests.faults.wanted import CHANGES, SEED, SOAK, converge, switched, with_ml, without_ml
+from tests.faults.wanted import BEGUN, CHANGES, SEED, SOAK, converge, switched, with_ml, without_ml
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
 
 
 def disturbed(case, name, disturb, chance):
     """The update while it is disturbed at a random moment."""
     case.edit(CHANGES[name])
     running = case.start("up")
-    running.wait_for("@ updating")
+    running.wait_for(BEGUN)
     time.sleep(chance.uniform(0.0, 6.0))
     disturb()
     # What Kubernetes' quota controller misses meanwhile it takes up again after 5 minutes.
@@ -64,7 +62,7 @@ def test_etcd_is_full(case, reference, foreign):
     converge(case)
     case.edit(switched)
     running = case.start("up")
-    running.wait_for("Updating (faults)")
+    running.wait_for(BEGUN)
     _alarm(case, "ACTIVATE")
     try:
         full = running.end()
@@ -84,7 +82,7 @@ def test_etcds_disk_is_full(case, reference, foreign):
     converge(case)
     case.edit(switched)
     running = case.start("up")
-    running.wait_for("Updating (faults)")
+    running.wait_for(BEGUN)
     case.part("etcd").rlimit(psutil.RLIMIT_FSIZE, (0, 0))
     try:
         full = running.end()
@@ -200,7 +198,7 @@ def _alarm(case, action):
     """Set etcd's alarm for a full disk, or take it off: with it, etcd refuses every write."""
     state = read_state(case.sandbox)
     etcd = Etcd(case.sandbox, Ports(state.base_port))
-    https = Https(etcd.server, etcd.credentials())
-    status = json.loads(https.open("POST", "/v3/maintenance/status", {}).data)
+    gateway = etcd.client()
+    status = gateway.send("POST", "/v3/maintenance/status", {})
     body = {"action": action, "memberID": status["header"]["member_id"], "alarm": "NOSPACE"}
-    https.open("POST", "/v3/maintenance/alarm", body)
+    gateway.send("POST", "/v3/maintenance/alarm", body)

@@ -9,9 +9,9 @@ import pytest
 from kubernetes import client
 
 from tests.faults.case import client_of
-from tests.faults.wanted import CHANGES, SEED, SOAK, converge, with_ml, without_ml
+from tests.faults.wanted import BEGUN, CHANGES, SEED, SOAK, converge, with_ml, without_ml
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(3600 if SOAK else 600)]
 
 # Ten kills of each kind of update, or one; the last is undisturbed.
 ROUNDS = 10 if SOAK else 1
@@ -29,7 +29,7 @@ def test_killed_at_random_moments(case, reference, foreign, who, round_):
         victim = who if SOAK else chance.choice(["engine", "all", "provider"])
         case.edit(change)
         running = case.start("up")
-        running.wait_for("@ updating")
+        running.wait_for(BEGUN)
         moment = chance.uniform(0.0, max(2.0, reference.seconds[name] - 3.0))
         time.sleep(moment)
         running.kill(victim)
@@ -72,9 +72,28 @@ def test_killed_while_a_release_is_made(case, reference, foreign, words, namespa
     assert running.end().code != 0
     said = "".join(converge(case))
     assert "the last run ended in the middle of: Release" in said
-    assert "is taken into the state" in said or "half installed" in said or "will be now" in said
+    assert "fleet up --refresh --stack faults" in said
+    assert "helm uninstall" in said or "will be now" in said
     assert reference.differences(case, "added") == []
     assert "Nothing changed" in case.up().said
+
+
+def test_killed_while_a_release_is_replaced(case, reference, foreign):
+    """The state has the old release, which is gone, and the cluster the new one."""
+    case.edit(with_ml)
+    converge(case)
+    case.edit(lambda c: c["kai-fleet:teams"]["ml"]["scheduler"].update(version="v0.7.11"))
+    running = case.start("up")
+    running.wait_for("Release ml-kai-release creating replacement")
+    wait_for_release(case.inside("ml"), "kai-scheduler")
+    running.kill("all")
+    assert running.end().code != 0
+    said = "".join(converge(case))
+    assert "fleet up --refresh --stack faults" in said
+    assert "Nothing changed" in case.up().said
+    case.edit(with_ml)
+    converge(case)
+    assert reference.differences(case, "added") == []
 
 
 # What is printed before the kill, the seconds from there to it, who is killed, and whether the team
@@ -86,7 +105,7 @@ MOMENTS = [
 ]
 if SOAK:
     MOMENTS += [
-        ("@ updating", random.Random(f"{SEED} alone {n}").uniform(0.0, 7.0), who, n % 3 > 0)
+        (BEGUN, random.Random(f"{SEED} alone {n}").uniform(0.0, 7.0), who, n % 3 > 0)
         for n, who in enumerate(("engine", "all", "provider") * 3)
     ]
 
@@ -95,11 +114,11 @@ if SOAK:
 def test_killed_while_a_team_is_removed_alone(
     case, reference, foreign, words, seconds, who, wanted_again
 ):
-    """The state is written when such a removal ends: what is gone by then it does not know."""
+    """What had gone leaves the state; the team goes on going, or is there again."""
     case.edit(with_ml)
     converge(case)
     running = case.start("team", "remove", "ml", "--yes")
-    assert running.wait_for(words)
+    running.wait_for(words)
     time.sleep(seconds)
     running.kill(who)
     ran = running.end()
@@ -109,9 +128,8 @@ def test_killed_while_a_team_is_removed_alone(
     elif "ml" in case.teams():
         case.edit(without_ml)  # nothing was done yet, and the file was put back
     said = "".join(converge(case))
-    if words != "@ updating":
+    if words != BEGUN:
         assert ran.code != 0
-        assert "the last run ended in the middle of: the removal of team ml" in said
     left = reference.differences(case, "added" if wanted_again else "removed")
     assert left == [], f"{who} killed {seconds:.2f} s after {words}: {left}\n{ran.said}{said}"
     assert "Nothing changed" in case.up().said

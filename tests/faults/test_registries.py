@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.certificates import Authority
+from sandbox.control_plane.certificates import Authority
 from tests.faults.registry import Registry
 from tests.faults.wanted import SOAK, converge, with_ml, without_ml
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
 
 
 @pytest.fixture

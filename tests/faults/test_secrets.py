@@ -147,7 +147,7 @@ def test_nothing_printed_has_one(ran, markers, what):
 
 def test_no_command_line_has_one(ran, markers):
     seen = ran["commands"].said
-    assert "components.probes.kai" in seen and "helm" in seen, "the probes and helm were seen"
+    assert "fleet-probe kai" in seen and "helm" in seen, "the probes and helm were seen"
     assert [marker for marker in markers if marker in seen] == []
 
 

@@ -9,7 +9,7 @@ from tests.faults import dumps
 from tests.faults.case import client_of
 from tests.faults.wanted import SOAK, converge, with_ml, without_ml
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
 
 
 def test_two_updates_at_once(case, reference, foreign):
@@ -18,7 +18,7 @@ def test_two_updates_at_once(case, reference, foreign):
     converge(case)
     case.edit(with_ml)  # so much to do that the second comes in between
     first = case.start("up")
-    first.wait_for("@ updating")
+    first.wait_for("Namespace ml-namespace created")
     second = case.fleet("up")
     cancelled = case.fleet("cancel")
     ran = first.end()
@@ -47,13 +47,13 @@ def test_a_state_file_that_is_cut_short(case, reference, foreign):
     assert "fleet restore --stack faults" in refused.last
     assert "Traceback" not in refused.said
 
-    restored = case.fleet("restore")
+    asked = case.fleet("restore")
+    assert asked.code == 1
+    assert "fleet restore --yes --stack faults" in asked.last, "nothing is imported unasked"
+    assert case.state.read_text() == whole[: len(whole) // 3]
+    restored = case.fleet("restore", "--yes")
     assert restored.code == 0, restored.said
-    assert "the broken one is kept" in restored.said
-    kept = list(case.state.parent.glob("faults.json.broken-*"))
-    assert [file.read_text() for file in kept] == [whole[: len(whole) // 3]]
-    for file in kept:
-        file.unlink()
+    assert "the broken one is beside it" in restored.said
     converge(case)
     assert reference.differences(case, "added") == []
     again = case.fleet("up")
@@ -67,6 +67,10 @@ def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, 
     beside = case.state.with_name(f"{case.state.name}.attrs")
     assert beside.stat().st_size, "this CLI keeps no attributes beside a state"
     beside.write_bytes(b"")
+    refused = case.fleet("up")
+    assert refused.code == 1
+    assert f"Remove them: rm {beside}, then run the same command again" in refused.last
+    beside.unlink()
     assert "Nothing changed" in case.up().said
     assert reference.differences(case, "added") == []
 

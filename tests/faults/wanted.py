@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,6 +14,14 @@ import yaml
 from tests.faults import dumps
 from tests.faults.case import ML, STACK, Case
 
+# The command that a message prints: its verb, its flags, the stack.
+_COMMAND = re.compile(
+    r"\.venv/bin/fleet (?P<verb>\w+)(?P<flags>(?: --\w+)*?) --stack (?P<stack>[\w-]+)"
+    r"(?P<removed>(?: --remove-team [\w-]+)*)"
+)
+_REMOVE = re.compile(r"Remove them: rm (?P<files>[^,]+), then")
+# What a command prints when it starts the engine.
+BEGUN = f"Updating ({STACK})"
 SOAK = bool(os.environ.get("KAI_FLEET_SOAK"))
 SEED = int(os.environ.get("KAI_FLEET_FAULTS_SEED", "9"))
 
@@ -54,16 +64,29 @@ CHANGES = {"added": with_ml, "switched": switched, "removed": without_ml}
 def converge(case: Case, command: Sequence[str] = ("up",), stack: str = STACK) -> list[str]:
     """What a person does after a fault: reads the last line, and does what it says."""
     said = []
-    for _ in range(3):
+    for _ in range(5):
         ran = case.fleet(*command, stack=stack)
         said.append(ran.said)
         if ran.code == 0:
             return said
         assert "Traceback" not in ran.said, ran.said
-        assert "run the same command again" in ran.last or "fleet cancel" in ran.last, ran.said
-        if "fleet cancel" in ran.last:
+        told = _COMMAND.search(ran.last)
+        if told is None:
+            assert "run the same command again" in ran.last, ran.said
+            if removed := _REMOVE.search(ran.last):
+                for file in removed["files"].split():
+                    Path(file).unlink()
+            continue
+        if told["verb"] == "cancel":
             assert "that process was killed" in ran.last, ran.last
-            locked = ran.last.partition("fleet cancel --stack ")[2].split()[0].rstrip(".,;")
-            cancelled = case.fleet("cancel", stack=locked)
-            assert cancelled.code == 0, f"{ran.said}{cancelled.said}"
-    raise AssertionError("three runs were not enough:\n" + "\n".join(said))
+        mended = case.fleet(
+            told["verb"], *told["flags"].split(), *told["removed"].split(), stack=told["stack"]
+        )
+        said.append(mended.said)
+        next_told = _COMMAND.search(mended.last) if mended.code else None
+        if next_told and next_told["verb"] == "cancel":
+            said.append(case.fleet("cancel", stack=next_told["stack"]).said)
+        does_it = told["removed"] or (*command, stack) == ("up", STACK)
+        if mended.code == 0 and does_it and told["verb"] == "up":
+            return said
+    raise AssertionError("five runs were not enough:\n" + "\n".join(said))

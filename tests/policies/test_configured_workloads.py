@@ -2,8 +2,9 @@
 
 import pytest
 
-from policies import configured, declared, gate
-from policies.problem import Level
+from kai_fleet.policies import validation
+from kai_fleet.policies.adapters import from_resources, from_settings
+from kai_fleet.policies.problem import Level
 from tests.unit.test_workloads import CLUSTER, HALF, POD, TEAMS, UNLIMITED, VLLM
 
 HOST = {
@@ -20,7 +21,7 @@ def problems(workload, **settings):
     raw = {"cluster": CLUSTER, "teams": TEAMS, "workloads": {"w": workload}, **settings}
     return {
         p.rule: (p.level, p.path, p.message)
-        for p in gate.judge(raw).problems
+        for p in validation.validate(raw).problems
         if p.path.startswith("kai-fleet:workloads")
     }
 
@@ -47,12 +48,12 @@ def test_a_rule_refuses_by_key(workload, settings, rule, says):
 
 
 def test_the_plan_sees_the_same_workloads_in_the_declared_resources():
-    from fleet.picture import as_declared
-    from fleet.recording import record
+    from kai_fleet.cli.plan.picture import as_declared
+    from kai_fleet.cli.plan.recorder import record
 
     work = {"half": {**POD, **HALF}, "qwen": {**VLLM, **HALF}}
     raw = {"cluster": CLUSTER, "teams": TEAMS, "workloads": work}
-    settings = gate.judge(raw).settings
+    settings = validation.validate(raw).settings
     assert settings is not None
 
     def seen(clusters):
@@ -62,6 +63,6 @@ def test_the_plan_sees_the_same_workloads_in_the_declared_resources():
             for w in c.workloads
         }
 
-    found = seen(configured.clusters(settings))
-    assert found == seen(declared.clusters(as_declared(record("lab", raw))))
+    found = seen(from_settings.clusters(settings))
+    assert found == seen(from_resources.clusters(as_declared(record("lab", raw))))
     assert len(found) == 2

@@ -3,10 +3,11 @@
 import pytest
 import yaml
 
-from policies.charts import Chart, chart_of
-from policies.declared import Declared, clusters
-from policies.model import QUEUE_LABEL, UNKNOWN
-from policies.rules import check
+from kai_fleet.components.kai.keys import QUEUE_LABEL
+from kai_fleet.policies.adapters.charts import Chart, chart_of
+from kai_fleet.policies.adapters.from_resources import Declared, clusters
+from kai_fleet.policies.model import UNKNOWN
+from kai_fleet.policies.rules import check
 from tests.policies.samples import manifest, refused_by, resource
 
 LABELS = {QUEUE_LABEL: "test"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from components import releases
-from policies import configured, declared
-from policies.gate import judge
-from policies.model import UNKNOWN, Feature
+from kai_fleet.components import releases
+from kai_fleet.policies.adapters import from_resources, from_settings
+from kai_fleet.policies.model import UNKNOWN, Feature
+from kai_fleet.policies.validation import validate
 from tests.policies.samples import cluster, found, open_question, refusal, resource
 
 RULE = "kai-feature-known"
@@ -50,14 +50,14 @@ def stack(**scheduler):
     ],
 )
 def test_a_stack_file_is_refused_at_the_key(key, value):
-    (problem,) = judge(stack(**{key: value})).refused
+    (problem,) = validate(stack(**{key: value})).refused
     assert (problem.rule, problem.path) == (RULE, f"kai-fleet:teams.ml.scheduler.{key}")
 
 
 def test_what_is_left_out_is_no_feature():
-    settings = judge(stack()).settings
+    settings = validate(stack()).settings
     assert settings is not None
-    assert [c.features for c in configured.clusters(settings)] == [(), ()]
+    assert [c.features for c in from_settings.clusters(settings)] == [(), ()]
 
 
 def test_objects_of_any_program_are_features_too():
@@ -75,5 +75,5 @@ def test_objects_of_any_program_are_features_too():
         "racks",
         {"metadata": {"name": "racks"}, "spec": {"levels": []}},
     )
-    problem = refusal(RULE, *declared.clusters([release, topology]))
+    problem = refusal(RULE, *from_resources.clusters([release, topology]))
     assert problem.path == topology.urn

@@ -3,9 +3,15 @@ from datetime import date
 
 import pytest
 
-from components import releases
-from policies.model import UNKNOWN
-from policies.rules import kai_version_supported
+from kai_fleet.cli.plan import recorder
+from kai_fleet.cli.plan.picture import as_declared
+from kai_fleet.components import releases
+from kai_fleet.policies import rules, validation
+from kai_fleet.policies.adapters import from_resources
+from kai_fleet.policies.model import UNKNOWN, VirtualCluster
+from kai_fleet.policies.problem import Level
+from kai_fleet.policies.rules.kai import kai_version_supported
+from kai_fleet.policies.rules.vclusters import vcluster_version_supported
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"
@@ -52,15 +58,48 @@ def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_nearest_main
     assert messages("v0.9.3", date(2026, 9, 30)) == []
     (message,) = messages("v0.9.3", date(2026, 10, 1))
     assert "line v0.9 is out of support since 2026-09-30" in message
-    assert "the nearest maintained one is v0.12.23 (until 2026-12-31)" in message
+    assert "the nearest maintained one is v0.12.23 (supported until 2026-12-31)" in message
 
 
 def test_a_line_that_no_list_names_is_warned_about():
     (message,) = messages("v0.7.11", date(2026, 1, 1))
-    assert "a line that KAI's support list does not name" in message
+    assert "line v0.7 is in no support list" in message
     assert "v0.9." in message
 
 
 def test_when_every_line_has_ended_it_says_so():
     (message,) = messages("v0.16.8", date(2040, 1, 1))
     assert "look for a newer kai-fleet" in message
+
+
+def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
+    key = "kai-fleet:vcluster.version"
+    teams = [VirtualCluster(name, version="v0.34.7", version_key=key) for name in ("ml", "nlp")]
+    host = replace(cluster(), virtual_clusters=(*teams, VirtualCluster("dev", version="v0.36.1")))
+    assert list(vcluster_version_supported.check(host, date(2026, 10, 29))) == []
+    (problem,) = vcluster_version_supported.check(host, date(2026, 10, 30))
+    assert (problem.path, problem.level) == (key, Level.ADVISORY)
+    assert problem.subject == "vCluster ml and nlp"
+    assert "line v0.34 is out of support since 2026-10-29" in problem.message
+    assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
+    said = {it.message for it in vcluster_version_supported.check(host, date(2040, 1, 1))}
+    assert all("look for a newer kai-fleet" in message for message in said) and len(said) == 2
+
+
+def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():
+    """Both are asked in an update: the gate about the file, the pack about what is declared."""
+    team = {
+        "scheduler": {"mode": "virtual", "version": "v0.18.0", "untested": True},
+        "nodePool": {"pool": "a"},
+        "vcluster": {"version": "v0.37.0", "untested": True},
+    }
+    raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
+    assert validation.validate(raw).refused == []
+    declared_again = from_resources.clusters(as_declared(recorder.record("lab", raw)))
+    said = [p for p in rules.check(declared_again) if p.level is Level.MANDATORY]
+    assert said == []
+    del team["scheduler"]["untested"], team["vcluster"]["untested"]
+    assert {p.rule for p in validation.validate(raw).refused} >= {
+        "kai-version-known",
+        "vcluster-version-known",
+    }

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from policies.model import QUEUE_LABEL, Cluster, Queue, Share
-from policies.problem import Level
-from policies.rules import check
+from kai_fleet.components.kai.keys import QUEUE_LABEL
+from kai_fleet.policies.model import Cluster, Queue, Share
+from kai_fleet.policies.problem import Level
+from kai_fleet.policies.rules import check
 from tests.policies.samples import FREE, cluster, refused_by, team, workload
 
 

@@ -14,9 +14,9 @@ from pulumi.runtime import proto
 from pulumi_policy import EnforcementLevel
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
-from policies import received
-from policies.pack import UNDECIDED, Analyzer, Reading, policies
-from policies.rules import RULES
+from kai_fleet.policies.adapters import from_engine
+from kai_fleet.policies.pack.analyzer import UNDECIDED, Analyzer, Reading, policies
+from kai_fleet.policies.rules import RULES
 from tests.policies.samples import PROVIDER, resource
 
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
@@ -176,8 +176,8 @@ def test_the_pack_starts_from_any_directory(tmp_path):
 
 def test_a_large_stack_is_read_once_for_all_policies(analyzer, monkeypatch):
     read = []
-    original = received.struct
-    monkeypatch.setattr(received, "struct", lambda p: read.append(1) or original(p))
+    original = from_engine.struct
+    monkeypatch.setattr(from_engine, "struct", lambda p: read.append(1) or original(p))
     pods = [pod(f"p{i}", IN_TEST) for i in range(300)]
     assert said(analyzer, *TREE, *pods) == []
     assert len(read) == 302 + 1, "each resource, and their provider"
@@ -224,8 +224,8 @@ def test_each_policy_tells_its_severity(analyzer):
 
 
 def test_the_sdk_still_names_its_unknown_values_as_the_pack_expects():
-    assert UNKNOWN_STRING_VALUE in received.SENTINELS
-    assert UNKNOWN_OBJECT_VALUE in received.SENTINELS
+    assert UNKNOWN_STRING_VALUE in from_engine.SENTINELS
+    assert UNKNOWN_OBJECT_VALUE in from_engine.SENTINELS
 
 
 def test_the_sdk_still_makes_its_servicer_by_the_name_that_the_pack_replaces():

@@ -6,7 +6,7 @@ from google.protobuf import json_format
 from pulumi.runtime import proto
 from pulumi_policy import EnforcementLevel
 
-from policies.pack import UNDECIDED, Analyzer, Reading, policies
+from kai_fleet.policies.pack.analyzer import UNDECIDED, Analyzer, Reading, policies
 from tests.policies.test_pack import IN_TEST, TREE, pod, said
 
 LEAF, RESERVED = "workload-leaf-queue", "namespace-reserved"

@@ -4,10 +4,14 @@ import re
 
 import pytest
 
-from components.queue_guard_rules import match_conditions, text, validations, variables
-from fleet.recording import record
-from policies.model import QUEUE_LABEL
-from policies.rules.workload_known_keys import look_alike_pattern, meant, right_key
+from kai_fleet.cli.plan.recorder import record
+from kai_fleet.components.guard.queue_guard_rules import (
+    match_conditions,
+    text,
+    validations,
+    variables,
+)
+from kai_fleet.components.kai.keys import QUEUE_LABEL, look_alike_pattern, meant, right_key
 
 CLUSTER = {"name": "lab", "context": "lab"}
 FREE = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
@@ -20,6 +24,13 @@ HOST = {
     "queues": TREE,
     "teams": {"nlp": {"scheduler": {"mode": "host"}, "queue": "serve", "gpus": 1}},
 }
+
+
+def of_version(version):
+    scheduler = {**ML["scheduler"], "version": version}
+    return {"teams": {"ml": {**ML, "scheduler": scheduler, "gpus": 4, "queues": QUEUES}}}
+
+
 PREFIXES = ("kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai")
 POLICY = "ValidatingAdmissionPolicy"
 
@@ -50,11 +61,23 @@ def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     }
 
 
+def test_templates_of_pods_are_judged_by_the_same_sentences_and_only_warned_about():
+    found = declared(**VIRTUAL)
+    pods = found[(POLICY, "ml-guard-policy")].inputs["spec"]
+    policy, binding = (
+        found[(POLICY, "ml-templates-policy")],
+        found[(f"{POLICY}Binding", "ml-templates-binding")],
+    )
+    assert policy.inputs["spec"]["validations"] == pods["validations"]
+    assert binding.inputs["spec"]["validationActions"] == ["Warn"]
+    assert queues(policy) == "['serve', 'train']"
+
+
 def test_in_host_mode_it_is_on_the_host_for_the_teams_namespace():
     found = declared(**HOST)
     policy, binding = (
-        found[(POLICY, "nlp-guard-policy")],
-        found[(f"{POLICY}Binding", "nlp-guard-binding")],
+        found[(POLICY, "nlp-queue-guard-policy")],
+        found[(f"{POLICY}Binding", "nlp-queue-guard-binding")],
     )
     assert policy.provider.endswith("kubernetes::host")
     assert queues(policy) == "['serve']"
@@ -63,18 +86,25 @@ def test_in_host_mode_it_is_on_the_host_for_the_teams_namespace():
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
 
 
+def of_queues(item):
+    return item.inputs.get("metadata", {}).get("name", "").startswith("kai-fleet-queues-")
+
+
 @pytest.mark.parametrize("team", [VIRTUAL, HOST])
 def test_audit_warns_and_off_declares_nothing(team):
     audit = declared(guard={"mode": "audit"}, **team)
-    (binding,) = [i for (kind, _), i in audit.items() if kind == f"{POLICY}Binding"]
+    (binding,) = [
+        i for (kind, _), i in audit.items() if kind == f"{POLICY}Binding" and of_queues(i)
+    ]
     assert binding.inputs["spec"]["validationActions"] == ["Audit", "Warn"]
     off = declared(guard={"mode": "off"}, **team)
-    assert not [kind for kind, _ in off if kind.startswith(POLICY)]
+    assert not [i for (kind, _), i in off.items() if kind.startswith(POLICY) and of_queues(i)]
 
 
 def test_a_team_without_kai_has_none():
     dev = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "dev"}}
-    assert not [kind for kind, _ in declared(teams={"dev": dev}) if kind.startswith(POLICY)]
+    found = declared(teams={"dev": dev})
+    assert not [i for (kind, _), i in found.items() if kind.startswith(POLICY) and of_queues(i)]
 
 
 def test_shares_are_denied_where_sharing_is_off():
@@ -83,6 +113,24 @@ def test_shares_are_denied_where_sharing_is_off():
 
     assert "GPU sharing is off" in messages(False)
     assert "GPU sharing is off" not in messages(True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy", "passes"),
+    [
+        (of_version("v0.16.8"), "ml-guard-policy", True),
+        (of_version("v0.17.0"), "ml-guard-policy", True),
+        (of_version("v0.15.3"), "ml-guard-policy", True),
+        (of_version("v0.14.7"), "ml-guard-policy", False),
+        (of_version("v0.9.3"), "ml-guard-policy", False),
+        (HOST, "nlp-queue-guard-policy", False),
+    ],
+)
+def test_a_pod_group_stands_for_a_queue_where_kai_reads_it_and_all_queues_are_the_teams(
+    settings, policy, passes
+):
+    said = declared(**settings)[(POLICY, policy)].inputs["spec"]["validations"]
+    assert any("pod-group-name" in each["expression"] for each in said) == passes
 
 
 def test_a_name_cannot_leave_its_quotes():

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from policies.model import UNKNOWN, Cluster, Share
+from kai_fleet.policies.model import UNKNOWN, Cluster, Share
 from tests.policies.samples import FREE, cluster, found, gpu_queue, open_question, queue, refusal
 
 RULE = "queue-quota"
@@ -115,6 +115,12 @@ def test_a_quota_above_the_teams_gpus_is_told_once(quota):
     problem = refusal(RULE, inner(gpu_queue("train", None, quota, 2), gpus=2))
     assert problem.path == "kai-fleet:teams.ml.queues"
     assert "above the team's GPUs of 2" in problem.message
+
+
+def test_children_above_the_teams_gpus_are_told_once():
+    """Their queue's quota and limit are filled in, and are in nobody's file."""
+    filled = inner(gpu_queue("default", None, 9, 9), gpu_queue("a", "default", 9), gpus=8)
+    assert "add up to 9" in refusal(RULE, filled).message
 
 
 @pytest.mark.parametrize("limit", [8, -1])

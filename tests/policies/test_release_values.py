@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from policies.model import UNKNOWN, Cluster, KaiRelease, VirtualCluster
-from policies.problem import Level
+from kai_fleet.policies.model import UNKNOWN, Cluster, KaiRelease, VirtualCluster
+from kai_fleet.policies.problem import Level
+from kai_fleet.policies.validation import validate
 from tests.policies.samples import found, open_question
 
 
@@ -19,7 +20,6 @@ def team(mode="virtual", version="v0.36.1", **changes):
         "ml",
         "team-ml",
         version,
-        virtual_scheduler=mode == "virtual",
         mode=mode,
         path="kai-fleet:teams.ml",
     )
@@ -119,7 +119,22 @@ def test_a_licence_allows_the_keys_of_paid_tiers_but_not_what_never_starts():
 def test_only_vcluster_versions_of_the_table():
     assert found("vcluster-version-known", team()) == []
     problem = only("vcluster-version-known", team(version="v0.37.0"))
-    assert "write v0.36.1" in problem.message
+    assert "write v0.36.1 or v0.35.3, or add untested: true beside it" in problem.message
+    assert "untested" not in only("vcluster-version-known", team(version="0.36.1")).message
+
+
+@pytest.mark.parametrize(
+    ("of_all", "own", "path"),
+    [
+        ("v0.1.0", {}, "kai-fleet:vcluster.version"),
+        ("v0.36.1", {"version": "v0.1.0"}, "kai-fleet:teams.ml.vcluster.version"),
+    ],
+)
+def test_a_vclusters_version_is_refused_where_it_is_written(of_all, own, path):
+    ml = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "a"}, "vcluster": own}
+    raw = {"cluster": {"name": "p", "context": "p"}, "vcluster": {"version": of_all}}
+    refused = validate({**raw, "teams": {"ml": ml}}).refused
+    assert [(it.rule, it.path) for it in refused] == [("vcluster-version-known", path)]
 
 
 def test_a_vcluster_goes_one_line_at_a_time():

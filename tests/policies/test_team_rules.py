@@ -1,7 +1,7 @@
 import pytest
 
-from policies.model import UNKNOWN, KaiRelease
-from policies.problem import Level
+from kai_fleet.policies.model import UNKNOWN, KaiRelease
+from kai_fleet.policies.problem import Level
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 POOLS = "team-node-pools"
@@ -72,6 +72,13 @@ def test_a_kai_inside_beside_one_on_the_host_is_refused():
 def test_an_unknown_mode_is_told_where_it_matters():
     assert "mode" in open_question(ONE, cluster(virtual_clusters=(team("ml", UNKNOWN),))).message
     assert found(ONE, host(team("ml", UNKNOWN))) == []
+
+
+def test_the_pools_that_are_proposed_differ():
+    """Also where the other team's nodes are called after this one."""
+    pool = {"pool": "vision"}
+    said = found("team-node-pools", host(team("nlp", pool=pool), team("vision", pool=pool)))
+    assert said[0].message.endswith("for example {pool: vision} and {pool: nlp}")
 
 
 UNIQUE = "team-unique"

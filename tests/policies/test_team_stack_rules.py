@@ -6,11 +6,11 @@ import copy
 
 import pytest
 
-from components.past import Past
-from components.settings import load
-from components.settings.platform_facts import PlatformFacts
-from policies import gate
-from policies.problem import Level
+from kai_fleet.components.settings import load
+from kai_fleet.components.settings.platform_facts import PlatformFacts
+from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.policies import validation
+from kai_fleet.policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}
@@ -53,15 +53,15 @@ NLP = {
 }
 
 
-def told(raw, past=None):
-    problems = gate.judge(raw, past).refused
+def told(raw, deployed=None):
+    problems = validation.validate(raw, deployed).refused
     return {(p.rule, p.path): p.message for p in problems}
 
 
 def team_told(team, platform=PLATFORM):
     settings = load(platform).settings
     raw = {"platform": {"stack": "lab"}, "team": team}
-    problems = gate.judge(raw, None, lambda _: PlatformFacts.of(settings)).refused
+    problems = validation.validate(raw, None, lambda _: PlatformFacts.of(settings)).refused
     return {(p.rule, p.path): p.message for p in problems}
 
 
@@ -113,7 +113,7 @@ def test_a_team_in_another_mode_than_the_platform_is_refused():
 def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
     warned = {
         p.path: p.message
-        for p in gate.judge(HOST).problems
+        for p in validation.validate(HOST).problems
         if p.rule == "team-one-mode" and p.level is Level.ADVISORY
     }
     assert list(warned) == ["kai-fleet:teamStacks.nlp-x"]
@@ -181,7 +181,7 @@ def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
 
 
 def test_a_team_that_runs_here_is_moved_before_it_is_granted():
-    found = told(PLATFORM, Past({"vision-release": "0.36.1"}))
+    found = told(PLATFORM, DeployedState({"vision-release": "0.36.1"}))
     message = found[("team-granted", "kai-fleet:teamStacks.vision")]
     assert "fleet team move vision" in message
     assert "put it back into kai-fleet:teams" in message

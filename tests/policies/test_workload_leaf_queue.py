@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from policies.model import QUEUE_LABEL, UNKNOWN, Cluster
+from kai_fleet.components.kai.keys import QUEUE_LABEL
+from kai_fleet.policies.model import UNKNOWN, Cluster, KaiRelease
 from tests.policies.samples import (
     cluster,
     found,
@@ -113,3 +114,16 @@ def test_in_host_mode_the_hosts_kai_sees_pods_without_their_owners():
     owned = workload(kind="Job", labels={}, owner_labels={QUEUE_LABEL: "ml"})
     problem = refusal(RULE, replace(inner, workloads=(owned,)))
     assert "the KAI of host sees only the pods, without their owners" in problem.message
+
+
+def test_pods_in_a_pod_group_of_their_own_need_no_queue_from_v0_16_on():
+    grouped = workload(labels={}, annotations={"pod-group-name": "batch"})
+    for version in ("v0.16.8", "v0.17.0", "v0.18.0"):
+        assert found(RULE, cluster(grouped, kai=(KaiRelease(version),))) == []
+    problem = refusal(RULE, cluster(grouped, kai=(KaiRelease("v0.14.7"),)))
+    assert "names no queue" in problem.message
+    above = replace(host(team("ml", "host")), kai=(KaiRelease("v0.16.8"),))
+    inside = Cluster("ml", scheduled_by=above, workloads=(grouped,))
+    assert "names no queue" in refusal(RULE, inside).message
+    wrong = workload(labels={QUEUE_LABEL: "nowhere"}, annotations={"pod-group-name": "batch"})
+    assert "nowhere" in refusal(RULE, cluster(wrong, kai=(KaiRelease("v0.16.8"),))).message

@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 import yaml
 
@@ -17,6 +18,7 @@ class Api(BaseHTTPRequestHandler):
 
     answers: dict[str, tuple[int, object]] = {}
     asked: list[tuple[str, str]] = []
+    bodies: list[dict[str, Any]] = []  # of what was to be made or changed
     delay = 0.0
 
     def do_GET(self):
@@ -24,6 +26,9 @@ class Api(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self._answer("POST")
+
+    def do_PUT(self):
+        self._answer("PUT")
 
     def do_DELETE(self):
         self._answer("DELETE")
@@ -33,6 +38,11 @@ class Api(BaseHTTPRequestHandler):
         type(self).asked.append((verb, self.path))
         time.sleep(self.delay)
         status, body = self.answers.get(path, (404, {}))
+        if verb in ("POST", "PUT"):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.bodies.append(body)
+            # A path with `#name` is the answer for one object of a collection.
+            status, body = self.answers.get(f"{path}#{body['metadata'].get('name')}", (201, body))
         if callable(body):
             body = body(self.path)
         text = json.dumps(body).encode()
@@ -53,6 +63,7 @@ def serving():
     class Own(Api):
         answers: dict[str, tuple[int, object]] = {"/version": (200, {"major": "1"})}
         asked: list[tuple[str, str]] = []
+        bodies: list[dict[str, Any]] = []
 
     with http_server.listening(Own) as server:
         yield Own, f"http://127.0.0.1:{server.server_port}"

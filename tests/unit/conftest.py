@@ -2,7 +2,8 @@
 
 import pytest
 
-from fleet.teams import reach, state
+from kai_fleet.cli.teams import connect, stack_state
+from sandbox.tools import launchers
 from tests.unit.team_project import Project
 
 
@@ -11,6 +12,7 @@ def machine(tmp_path, monkeypatch):
     """A machine with an empty cache, nothing but the basics on PATH, and no publisher in reach."""
     monkeypatch.setenv("KAI_FLEET_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("KAI_FLEET_RELEASES", "off")
+    monkeypatch.setattr(launchers, "STAND_INS", tmp_path / "stand-ins")
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     monkeypatch.setenv("PATH", str(bin_folder))
@@ -23,18 +25,18 @@ def machine(tmp_path, monkeypatch):
 def project(tmp_path, monkeypatch):
     """The lab, whose stack has run as its `updates` say and whose clusters nobody reaches."""
     made = Project.of(tmp_path, monkeypatch)
-    made.updates = []
+    made.updates, made.resources = [], []
 
     def ask(stack, variables, *asked):
         if asked[0] == "export":
-            return {}  # a stack without resources
+            return {"deployment": {"resources": made.resources}}
         page = int(asked[asked.index("--page") + 1])
         size = int(asked[asked.index("--page-size") + 1])
         return made.updates[(page - 1) * size : page * size]
 
-    nobody = reach.Reach(None, {})
-    monkeypatch.setattr(reach, "reach", lambda platform, say: nobody)
-    monkeypatch.setattr(state, "ask", ask)
+    nobody = connect.Connected(None, {})
+    monkeypatch.setattr(connect, "to_platform", lambda platform, say: nobody)
+    monkeypatch.setattr(stack_state, "ask", ask)
     return made
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from tests.unit.doctor_samples import (
     NOW,
+    Lab,
     deployment,
     endpoints,
     meta,
@@ -26,6 +27,13 @@ from tests.unit.doctor_spoils import (
     scheduling,
     waiting,
 )
+
+
+def old_vcluster(lab: Lab) -> None:
+    """v0.34 wanted and running, when it is past its end of life."""
+    lab.settings["vcluster"] = {**lab.settings.get("vcluster", {}), "version": "v0.34.7"}
+    lab.named("statefulsets", "ml", "host")["metadata"]["labels"]["chart"] = "vcluster-0.34.7"
+
 
 CLUSTERS: dict[str, Case] = {
     "no GPUs in the pool": (
@@ -96,7 +104,13 @@ CLUSTERS: dict[str, Case] = {
             edit("statefulsets", "ml", "status", value={"readyReplicas": 0}, where="host"),
             lambda lab: lab.host["pods"].append(
                 {
-                    "metadata": meta("ml-0", "team-ml", labels=OF_ML),
+                    "metadata": meta(
+                        "ml-0",
+                        "team-ml",
+                        labels=OF_ML,
+                        ownerReferences=[{"kind": "StatefulSet", "name": "ml"}],
+                    ),
+                    "spec": {"containers": [{"name": "syncer"}]},
                     "status": {
                         "phase": "Running",
                         "containerStatuses": [
@@ -180,14 +194,15 @@ CLUSTERS: dict[str, Case] = {
         "kai-parts",
         "deployments binder",
         "they are not there",
-        "make up STACK=lab",
+        "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
     ),
     "the scheduler is scaled to 0": (
         edit("deployments", "kai-scheduler-default", "spec", "replicas", value=0),
         "kai-parts",
         "deployment kai-scheduler-default",
         "it is scaled to 0",
-        "get pods,jobs,events",
+        "`kubectl --kubeconfig ml -n kai-scheduler scale deployment kai-scheduler-default"
+        " --replicas=1`",
     ),
     "K3 the operator waits for a CRD": (
         both(inside_runs("v0.9.3"), gone("deployments", "binder")),
@@ -320,7 +335,7 @@ CLUSTERS: dict[str, Case] = {
         "leftovers",
         "KAI v0.16.8",
         "the stack wants none",
-        "uninstall kai-scheduler",
+        "`kubectl -n kai-scheduler delete deployment kai-operator`",
     ),
     "K18 a version out of support": (
         inside_runs("v0.10.5"),
@@ -328,6 +343,13 @@ CLUSTERS: dict[str, Case] = {
         "KAI v0.10.5",
         "out of support since 2025-12-31",
         "kai-fleet:teams.ml.scheduler.version",
+    ),
+    "a vCluster out of support": (
+        old_vcluster,
+        "vcluster",
+        "vCluster ml",
+        "line v0.34 is out of support since 2026-10-29",
+        "kai-fleet:teams.ml.vcluster.version",
     ),
     "a missing queue": (
         gone("queues", "train"),
@@ -351,11 +373,11 @@ CLUSTERS: dict[str, Case] = {
         "make up STACK=lab",
     ),
     "Q5 a parent that is not there": (
-        gone("queues", "default"),
+        edit("queues", "train", "spec", "parentQueue", value="nosuch"),
         "queue-tree",
         "queue train in ml",
-        "has the parent default, which is not declared",
-        "declare default",
+        "has the parent nosuch, which is not declared",
+        "nosuch",
     ),
     "K4 the chart's own queues": (
         lambda lab: lab.ml["queues"].append(by_hand("default-queue")),

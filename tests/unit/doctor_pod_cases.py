@@ -16,6 +16,7 @@ from tests.unit.doctor_spoils import (
     both,
     edit,
     gone,
+    scheduling,
     waiting,
 )
 
@@ -78,18 +79,22 @@ PODS: dict[str, Case] = {
         "pending",
         "pod w in namespace default",
         "queue default holds 4.75 of at most 4",
-        "raise gpu.limit of default",
+        "raise kai-fleet:teams.ml.gpus",
     ),
     "more GPUs than a node has": (
         both(
+            lambda lab: lab.host["resourcequotas"][0]["spec"].update(
+                hard={"requests.nvidia.com/gpu": "8"}
+            ),
+            lambda lab: lab.settings["teams"]["ml"].update(gpus=8),
             edit("queues", "train", "spec", "resources", "gpu", "limit", value=-1),
             edit("queues", "default", "spec", "resources", "gpu", "limit", value=-1),
             waiting(limits={"nvidia.com/gpu": "6"}),
         ),
         "pending",
         "pod w in namespace default",
-        "asks for 6 GPUs, and no Ready node has more than 4",
-        "larger nodes",
+        "asks for 6 GPUs, and no Ready node has more than 4: it never runs",
+        "ask for at most 4 in one pod, or add larger nodes",
     ),
     "a RuntimeClass of a pod": (
         waiting(spec={"runtimeClassName": "gvisor"}),
@@ -106,7 +111,7 @@ PODS: dict[str, Case] = {
         "pending",
         "pod w in namespace default",
         "no scheduler of KAI serves here",
-        "make up STACK=lab",
+        "mend KAI first: kai-parts of ml",
     ),
     "waiting, and nothing says why": (
         waiting(),
@@ -126,8 +131,8 @@ PODS: dict[str, Case] = {
         gone("podgroups", "pg-infer-a"),
         "pod-groups",
         "pod infer-a in namespace default",
-        "its PodGroup pg-infer-a is gone",
-        "delete the pod",
+        "its PodGroup is gone",
+        "`kubectl --kubeconfig ml -n default delete pod infer-a`",
     ),
     "7 bound in name only, by condition": (
         waiting(status={"conditions": [{"type": "PodBound", "status": "True"}]}),
@@ -144,10 +149,20 @@ PODS: dict[str, Case] = {
         "false-success",
         "pod w in namespace default",
         "KAI's binder says that it bound it",
-        "delete the pod",
+        "`kubectl --kubeconfig ml -n default delete pod w`",
+    ),
+    "sharing is off that the stack has on": (
+        edit("configs", "kai-config", "spec", "admission", "gpuSharing", value=False),
+        "gpu-sharing",
+        "GPU sharing",
+        "it is off, and 2 pods ask for a share",
+        "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
     ),
     "sharing is off": (
-        edit("configs", "kai-config", "spec", "admission", "gpuSharing", value=False),
+        both(
+            scheduling(gpuSharing=False),
+            edit("configs", "kai-config", "spec", "admission", "gpuSharing", value=False),
+        ),
         "gpu-sharing",
         "GPU sharing",
         "it is off, and 2 pods ask for a share",
@@ -158,7 +173,7 @@ PODS: dict[str, Case] = {
         "gpu-sharing",
         "pod infer-a in namespace default",
         "has no label runai-gpu-group",
-        "delete it",
+        "`kubectl --kubeconfig ml -n default delete pod infer-a`",
     ),
     "too much on one GPU": (
         add(
@@ -175,7 +190,7 @@ PODS: dict[str, Case] = {
         "reservation",
         f"GPU group {GROUP}",
         "no reservation pod holds its GPU",
-        "delete these pods",
+        "`kubectl --kubeconfig ml -n default delete pod infer-a infer-b`",
     ),
     "a reservation pod that waits": (
         edit("pods", "gpu-reservation-ml-0-x7", "status", "phase", value="Pending"),

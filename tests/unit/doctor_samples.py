@@ -8,12 +8,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from components.releases import kai
-from components.settings import load
-from fleet.doctor.checks import examine
-from fleet.doctor.finding import Finding, Health
-from fleet.doctor.seen import Look, Seen, TeamSeen
-from fleet.doctor.wanted import host_of, teams_of
+from kai_fleet.cli.doctor.checks import examine
+from kai_fleet.cli.doctor.finding import Finding, Health
+from kai_fleet.cli.doctor.seen import Look, Seen, TeamSeen
+from kai_fleet.cli.doctor.wanted import host_of, teams_of
+from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.components.isolation.host_guard import owners
+from kai_fleet.components.isolation.rules import guard
+from kai_fleet.components.releases import kai
+from kai_fleet.components.settings import load
+from kai_fleet.components.settings.sections.isolation import Isolation, Network
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"
@@ -173,6 +177,7 @@ class Lab:
     unreached: str = ""
     certificate_ends: datetime = NOW + timedelta(days=300)
     declared: bool = True
+    spoil_guards: Callable[[dict[str, Any]], Any] = lambda guards: None
 
     def named(self, kind: str, name: str, where: str = "ml") -> Any:
         objects = self.host if where == "host" else self.ml
@@ -185,23 +190,106 @@ class Lab:
     def look(self) -> Look:
         settings = load(self.settings).settings
         assert settings is not None
-        wanted = teams_of(settings)["ml"]
-        common: dict[str, Any] = {"now": NOW, "update": "make up STACK=lab"}
-        inside = Seen("ml", wanted.inside, self.ml, kubectl="kubectl --kubeconfig ml", **common)
+        every = teams_of(settings)
+        wanted = every["ml"]
+        granted = {name: TeamSeen(each) for name, each in every.items() if each.granted}
+        common: dict[str, Any] = {"now": NOW, "update": "`make up STACK=lab`"}
+        own = {**_queue_guards(wanted.guards), **self.ml}
+        inside = Seen("ml", wanted.inside, own, kubectl="kubectl --kubeconfig ml", **common)
         team = TeamSeen(wanted, None if self.unreached else inside, self.unreached)
         team = replace(team, certificate_ends=self.certificate_ends)
-        host = Seen("host", host_of(settings), self.host, kubectl="kubectl", **common)
-        return Look(host, {"ml": team})
+        guards = _guards(wanted.rules)
+        self.spoil_guards(guards)
+        objects = {"validatingadmissionpolicies": list(guards.values()), **self.host}
+        host = Seen("host", host_of(settings), objects, kubectl="kubectl", **common)
+        return Look(host, {"ml": team, **granted})
 
     def ill(self) -> list[Finding]:
         """Everything that is not well."""
         return [finding for finding in examine(self.look()) if finding.health is not Health.OK]
 
 
+def _guards(rules: Any) -> dict[str, Any]:
+    """The policies of team ml's guard, as the API server gives them back."""
+    of_objects = {
+        "failurePolicy": "Fail",
+        "matchConditions": guard.match_conditions(rules),
+        "variables": guard.variables(rules),
+        "validations": guard.validations(rules),
+    }
+    specs = {"kai-fleet-host-ml": of_objects, "kai-fleet-nodes-ml": {"failurePolicy": "Fail"}}
+    if rules.beside_kai:
+        specs["kai-fleet-owners-ml"] = {"failurePolicy": "Fail", **as_sent(owners(rules))}
+    return {name: {"metadata": meta(name), "spec": spec} for name, spec in specs.items()}
+
+
+def _queue_guards(wanted: Any) -> dict[str, list[Any]]:
+    """The guards inside, as the API server gives them back."""
+    policies = [
+        {
+            "metadata": meta(name),
+            "spec": {
+                "failurePolicy": "Fail",
+                "validations": [{"expression": rule} for rule in guard.get("rules", ())],
+            },
+        }
+        for name, guard in wanted.items()
+    ]
+    bindings = [
+        {"metadata": meta(name), "spec": {"policyName": name, "validationActions": g["actions"]}}
+        for name, g in wanted.items()
+    ]
+    return {
+        "validatingadmissionpolicies": policies,
+        "validatingadmissionpolicybindings": bindings,
+    }
+
+
+def as_sent(declared: Any) -> Any:
+    """As the API server has it: `pod_selector` is podSelector there."""
+    if isinstance(declared, dict):
+        return {_camel(key): as_sent(value) for key, value in declared.items()}
+    return [as_sent(each) for each in declared] if isinstance(declared, list) else declared
+
+
+def _camel(key: str) -> str:
+    first, *others = key.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
 def _host() -> dict[str, list[Any]]:
     return {
         "nodes": [node("ml-0")],
-        "namespaces": [{"metadata": meta("team-ml", labels={"kai-fleet/team": "ml"})}],
+        "namespaces": [
+            {
+                "metadata": meta(
+                    "team-ml",
+                    labels={
+                        "kai-fleet/team": "ml",
+                        "pod-security.kubernetes.io/enforce": "baseline",
+                    },
+                )
+            }
+        ],
+        "networkpolicies": [
+            {"metadata": meta(name, "team-ml"), "spec": as_sent(spec)}
+            for name, spec in network_policies.policies("ml", Network()).items()
+        ],
+        "validatingadmissionpolicybindings": [
+            {
+                "metadata": meta(name),
+                "spec": {
+                    "validationActions": ["Deny"],
+                    "policyName": name,
+                    "matchResources": {
+                        "namespaceSelector": {
+                            "matchLabels": {"kubernetes.io/metadata.name": "team-ml"}
+                        }
+                    },
+                },
+            }
+            for name in ("kai-fleet-host-ml", "kai-fleet-nodes-ml")
+        ],
         "pods": [],
         "events": [],
         "deployments": [],
@@ -214,12 +302,16 @@ def _host() -> dict[str, list[Any]]:
             }
         ],
         "resourcequotas": [
-            {
-                "metadata": meta("gpus", "team-ml"),
-                "spec": {"hard": {"requests.nvidia.com/gpu": "4"}},
-            }
+            {"metadata": meta(name, "team-ml"), "spec": as_sent(spec)}
+            for name, spec in team_quotas.quotas(4, "nvidia.com/gpu", Isolation()).items()
         ],
-        "clusterroles": [{"metadata": meta("vc-ml-v-team-ml")}],
+        "clusterroles": [
+            {"metadata": meta("vc-ml-v-team-ml")},
+            {
+                "metadata": meta("kai-fleet-vcluster-ml"),
+                "rules": as_sent(vcluster_rights.rules(sees_nodes=True)),
+            },
+        ],
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kai_fleet.components.isolation import vcluster_rights
 from tests.unit.doctor_samples import (
     Lab,
     Spoil,
+    as_sent,
     deployment,
     event,
     meta,
@@ -61,7 +63,7 @@ def of_version(version):
 
 def inside_runs(version):
     """KAI of that version inside, with what it brings."""
-    from components.releases import kai
+    from kai_fleet.components.releases import kai
 
     def spoil(lab: Lab) -> None:
         of_version(version)(lab)
@@ -92,6 +94,10 @@ def in_host_mode():
         lab.host[kind], lab.ml[kind] = lab.ml[kind], []
     for queue in lab.host["queues"]:
         gpu = queue["spec"]["resources"]["gpu"]
-        gpu["limit"] = 2 if queue["metadata"]["name"] == "serve" else -1
+        gpu["limit"] = {"serve": 2, "train": 4}.get(queue["metadata"]["name"], -1)
     lab.ml["pods"] = []
+    bound = lab.named("validatingadmissionpolicybindings", "kai-fleet-nodes-ml", "host")
+    bound["metadata"]["name"] = bound["spec"]["policyName"] = "kai-fleet-owners-ml"
+    role = lab.named("clusterroles", "kai-fleet-vcluster-ml", "host")
+    role["rules"] = as_sent(vcluster_rights.rules(sees_nodes=False))
     return lab

@@ -8,11 +8,11 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from components.kind.config import declared
-from components.settings.kind import Kind
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.components.cluster.kind.config import declared
+from kai_fleet.components.settings.sections.kind import Kind
 
-SCRIPTS = ROOT / "components" / "kind"
+SCRIPTS = ROOT / "kai_fleet" / "components" / "cluster" / "kind"
 REAL = (
     *("bash", "cat", "cp", "cut", "dirname", "echo", "env", "grep", "mktemp", "python3", "rm"),
     *("sha256sum", "sh", "sleep", "tail", "touch", "tee", "mkdir"),

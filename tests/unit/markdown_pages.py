@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -33,8 +33,12 @@ class Found:
         return f"{self.page}:{self.line}"
 
 
+# Written from the commands' own help, in which usage is not a command to type.
+_GENERATED = "docs/commands.md"
+
+
 def pages() -> list[Path]:
-    """Every Markdown file of the repository but those that tests compare with."""
+    """Every Markdown file that people write, but those that tests compare with."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
         cwd=ROOT,
@@ -42,7 +46,11 @@ def pages() -> list[Path]:
         text=True,
         check=True,
     ).stdout.split()
-    return [ROOT / name for name in sorted(listed) if not name.startswith("tests/")]
+    return [
+        ROOT / name
+        for name in sorted(listed)
+        if not name.startswith("tests/") and name != _GENERATED
+    ]
 
 
 def blocks(language: str) -> list[Found]:

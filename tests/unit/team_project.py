@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from typer.testing import CliRunner
 
-from fleet import engine, environment, loaded_plugins, stack_file
-from fleet.__main__ import app
-from fleet.engine import Outcome
-from fleet.teams import update
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.engine import environment, runs
+from kai_fleet.cli.engine.runs import Outcome
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.cli.teams import update
 
 LAB = """\
 # the lab
@@ -67,37 +68,30 @@ class Engine:
     asked: list[str] = field(default_factory=list)
     fails: BaseException | None = None
     fails_at: str = ""
-    history: list = field(default_factory=list)
-    going: Callable | None = None  # what happens in a removal; it tells its events to what it gets
-    variables: dict = field(default_factory=dict)
 
     def stack(self, name, variables):
         return FakeStack(name, self)
 
-    def up(self, stack, show, *, color, teams, leaving):
+    def up(self, stack, show, *, color, teams, grants, removes):
         only = "" if teams is None else f", only {' '.join(teams)}"
-        only += "" if leaving is None else f", {leaving} leaving"
+        only += " and grants" if grants else ""
+        only += ", one of which goes" if removes else ""
         self.asked.append(f"up {stack.name}{only}")
         if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
-    def destroy(self, stack, show, *, color, hear, leaving):
-        self.asked.append(f"destroy {stack.name} with {leaving}")
-        if self.going is not None:
-            self.going(hear)
+    def destroy(self, stack, show, *, color, remove):
+        self.asked.append(f"destroy {stack.name}{', and the stack' if remove else ''}")
         if self.fails is not None and self.fails_at == f"destroy {stack.name}":
             raise self.fails
-        stack_file.path_of(stack.name).unlink()  # as the CLI does, with the stack
+        reading.path_of(stack.name).unlink()  # as the CLI does, with the stack
 
 
+@dataclass
 class FakeStack:
-    def __init__(self, name, engine):
-        self.name, self.engine, self.workspace = name, engine, self
-        self.env_vars = engine.variables
-
-    def history(self, **_):
-        return self.engine.history
+    name: str
+    engine: Engine
 
 
 @dataclass
@@ -113,10 +107,9 @@ class Project:
         if own:
             (root / "Pulumi.lab-vision.yaml").write_text(OWN)
         fake = Engine()
-        monkeypatch.setattr(stack_file, "ROOT", root)
+        monkeypatch.setattr(reading, "ROOT", root)
         for name in ("stack", "up", "destroy"):
-            monkeypatch.setattr(engine, name, getattr(fake, name))
-        monkeypatch.setattr(loaded_plugins, "load", lambda: None)
+            monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
         for module in (update, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, say, **_: ready)
@@ -126,7 +119,7 @@ class Project:
         result = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "200", **os.environ})
         error = result.exception
         refusal = "" if error is None or isinstance(error, SystemExit) else str(error)
-        if refusal and not isinstance(error, environment.NotPossible):
+        if refusal and not isinstance(error, UserError):
             raise error
         return Ran(1 if refusal else result.exit_code, result.output, refusal)
 

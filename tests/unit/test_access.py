@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from components.probes import vcluster as probe
-from components.releases import VCLUSTER
-from components.settings.teams import Access
-from components.vcluster_values import vcluster_values
+from kai_fleet.components.probes import vcluster as probe
+from kai_fleet.components.releases import VCLUSTER
+from kai_fleet.components.settings.sections.teams import Access
+from kai_fleet.components.vcluster.values import vcluster_values
 
 KINDS = {
     "NodePort": Access(type="NodePort", host="node.example.org"),

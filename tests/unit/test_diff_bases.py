@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from fleet.diffs import diff_report
-from fleet.environment import NotPossible
+from kai_fleet.cli.diff import report
+from kai_fleet.cli.errors import UserError
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, SECRETS, git
 
@@ -67,7 +67,7 @@ def test_nothing_changed_is_exit_code_0_and_costs_no_more_than_two_plans(reposit
     ],
 )
 def test_a_base_without_such_a_plan(repository, tag, state, exit_code, says):
-    found = diff_report.report("lab", tag, repository.project)
+    found = report.report("lab", tag, repository.project)
     record = found.record()
     assert (found.exit_code, record["base"]["state"]) == (exit_code, state)
     assert says in found.note
@@ -83,7 +83,7 @@ def test_a_base_without_such_a_plan(repository, tag, state, exit_code, says):
 def test_a_stack_whose_file_is_gone_is_not_removed_by_that(repository):
     repository.file.unlink()
     try:
-        found = diff_report.report("lab", "good", repository.project)
+        found = report.report("lab", "good", repository.project)
     finally:
         git(repository.top, "checkout", "--quiet", "--", ".")
     assert found.exit_code == 3
@@ -93,14 +93,14 @@ def test_a_stack_whose_file_is_gone_is_not_removed_by_that(repository):
 
 
 def test_a_stack_that_never_was_is_unreadable(repository):
-    with pytest.raises(NotPossible, match=r"no Pulumi\.nosuch\.yaml, neither here nor at good"):
-        diff_report.report("nosuch", "good", repository.project)
+    with pytest.raises(UserError, match=r"no Pulumi\.nosuch\.yaml, neither here nor at good"):
+        report.report("nosuch", "good", repository.project)
 
 
 @pytest.mark.parametrize("ref", ["nosuch", "--help", "good:platform", ""])
 def test_what_is_no_commit_is_said_in_one_sentence(repository, ref):
-    with pytest.raises(NotPossible, match="no branch, tag or commit of the repository here"):
-        diff_report.report("lab", ref, repository.project)
+    with pytest.raises(UserError, match="no branch, tag or commit of the repository here"):
+        report.report("lab", ref, repository.project)
 
 
 def test_an_unreadable_base_is_exit_code_2(repository):
@@ -112,13 +112,13 @@ def test_an_unreadable_base_is_exit_code_2(repository):
 
 def test_a_folder_without_git_says_so(tmp_path):
     (tmp_path / "Pulumi.lab.yaml").write_text(GOOD)
-    with pytest.raises(NotPossible, match="not a git repository"):
-        diff_report.report("lab", "HEAD", tmp_path)
+    with pytest.raises(UserError, match="not a git repository"):
+        report.report("lab", "HEAD", tmp_path)
 
 
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT])
-def test_a_cancelled_job_leaves_no_work_tree(repository, signalled):
-    command = [sys.executable, "-m", "fleet", "diff", "--stack", "lab", "--base", "good"]
+def test_a_cancelled_job_leaves_no_files(repository, signalled):
+    command = [sys.executable, "-m", "kai_fleet.cli", "diff", "--stack", "lab", "--base", "good"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(
         command,
@@ -130,11 +130,11 @@ def test_a_cancelled_job_leaves_no_work_tree(repository, signalled):
     )
     waited = time.monotonic() + 60
     try:
-        while not repository.trees() and running.poll() is None and time.monotonic() < waited:
+        while not repository.unpacked() and running.poll() is None and time.monotonic() < waited:
             time.sleep(0.01)
         os.killpg(running.pid, signalled)  # as a terminal or a CI runner does: to all of them
         assert running.wait(30) in (128 + signalled, 1)
     finally:
-        running.kill()  # its tree would be in the next test's way
+        running.kill()  # its folder would be in the next test's way
         running.wait()
     assert repository.is_tidy()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fleet import plan
-from fleet.diffs.diff_base import Planning, State
-from fleet.diffs.diff_report import Report
+from kai_fleet.cli.diff.base import State, planning
+from kai_fleet.cli.diff.report import Report
+from kai_fleet.cli.plan import offline
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, git
 
@@ -27,7 +27,7 @@ def repository(tmp_path_factory):
 @pytest.fixture(scope="module")
 def good(repository):
     """The plan at `good`, made once by the code there."""
-    with Planning(repository.project, "good", "lab").running() as run:
+    with planning(repository.project, "good", "lab") as run:
         base = run.base()
     assert base.state is State.PLANNED
     assert base.commit == git(repository.top, "rev-parse", "good")
@@ -41,7 +41,7 @@ def edited(repository, good, tmp_path):
     def report(text):
         file = tmp_path / "Pulumi.lab.yaml"
         file.write_text(text)
-        found = Report("lab", good, plan.plan("lab", file))
+        found = Report("lab", good, offline.plan("lab", file))
         return found, [str(sentence) for sentence in found.sentences]
 
     return report
@@ -83,9 +83,16 @@ def test_a_team_removed(edited):
     found, (sentence,) = edited(GOOD[: GOOD.index("    research:")])
     assert sentence == (
         "research: removed: its vCluster, its KAI v0.7.11, 3 queues, and the namespace"
-        " team-research with every pod and volume in it"
+        " team-research with every pod and volume in it, once it is named (kai-fleet:removed)"
     )
     assert {change.team for change in found.difference.deleted} == {"research"}
+
+
+def test_the_guards_of_a_switched_team_are_no_news(edited):
+    """They know its queues, and from v0.15 that a PodGroup may have them."""
+    _, (sentence,) = edited(GOOD.replace("v0.7.11", "v0.16.8"))
+    assert sentence.startswith("research: KAI v0.7.11 → v0.16.8")
+    assert "ValidatingAdmissionPolicy" not in sentence
 
 
 def test_a_queue_renamed(edited):

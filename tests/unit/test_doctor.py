@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from kai_fleet.cli.doctor.causes import COMMAND, commands
+from tests.engine.doctor_mends import ELSEWHERE, LOOK, MEND, shape
 from tests.unit.doctor_cluster_cases import CLUSTERS, SHARDS
 from tests.unit.doctor_pod_cases import PODS
 from tests.unit.doctor_samples import (
@@ -48,6 +52,16 @@ def test_one_cause_is_one_finding(case):
     assert len(lab.ill()) == 1, lab.ill()
 
 
+@pytest.mark.parametrize(
+    ("queue", "well"), [("train", True), ("default-queue", False), (None, False)]
+)
+def test_a_pod_without_a_queue_has_that_of_its_pod_group(queue, well):
+    lab = Lab()
+    waiting(queue=None)(lab)
+    lab.named("podgroups", "pg-w", "ml")["spec"] = {"queue": queue} if queue else {}
+    assert any("names no queue" in each.cause for each in lab.ill()) != well
+
+
 def test_a_young_pod_is_on_its_way():
     lab = Lab()
     waiting(created="2026-11-01T11:59:50Z", annotations={"pod-group-name": ""})(lab)
@@ -65,9 +79,10 @@ def test_a_webhook_that_no_request_comes_to_needs_nobody():
 
 def test_a_team_without_gpus_may_have_a_pool_without_gpus():
     lab = Lab()
-    lab.settings["teams"]["ml"] |= {"gpus": 0, "queues": {}}
-    lab.ml["queues"] = []
-    lab.host["resourcequotas"][0]["spec"]["hard"] = {"requests.nvidia.com/gpu": "0"}
+    lab.settings["teams"]["ml"] |= {"gpus": 0, "queues": {"cpu-only": {}}}
+    wanted = lab.look().teams["ml"].wanted.inside.queues["cpu-only"]
+    lab.ml["queues"] = [{"metadata": meta("cpu-only"), "spec": dict(wanted)}]
+    lab.host["resourcequotas"][0]["spec"]["hard"]["requests.nvidia.com/gpu"] = "0"
     lab.host["nodes"] = [node("ml-0", gpus="0"), node("other")]
     lab.host["nodes"][1]["metadata"]["labels"] |= {"kai-fleet/pool": "other"}
     lab.ml["pods"] = []
@@ -91,7 +106,9 @@ def test_a_queue_of_the_host_that_is_full_is_told_of_a_teams_pod():
     lab.named("queues", "train", "host")["spec"]["resources"]["gpu"]["limit"] = 2
     lab.settings["queues"]["default"]["children"]["train"]["gpu"] = {"quota": 2, "limit": 2}
     lab.named("queues", "train", "host")["spec"]["resources"]["gpu"]["quota"] = 2
-    lab.host["pods"] = [pod("big", node="ml-0", namespace="team-ml", limits={"nvidia.com/gpu": 2})]
+    big = pod("big", node="ml-0", namespace="team-ml", limits={"nvidia.com/gpu": 2})
+    big["spec"]["nodeSelector"] = {"kai-fleet/pool": "ml"}
+    lab.host["pods"] = [big]
     lab.host["podgroups"] = [{"metadata": meta("pg-big", "team-ml")}]
     lab.ml["pods"] = [pod("w", limits={"nvidia.com/gpu": "1"})]
     (found,) = lab.ill()
@@ -104,3 +121,15 @@ def test_a_vcluster_that_only_the_host_reaches_says_so():
     lab.settings["teams"]["ml"]["vcluster"] = {"access": {"type": "ClusterIP"}}
     lab.unreached = "it cannot be connected to"
     assert "is reached from inside the host only" in lab.ill()[0].cause
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_command_of_a_fix_is_one_that_was_run(case):
+    lab = Lab()
+    CASES[case][0](lab)
+    for finding in lab.ill():
+        for command in commands(finding.fix):
+            if command != "make up STACK=lab":
+                assert shape(command) in MEND | LOOK | ELSEWHERE, command
+        rest = COMMAND.sub("", finding.fix)
+        assert not re.search(r"\b(kubectl|helm|fleet|pulumi) [a-z-]", rest), finding.fix

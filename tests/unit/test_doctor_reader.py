@@ -8,9 +8,10 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from fleet.__main__ import app
-from fleet.api_reader import Reader, Refused, Unreachable
-from fleet.doctor.gather import Sources, gather
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.doctor.gather import Sources, gather
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import Refused, Unreachable
 from tests.unit.canned_api import kubeconfig, serving
 
 
@@ -32,7 +33,7 @@ def test_pages_are_read_to_the_end(server):
         }
 
     api.answers["/api/v1/pods"] = (200, page)
-    found = Reader.of_kubeconfig(kubeconfig(url)).list("/api/v1/pods")
+    found = Api.of_kubeconfig(kubeconfig(url)).list("/api/v1/pods")
     assert [item["metadata"]["name"] for item in found] == ["a", "b"]
 
 
@@ -40,7 +41,7 @@ def test_a_refusal_has_its_status(server):
     api, url = server
     api.answers["/api/v1/pods"] = (403, {})
     with pytest.raises(Refused) as why:
-        Reader.of_kubeconfig(kubeconfig(url)).list("/api/v1/pods")
+        Api.of_kubeconfig(kubeconfig(url)).list("/api/v1/pods")
     assert why.value.status == 403
 
 
@@ -49,14 +50,14 @@ def test_a_slow_api_is_given_up_in_time(server):
     api.delay = 5.0
     begun = time.monotonic()
     with pytest.raises(Unreachable, match="does not answer in time"):
-        Reader.of_kubeconfig(kubeconfig(url), seconds=0.3).get("/version")
+        Api.of_kubeconfig(kubeconfig(url), in_all=0.3).get("/version")
     assert time.monotonic() - begun < 2
 
 
 def test_the_time_is_for_all_questions_together(server):
     api, url = server
     api.delay = 0.15
-    reader = Reader.of_kubeconfig(kubeconfig(url), seconds=0.4)
+    reader = Api.of_kubeconfig(kubeconfig(url), in_all=0.4)
     with pytest.raises(Unreachable):
         for _ in range(10):
             reader.get("/version")
@@ -65,13 +66,13 @@ def test_the_time_is_for_all_questions_together(server):
 
 def test_nobody_there_is_a_sentence():
     with pytest.raises(Unreachable, match=r"cannot be connected to: .*refused"):
-        Reader.of_kubeconfig(kubeconfig("http://127.0.0.1:1")).get("/version")
+        Api.of_kubeconfig(kubeconfig("http://127.0.0.1:1")).get("/version")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "a: [", "clusters: 3"])
 def test_a_kubeconfig_that_is_none_is_a_sentence(text):
     with pytest.raises(Unreachable, match="kubeconfig cannot be used"):
-        Reader.of_kubeconfig(text)
+        Api.of_kubeconfig(text)
 
 
 def test_only_get_is_ever_asked_and_what_may_not_be_read_is_said(server):
@@ -81,7 +82,7 @@ def test_only_get_is_ever_asked_and_what_may_not_be_read_is_said(server):
         "/api/v1/namespaces": (200, {"items": [team]}),
         "/api/v1/nodes": (403, {}),
     }
-    look = gather(Sources(host=lambda: Reader.of_kubeconfig(kubeconfig(url))))
+    look = gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
     assert {verb for verb, _ in api.asked} == {"GET"}
     assert not [path for _, path in api.asked if "watch=" in path]
     assert list(look.host.unreadable) == ["nodes"]
@@ -92,14 +93,14 @@ def test_credentials_that_are_not_accepted_are_said(server):
     api, url = server
     api.answers["/version"] = (401, {})
     with pytest.raises(Unreachable, match="does not accept the credentials"):
-        gather(Sources(host=lambda: Reader.of_kubeconfig(kubeconfig(url))))
+        gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_an_api_server_that_fails_is_not_reached(server):
     api, url = server
     api.answers["/version"] = (503, {})
     with pytest.raises(Unreachable, match="it answers 503"):
-        gather(Sources(host=lambda: Reader.of_kubeconfig(kubeconfig(url))))
+        gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def doctor(*arguments):
@@ -114,7 +115,8 @@ def test_a_host_that_is_not_reached_is_exit_2_and_no_traceback(tmp_path, monkeyp
     read = json.loads(ran.stdout)
     assert (ran.exit_code, read["exitCode"], read["healthy"]) == (2, 2, False)
     (finding,) = read["findings"]
-    assert set(finding) == {"check", "health", "cluster", "subject", "cause", "fix"}
+    fields = {"check", "health", "cluster", "subject", "cause", "fix", "count", "subjects"}
+    assert set(finding) == fields
     assert "its API is not reached: it cannot be connected to" in finding["cause"]
     assert "secret-token" not in ran.stdout
 
@@ -145,7 +147,7 @@ def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(tmp_path
     (tmp_path / "Pulumi.far.yaml").write_text(
         "config:\n  kai-fleet:cluster: {name: far, kubeconfig: {secure: 'v1:x'}}\n"
     )
-    monkeypatch.setattr("fleet.stack_file.ROOT", tmp_path)
+    monkeypatch.setattr("kai_fleet.cli.stack_file.reading.ROOT", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))  # no pulumi there
     ran = doctor("--stack", "far", "--json")
     (finding,) = json.loads(ran.stdout)["findings"]
@@ -163,7 +165,7 @@ def test_a_forbidden_secret_leads_to_the_stacks_state(server):
     }
     look = gather(
         Sources(
-            host=lambda: Reader.of_kubeconfig(kubeconfig(url)),
+            host=lambda: Api.of_kubeconfig(kubeconfig(url)),
             kubeconfigs=lambda: {"ml": kubeconfig(url)},
         )
     )
@@ -176,5 +178,5 @@ def test_findings_are_a_table_for_people(tmp_path, monkeypatch):
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
     ran = doctor("--context", "lab")
     assert "broken" in ran.output
-    assert "→ look with: kubectl --context lab version" in " ".join(ran.output.split())
+    assert "→ look with: `kubectl --context lab version`" in " ".join(ran.output.split())
     assert "the cluster could not be looked at" in ran.output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.doctor.texts import meaning
+from kai_fleet.cli.doctor.texts import meaning
 from tests.unit.doctor_samples import Lab, event, meta, pod
 
 SEEN = {
@@ -118,10 +118,27 @@ def test_what_was_refused_long_ago_is_not_told():
     assert lab.ill() == []
 
 
-def test_a_pod_that_a_node_sent_back_is_told():
+def sent_back(name, created):
+    status = {
+        "phase": "Failed",
+        "reason": "UnexpectedAdmissionError",
+        "message": "Allocate failed due to requested number of devices unavailable",
+    }
+    return pod(name, node="ml-0", created=created, status=status)
+
+
+def test_pods_that_a_node_sent_back_are_told_once():
     lab = Lab()
-    back = pod("w", node="ml-0", status={"phase": "Failed", "reason": "UnexpectedAdmissionError"})
-    back["status"]["message"] = "Allocate failed due to requested number of devices unavailable"
-    lab.ml["pods"].append(back)
+    lab.ml["pods"] += [sent_back(f"w-{n}", "2026-11-01T11:58:00Z") for n in range(20)]
     (found,) = lab.ill()
-    assert (found.check, found.subject) == ("gpu-twice", "pod w in namespace default")
+    assert (found.check, found.subject) == (
+        "gpu-twice",
+        "20 pods in namespace default: w-0, w-1, w-2, w-3, w-4 and 15 more",
+    )
+    assert found.record()["count"] == len(found.record()["subjects"]) == 20
+
+
+def test_a_pod_that_was_sent_back_long_ago_says_nothing_about_now():
+    lab = Lab()
+    lab.ml["pods"].append(sent_back("w", "2026-11-01T11:00:00Z"))
+    assert lab.ill() == []

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from fleet import stack_file
-from fleet.environment import OCCUPANT, NotPossible, for_stack
+from kai_fleet.cli.engine.environment import OCCUPANT, for_stack
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.plan import offline
+from kai_fleet.cli.stack_file import reading
 from sandbox import lifecycle
 from sandbox.lifecycle import Sandbox
+from sandbox.tools import toolbox
+from sandbox.tools.table import COMMAND_PROVIDER, KUBERNETES_PROVIDER
 
 PLATFORM = """\
 config:
@@ -35,7 +39,7 @@ def sandbox(tmp_path, monkeypatch) -> Path:
     }
     for name, text in files.items():
         (tmp_path / f"Pulumi.{name}.yaml").write_text(text)
-    monkeypatch.setattr(stack_file, "ROOT", tmp_path)
+    monkeypatch.setattr(reading, "ROOT", tmp_path)
     running = Sandbox(tmp_path, ())
     monkeypatch.setattr(lifecycle, "up", lambda say: running)
     monkeypatch.setattr(lifecycle, "find", lambda: running)
@@ -43,7 +47,7 @@ def sandbox(tmp_path, monkeypatch) -> Path:
 
 
 def refusal(stack):
-    with pytest.raises(NotPossible) as refused:
+    with pytest.raises(UserError) as refused:
         for_stack(stack, print)
     return str(refused.value)
 
@@ -82,4 +86,60 @@ def test_another_platform_is_refused(sandbox):
 def test_what_is_not_granted_is_refused_before_anything_starts_but_can_be_removed(sandbox):
     for_stack("lab", print)
     assert "is not granted by stack lab" in refusal("lab-audio")
-    for_stack("lab-audio", print, judged=False)
+    for_stack("lab-audio", print, validated=False)
+
+
+@pytest.fixture
+def standins(sandbox, monkeypatch):
+    """A stack of a real cluster on a machine that has stand-ins only, and Pulumi's home there."""
+    (sandbox / "Pulumi.prod.yaml").write_text(PLATFORM.replace("kai-fleet-sandbox", "prod"))
+    versions = {"pulumi": "3.259.0", KUBERNETES_PROVIDER: "4.34.2", COMMAND_PROVIDER: "1.2.1"}
+    found = {
+        name: toolbox.Tool(
+            name, version, sandbox / name / name, "path" if name == "pulumi" else "stand-in"
+        )
+        for name, version in versions.items()
+    }
+    monkeypatch.setattr(toolbox, "ensure", lambda names, say: found)
+    monkeypatch.setenv("PULUMI_HOME", str(sandbox / "home"))
+    return sandbox / "home" / "plugins"
+
+
+def test_a_real_cluster_is_never_touched_by_a_stand_in(standins):
+    text = refusal("prod")
+    assert "`pulumi plugin install resource kubernetes 4.34.2`" in text
+    assert "`pulumi plugin install resource command 1.2.1`" in text
+
+
+def test_a_cli_that_no_shell_finds_is_named_by_its_place(standins, monkeypatch):
+    cli = toolbox.Tool("pulumi", "3.259.0", standins / "pulumi", "release")
+    with_it = {**toolbox.ensure((), print), "pulumi": cli}
+    monkeypatch.setattr(toolbox, "ensure", lambda names, say: with_it)
+    assert f"`{standins}/pulumi plugin install resource command 1.2.1`" in refusal("prod")
+
+
+def test_plugins_in_pulumis_home_are_taken_in_place_of_stand_ins(standins):
+    for name in ("resource-kubernetes-v4.34.2", "resource-command-v1.2.1"):
+        (standins / name).mkdir(parents=True)
+    assert "stand-in" not in str(for_stack("prod", print))
+    assert KUBERNETES_PROVIDER not in for_stack("prod", print).variables["PATH"]
+
+
+@pytest.fixture
+def sandbox_shell(sandbox, monkeypatch):
+    """A shell after `eval "$(fleet sandbox env)"`, and a stack of another cluster."""
+    (sandbox / "Pulumi.prod.yaml").write_text(PLATFORM.replace("kai-fleet-sandbox", "prod"))
+    monkeypatch.setenv("PULUMI_HOME", str(sandbox / "pulumi-home"))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{sandbox / 'state'}")
+    return sandbox
+
+
+def test_in_a_shell_of_the_sandbox_another_clusters_stack_is_refused_before_it_is_made(
+    sandbox_shell, monkeypatch
+):
+    monkeypatch.setattr(toolbox, "ensure", lambda *_: pytest.fail("tools were looked for"))
+    assert "where make down deletes it" in refusal("prod")
+
+
+def test_in_a_shell_of_the_sandbox_a_plan_is_a_plan(sandbox_shell):
+    assert offline.plan("prod").ok

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -11,8 +12,8 @@ import subprocess
 import pytest
 from pulumi.automation import CommandResult, errors
 
-from fleet.environment import NotPossible
-from fleet.recovery import failures, locks, restore
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.recovery import failures, locks, restore
 
 LOCK = (
     "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to"
@@ -32,6 +33,8 @@ def failed(stdout="", stderr="", code=255):
         ("write /state/x.json: no space left on device", "a disk is full"),
         ("Get x: stream error: stream ID 3; INTERNAL_ERROR; received from peer", "the etcd behind"),
         ("rpc error: etcdserver: request timed out", "the etcd behind it is away"),
+        ("the API does not answer: it does not answer in time", "the etcd behind it is away"),
+        ("the API does not answer: it cannot be connected to: x", "see that kubectl reaches it"),
         ("unable to return a response in the time allotted", "the etcd behind it is away"),
         (
             "cannot be read: the API does not answer (ReadTimeoutError)",
@@ -93,6 +96,30 @@ def test_a_killed_engine():
     assert "fleet cancel --stack dev" in said
 
 
+def test_attributes_that_a_kill_left_empty_are_named(backend, monkeypatch):
+    file, environment = backend
+    monkeypatch.setenv("PULUMI_BACKEND_URL", environment["PULUMI_BACKEND_URL"])
+    stderr = "error: failed to load checkpoint: EOF"
+    assert "fleet restore" in failures.explain("the update", "dev", failed(stderr=stderr))
+    cut = [file.with_name("dev.json.attrs"), file.with_name("platform.json.attrs")]
+    for each in cut:
+        each.touch()
+    file.with_name("dev.json.bak.attrs").write_text("{}")
+    said = failures.explain("the update", "dev", failed(stderr=stderr))
+    assert "the state of stack dev is whole" in said
+    (named,) = re.findall(r"Remove them: rm (.*), then run the same command again", said)
+    assert sorted(named.split()) == sorted(map(str, cut))
+    assert all(each.exists() for each in cut)
+
+
+def test_a_release_that_somebody_uninstalled_names_the_one_command():
+    printed = "error: uninstall: Release not loaded: ml: release: not found"
+    said = failures.explain("the update", "dev", failed(stdout=printed))
+    assert said.endswith(".venv/bin/fleet up --refresh --stack dev")
+    said = failures.explain("the removal", "dev", failed(stdout=printed))
+    assert said.endswith(".venv/bin/fleet destroy --refresh --stack dev")
+
+
 def test_a_state_that_cannot_be_read():
     stderr = "error: failed to load checkpoint: unexpected end of JSON input"
     said = failures.explain("the update", "dev", failed(stderr=stderr))
@@ -135,21 +162,22 @@ def backend(tmp_path):
     return file, {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
 
 
-def test_the_version_before_is_put_back_and_the_broken_one_kept(backend):
+def test_the_version_before_is_found_and_nothing_is_written(backend):
     file, environment = backend
     file.write_text(file.read_text()[:30])
-    put = restore.restore("dev", environment)
-    assert put.resources == 3
-    assert put.broken.read_text() == '{"version": 3, "checkpoint": {'
-    assert len(json.loads(file.read_text())["checkpoint"]["latest"]["resources"]) == 3
-    assert file.stat().st_mode & 0o077 == 0
+    before = {path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()}
+    found = restore.newest("dev", environment)
+    assert (found.source, found.resources) == (file.with_name("dev.json.bak"), 3)
+    assert before == {
+        path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()
+    }
 
 
 def test_the_newest_readable_one_is_taken(backend):
     file, environment = backend
     file.unlink()
     file.with_name("dev.json.bak").write_text("")
-    assert restore.restore("dev", environment).resources == 2
+    assert restore.newest("dev", environment).resources == 2
 
 
 def test_a_version_that_an_import_wrote_is_readable(backend):
@@ -157,25 +185,25 @@ def test_a_version_that_an_import_wrote_is_readable(backend):
     copy = file.with_name("dev.json.bak")
     copy.write_text(json.dumps({"checkpoint": {"Stack": "dev", "Latest": {"resources": [{}] * 9}}}))
     file.write_text("")
-    assert restore.restore("dev", environment).resources == 9
+    assert restore.newest("dev", environment).resources == 9
 
 
 def test_a_good_state_stays(backend):
-    with pytest.raises(NotPossible, match="can be read"):
-        restore.restore("dev", backend[1])
+    with pytest.raises(UserError, match="can be read"):
+        restore.newest("dev", backend[1])
 
 
 def test_nothing_to_put_back_names_what_was_looked_at(backend):
     file, environment = backend
     for path in file.parents[2].rglob("*.json*"):
         path.write_text("")
-    with pytest.raises(NotPossible, match=r"dev\.json\.bak.*pulumi stack import --stack dev"):
-        restore.restore("dev", environment)
+    with pytest.raises(UserError, match=r"dev\.json\.bak.*pulumi stack import --stack dev"):
+        restore.newest("dev", environment)
 
 
 def test_another_backend_gets_pulumis_own_way():
-    with pytest.raises(NotPossible, match="pulumi stack export --stack dev --version"):
-        restore.restore("dev", {"PULUMI_BACKEND_URL": "s3://states"})
+    with pytest.raises(UserError, match="pulumi stack export --stack dev --version"):
+        restore.newest("dev", {"PULUMI_BACKEND_URL": "s3://states"})
 
 
 def test_a_lock_of_somebody_else_keeps_the_state(backend):
@@ -188,8 +216,8 @@ def test_a_lock_of_somebody_else_keeps_the_state(backend):
         "ann", "elsewhere", 1, "2026-11-21T15:22"
     )
     file.write_text("")
-    with pytest.raises(NotPossible, match="in use by process 1 of ann on elsewhere"):
-        restore.restore("dev", environment)
+    with pytest.raises(UserError, match="in use by process 1 of ann on elsewhere"):
+        restore.newest("dev", environment)
 
 
 def test_a_killed_holder_that_nobody_buried_is_no_running_one(tmp_path):
@@ -205,3 +233,12 @@ def test_a_killed_holder_that_nobody_buried_is_no_running_one(tmp_path):
     assert holder.alive is False
     process.wait()
     assert holder.alive is False
+
+
+def test_a_refresh_after_a_removal_names_the_teams_that_go():
+    """Without their names the removal rule refuses it."""
+    said = "In short: … .venv/bin/fleet up --refresh --stack lab"
+    named = failures.naming(f"{said}. And so on", "lab", ["ml", "nlp"])
+    assert named == f"{said} --remove-team ml --remove-team nlp. And so on"
+    assert failures.naming(said, "lab", []) == said
+    assert failures.naming(f"{said}-ml", "lab", ["ml"]) == f"{said}-ml"  # another stack's

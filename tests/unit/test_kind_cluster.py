@@ -5,10 +5,13 @@ import os
 
 import pytest
 
-from components.settings import load
-from fleet import environment, recording, stack_file
-from fleet.environment import NotPossible, for_stack
-from fleet.recording import SECRET, record
+from kai_fleet.cli.engine import environment
+from kai_fleet.cli.engine.environment import for_stack
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.plan import recorder
+from kai_fleet.cli.plan.recorder import SECRET, record
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.components.settings import load
 from tests.unit.kind_standins import Machine
 
 TEAM = {"scheduler": {"mode": "default"}}
@@ -35,14 +38,14 @@ def declared():
 
 def test_the_cluster_is_made_by_the_scripts_and_deleted_by_them(declared):
     command = declared[("Command", "lab-kind")].inputs
-    assert command["create"] == command["update"] == "components/kind/create.sh"
-    assert command["delete"] == "components/kind/delete.sh"
+    assert command["create"] == command["update"] == "kai_fleet/components/cluster/kind/create.sh"
+    assert command["delete"] == "kai_fleet/components/cluster/kind/delete.sh"
     assert command["logging"] == "stderr", "stdout is the kubeconfig"
     assert command["environment"]["KIND_NAME"] == "lab"
     config = json.loads(command["environment"]["KIND_CONFIG"])
     assert config["nodes"][0]["role"] == "control-plane"
     for script in ("create", "delete"):
-        assert os.access(stack_file.ROOT / command[script], os.X_OK)
+        assert os.access(reading.ROOT / command[script], os.X_OK)
 
 
 def test_its_kubeconfig_is_a_secret_and_its_name_its_identity(declared):
@@ -56,17 +59,17 @@ def test_its_kubeconfig_is_a_secret_and_its_name_its_identity(declared):
 
 def test_everything_on_it_goes_with_it_and_what_is_in_a_vcluster_with_that(monkeypatch):
     seen = {}
-    register = recording._Recorder.RegisterResource
+    register = recorder._Recorder.RegisterResource
 
     def note(self, request):
         seen[request.name, request.type.rpartition(":")[2]] = request.deletedWith
         return register(self, request)
 
-    monkeypatch.setattr(recording._Recorder, "RegisterResource", note)
+    monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
     pod = {"team": "ml", "kind": "pod", "image": "ubuntu"}
     record("lab", raw({"ml": team(port=30000)}, workloads={"w": pod}))
     assert seen.pop(("lab-kind", "Command")) == ""
-    assert seen["w-pod", "Pod"].endswith("::ml-release")
+    assert seen["w-pod", "Pod"].endswith("$pulumi:providers:kubernetes::ml")
     for name in (("ml-namespace", "Namespace"), ("ml-release", "Release"), ("ml-ready", "Command")):
         assert seen[name].endswith("::lab-kind"), name
 
@@ -153,5 +156,5 @@ def test_what_is_missing_is_said_before_the_engine_starts(tmp_path, monkeypatch,
     for name, value in machine.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(environment, "_own_cluster", lambda say: pytest.fail("it went on"))
-    with pytest.raises(NotPossible, match=says):
+    with pytest.raises(UserError, match=says):
         for_stack("dev", print)

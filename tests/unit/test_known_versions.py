@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sandbox.known_versions import known
+from sandbox.tools.known_versions import known
 
 
 class Asked:

@@ -3,7 +3,7 @@ import base64
 import pytest
 import yaml
 
-from components.kubeconfig import NoKubeconfig, of_secret
+from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
 
 KUBECONFIG = {
     "clusters": [

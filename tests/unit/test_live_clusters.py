@@ -6,11 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from fleet import live
-from fleet.recovery import live_objects
+from kai_fleet.cli import cluster_reader
+from kai_fleet.cli.recovery import object_reader
 from tests.unit.canned_api import kubeconfig, serving
-
-SECRET = "/api/v1/namespaces/team-ml/secrets/sh.helm.release.v1.ml.v4"
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def server():
 def cluster(server, tmp_path):
     """As a run that settles what another one left reaches it."""
     with ExitStack() as stack:
-        yield live_objects.Cluster({"kubeconfig": kubeconfig(server[1])}, stack)
+        yield object_reader.Cluster({"kubeconfig": kubeconfig(server[1])}, stack)
 
 
 def pod(name, namespace="lab", phase="Running"):
@@ -38,7 +36,7 @@ def test_the_pods_that_run_are_those_of_users(server):
         pod("binder", namespace="kai-scheduler"),
     ]
     api.answers["/api/v1/pods"] = (200, {"items": there})
-    found = live.Cluster(content=kubeconfig(url)).pods()
+    found = cluster_reader.Cluster(content=kubeconfig(url)).pods()
     assert [each["metadata"]["name"] for each in found] == ["mine"]
 
 
@@ -47,19 +45,22 @@ def test_a_cluster_is_also_found_by_a_file(server, tmp_path):
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig(url))
     api.answers["/api/v1/nodes"] = (200, {"items": [{"metadata": {"name": "gpu"}}]})
-    assert live.Cluster("lab", file).nodes() == [{"metadata": {"name": "gpu"}}]
+    assert cluster_reader.Cluster("lab", file).nodes() == [{"metadata": {"name": "gpu"}}]
 
 
 def test_the_words_of_a_silence(server):
     api, url = server
     api.answers["/api/v1/nodes"] = (403, {})
     for content, words in (
-        (kubeconfig(url), "^Forbidden$"),
-        (kubeconfig("http://127.0.0.1:1"), "^HTTPConnection.*Connection refused$"),
-        ("{}", "^Invalid kube-config"),
+        (kubeconfig(url), "^403 Forbidden$"),
+        (
+            kubeconfig("http://127.0.0.1:1"),
+            r"^it cannot be connected to: \[Errno \d+\] Connection refused$",
+        ),
+        ("{}", "^the kubeconfig cannot be used: Invalid kube-config"),
     ):
-        with pytest.raises(live.NoAnswer, match=words):
-            live.Cluster(content=content).nodes()
+        with pytest.raises(cluster_reader.NoAnswer, match=words):
+            cluster_reader.Cluster(content=content).nodes()
 
 
 def test_a_release_is_its_last_revision(server, cluster):
@@ -69,8 +70,14 @@ def test_a_release_is_its_last_revision(server, cluster):
         for version, status in (("9", "superseded"), ("10", "deployed"))
     ]
     api.answers["/api/v1/namespaces/team-ml/secrets"] = (200, {"items": records})
-    assert cluster.release("team-ml", "ml") == ("deployed", 10)
+    assert cluster.release("team-ml", "ml") == "deployed"
     assert "labelSelector=owner%3Dhelm%2Cname%3Dml" in api.asked[-1][1]
+
+
+def test_a_cluster_is_the_uid_of_its_kube_system(server, cluster):
+    api, _ = server
+    api.answers["/api/v1/namespaces/kube-system"] = (200, {"metadata": {"uid": "4711"}})
+    assert cluster.uid() == "4711"
 
 
 def test_an_object_that_is_not_there_is_none_and_a_refusal_is_said(server, cluster):
@@ -79,16 +86,5 @@ def test_an_object_that_is_not_there_is_none_and_a_refusal_is_said(server, clust
     api.answers["/api/v1"] = (200, {"resources": [{"kind": "Namespace", "name": "namespaces"}]})
     assert cluster.object(inputs, "", "team-ml") is None
     api.answers["/api/v1/namespaces/team-ml"] = (403, {})
-    with pytest.raises(live_objects.Unanswered, match=r"^it answers 403 Forbidden$"):
+    with pytest.raises(object_reader.Unanswered, match=r"^it answers 403 Forbidden$"):
         cluster.object(inputs, "", "team-ml")
-
-
-def test_a_lock_is_the_one_thing_that_is_deleted(server, cluster):
-    api, _ = server
-    api.answers[SECRET] = (200, {"kind": "Status", "status": "Success"})
-    cluster.unlock("team-ml", "ml", 4)
-    cluster.unlock("team-ml", "ml", 5)  # gone already
-    assert [verb for verb, _ in api.asked] == ["DELETE", "DELETE"]
-    api.answers[SECRET] = (403, {})
-    with pytest.raises(live_objects.Unanswered, match=r"^it answers 403 Forbidden$"):
-        cluster.unlock("team-ml", "ml", 4)

@@ -1,4 +1,4 @@
-"""Ctrl-C while a command still loads."""
+"""What a command loads: Ctrl-C meanwhile, and the program where nothing is loaded yet."""
 
 import signal
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
 
 # The error comes from the import of that module, as it does for a key pressed in that moment.
 LOADING = """
@@ -16,7 +16,7 @@ class Pressed:
         if name == {module!r}:
             raise {error}
 sys.meta_path.insert(0, Pressed())
-runpy.run_module("fleet", run_name="__main__")
+runpy.run_module("kai_fleet.cli", run_name="__main__")
 """
 
 
@@ -25,7 +25,7 @@ def loading(module, error):
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("module", ["typer", "fleet.teams", "ruamel.yaml"])
+@pytest.mark.parametrize("module", ["typer", "kai_fleet.cli.commands", "ruamel.yaml"])
 def test_it_is_one_word(module):
     ran = loading(module, "KeyboardInterrupt")
     assert (ran.returncode, ran.stderr) == (-signal.SIGINT, "interrupted\n")
@@ -33,3 +33,10 @@ def test_it_is_one_word(module):
 
 def test_a_fault_of_the_products_own_keeps_its_trace():
     assert "ZeroDivisionError: by hand" in loading("typer", "ZeroDivisionError('by hand')").stderr
+
+
+def test_the_program_loads_in_a_process_that_has_loaded_nothing_of_it():
+    # It runs beside the package of that name: a module called kai_fleet would hide the package.
+    code = "from kai_fleet.cli.engine import runs; runs.program()"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "kai-fleet:cluster: key cluster: is missing" in ran.stderr

@@ -1,4 +1,4 @@
-"""`python -m fleet plan`, as a shell and a CI job see it.
+"""`fleet plan`, as a shell and a CI job see it.
 
 Starting Python and Pulumi's SDK takes longer than a plan: what is about neither runs in here.
 """
@@ -12,8 +12,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from fleet.__main__ import app
-from fleet.stack_file import ROOT
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.stack_file.reading import ROOT
 
 STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
 GOOD = """\
@@ -41,7 +41,7 @@ def in_a_shell(*arguments, env=None):
 
 
 def plan(*arguments, env=None):
-    return in_a_shell("-m", "fleet", "plan", *arguments, env=env)
+    return in_a_shell("-m", "kai_fleet.cli", "plan", *arguments, env=env)
 
 
 def as_json(*arguments):

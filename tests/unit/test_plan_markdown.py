@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fleet import mermaid, plan, plan_markdown, plan_text
-from fleet.picture import picture
-from fleet.stack_file import ROOT, stacks
-from policies.model import Queue, Share
-from policies.problem import mandatory
-from sandbox.tools import cache_root
+from kai_fleet.cli.plan import as_markdown, as_text, mermaid, offline
+from kai_fleet.cli.plan.picture import picture
+from kai_fleet.cli.stack_file.reading import ROOT, stacks
+from kai_fleet.policies.model import Queue, Share
+from kai_fleet.policies.problem import mandatory
+from sandbox.tools.toolbox import cache_root
 from tests.unit.golden import compare as golden
 
 HERE = Path(__file__).parent
@@ -37,16 +37,16 @@ config:
 def test_a_plan_in_each_format(format):
     kept = golden.plan_of(golden.record())
     text = {
-        "txt": lambda: golden.shown(plan_text.show, kept),
+        "txt": lambda: golden.shown(as_text.show, kept),
         "json": lambda: kept.json() + "\n",
         "yaml": kept.yaml,
-        "md": lambda: plan_markdown.page(kept),
+        "md": lambda: as_markdown.page(kept),
     }[format]()
     golden.check(f"plan.{format}", text)
 
 
 def test_yaml_says_what_json_says():
-    found = plan.plan("prod")
+    found = offline.plan("prod")
     assert yaml.safe_load(found.yaml()) == json.loads(found.json())
     assert "&id" not in found.yaml()
 
@@ -54,31 +54,31 @@ def test_yaml_says_what_json_says():
 def test_colours_are_for_terminals_and_not_with_no_color(monkeypatch):
     kept = golden.plan_of(golden.record())
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[32mfine" in golden.shown(plan_text.show, kept, terminal=True)
-    assert "\x1b[" not in golden.shown(plan_text.show, kept)
+    assert "\x1b[32mfine" in golden.shown(as_text.show, kept, terminal=True)
+    assert "\x1b[" not in golden.shown(as_text.show, kept)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[32m" not in golden.shown(plan_text.show, kept, terminal=True)
+    assert "\x1b[32m" not in golden.shown(as_text.show, kept, terminal=True)
 
 
 def test_the_same_stack_gives_the_same_bytes_in_another_process():
     ran = subprocess.run(
-        [sys.executable, "-m", "fleet", "plan", "--stack", "prod", "--format", "markdown"],
+        [sys.executable, "-m", "kai_fleet.cli", "plan", "--stack", "prod", "--format", "markdown"],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "7", "LC_ALL": "C", "COLUMNS": "30"},
         capture_output=True,
         check=True,
     )
-    assert ran.stdout.decode() == plan_markdown.page(plan.plan("prod"))
+    assert ran.stdout.decode() == as_markdown.page(offline.plan("prod"))
 
 
 def test_teams_of_one_host_scheduler_share_its_guarantees(tmp_path):
     file = tmp_path / "Pulumi.lab.yaml"
     file.write_text(HOST_MODE)
-    found = plan.plan("lab", file)
-    page = plan_markdown.page(found)
+    found = offline.plan("lab", file)
+    page = as_markdown.page(found)
     assert "| any node (host's KAI) | a, b | 6 | 5 | 1 |" in page
     assert "The host runs KAI `v0.16.8` (supported until 2027-06-30)." in page
-    assert '"all<br>gpu 5"' in page
+    assert '"all<br>gpu 5, limit 6"' in page
 
 
 def test_promising_more_than_there_is_stands_out():
@@ -86,7 +86,7 @@ def test_promising_more_than_there_is_stands_out():
     for item in record["resources"]:
         if item["type"].endswith("ResourceQuota") and item["name"].startswith("research"):
             item["inputs"]["spec"]["hard"] = {"requests.nvidia.com/gpu": "3"}
-    page = plan_markdown.page(golden.plan_of(record))
+    page = as_markdown.page(golden.plan_of(record))
     assert "| `pool=research` | research | 3 | 4 | **1 too many** |" in page
 
 
@@ -94,7 +94,7 @@ def test_a_refused_stack_shows_its_problems_only():
     problem = mandatory(
         "queue-quota", "queue a in ml", "kai-fleet:teams.ml", "is | <b>too</b> @much"
     )
-    page = plan_markdown.page(plan.Plan("lab", problems=(problem,)))
+    page = as_markdown.page(offline.Plan("lab", problems=(problem,)))
     assert "**refused**: 0 resources, 1 problem, 0 warnings" in page
     assert "- **refused** `queue-quota` `kai-fleet:teams.ml`<br>" in page
     assert r"is \| \<b\>too\</b\> \@much" in page
@@ -146,7 +146,7 @@ def mermaid_parser():
 def test_mermaid_reads_every_tree_as_it_is_meant(mermaid_parser):
     diagrams, trees = [], []
     for stack in stacks():
-        seen = picture(plan.plan(stack).record()["resources"])
+        seen = picture(offline.plan(stack).record()["resources"])
         for place in (seen.host, *(team.inside for team in seen.teams.values())):
             if place.queues:
                 diagrams.append(mermaid.queue_tree(place.queues))
@@ -158,6 +158,12 @@ def test_mermaid_reads_every_tree_as_it_is_meant(mermaid_parser):
     diagrams.append(mermaid.queue_tree(odd))
     trees.append({(None, q.name) for q in odd})
     diagrams.append('flowchart TD\n  q0["broken')
+
+    drawn_pools = [
+        mermaid.pools(picture(offline.plan(stack).record()["resources"]).teams.values())
+        for stack in stacks()
+    ]
+    assert not any("error" in found for found in mermaid_parser(drawn_pools))
 
     *read, broken = mermaid_parser(diagrams)
     assert "error" in broken, "the parser would accept anything"

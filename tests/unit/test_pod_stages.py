@@ -5,7 +5,7 @@ import os
 import pytest
 import yaml
 
-from sandbox import pod_stages
+from sandbox.control_plane import pod_stages
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
 
 WORKFLOW = ROOT / ".github" / "workflows" / "preview-comment.yml"
 
@@ -25,12 +25,18 @@ def comment(tmp_path):
     (tmp_path / "run.js").write_text(FAKE_GITHUB)
 
     def run(
-        pages, comments=(), pulls=({"number": 7, "head": {"sha": "abc"}},), conclusion="success"
+        pages,
+        comments=(),
+        pulls=({"number": 7, "head": {"sha": "abc"}},),
+        conclusion="success",
+        folders=None,
     ):
+        # As actions/download-artifact v8 extracts what a pattern matches, unless it is said.
+        folders = len(pages) > 1 if folders is None else folders
         shutil.rmtree(tmp_path / "diffs", ignore_errors=True)
         for name, page in pages.items():
-            folder = tmp_path / "diffs" / f"diff-{name}"
-            folder.mkdir(parents=True)
+            folder = tmp_path / "diffs" / (f"diff-{name}" if folders else "")
+            folder.mkdir(parents=True, exist_ok=True)
             if isinstance(page, str):
                 (folder / f"{name}.md").write_text(page)
             else:
@@ -95,6 +101,17 @@ def test_one_comment_is_written_and_then_edited(comment):
     assert asked["head"] == "someone:topic"
     nothing = comment({}, again["comments"])["comments"]
     assert "No stack changes." in nothing[0]["body"]
+
+
+@pytest.mark.parametrize("folders", [True, False], ids=["a folder each", "no folders"])
+@pytest.mark.parametrize("stacks", [["prod"], ["prod", "staging"]], ids=["one", "two"])
+def test_every_stack_that_changes_is_in_the_comment(comment, stacks, folders):
+    """In either layout: which one comes depends on the action's version and on the number."""
+    mine = {"id": 1, "user": {"type": "Bot"}, "body": "<!-- kai-fleet preview -->\nold"}
+    pages = {stack: f"## {stack} changes\n" for stack in stacks}
+    (found,) = comment(pages, [mine], folders=folders)["comments"]
+    assert all(f"## {stack} changes" in found["body"] for stack in stacks)
+    assert "No stack changes." not in found["body"]
 
 
 def test_a_person_who_writes_the_marker_keeps_the_comment(comment):

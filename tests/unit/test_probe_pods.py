@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import urllib3
-from kubernetes.client.exceptions import ApiException
 
-from components.probes import pods
+from kai_fleet.components.probes import pods
+from kai_fleet.kube.errors import Refused, Unreachable
 
 PODS = "/api/v1/namespaces/team-ml/pods"
 
@@ -15,7 +14,7 @@ class Api:
     def __init__(self):
         self.told = []
 
-    def items(self, path):
+    def list(self, path):
         assert path == PODS
         return [{"metadata": {"name": name}} for name in ("a", "b")]
 
@@ -28,7 +27,7 @@ class Api:
 def api(monkeypatch):
     monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
     api = Api()
-    monkeypatch.setattr(pods, "http_api", lambda: api)
+    monkeypatch.setattr(pods, "cluster", lambda: api)
     return api
 
 
@@ -45,13 +44,11 @@ def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
     assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "why", [ApiException(status=403, reason="Forbidden"), urllib3.exceptions.HTTPError("no")]
-)
+@pytest.mark.parametrize("why", [Refused(403, "Forbidden"), Unreachable("no")])
 def test_what_hinders_it_does_not_hinder_the_removal(api, monkeypatch, capsys, why):
     def refused(_):
         raise why
 
-    monkeypatch.setattr(api, "items", refused)
+    monkeypatch.setattr(api, "list", refused)
     pods.main()
     assert "pods of team-ml are left to Kubernetes" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleet.recording import SECRET, UNKNOWN, record
+from kai_fleet.cli.plan.recorder import SECRET, UNKNOWN, record
 
 CLUSTER = {"name": "lab", "context": "lab"}
 POOL = {"nodePool": {"pool": "ml"}}
@@ -41,7 +41,16 @@ def test_a_team_in_virtual_mode_gets_its_scheduler_inside_its_vcluster(virtual):
     assert release.inputs["values"]["global"]["gpuSharing"] is True
     assert "atomic" not in release.inputs
     tree = virtual[("Queues", "ml-queues")]
-    assert inner.inputs["clusterIdentifier"] == tree.inputs["cluster"] == "lab/ml"
+    assert tree.inputs["cluster"] == "lab/ml"
+
+
+def test_what_is_inside_a_vcluster_belongs_to_that_one(virtual):
+    """Another one of the same name replaces it all, and nobody asks the API of the old one."""
+    step = virtual[("Command", "ml-identity")]
+    inner = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
+    assert step.inputs["triggers"] == [UNKNOWN]
+    assert inner.inputs["clusterIdentifier"] == UNKNOWN
+    assert virtual[("Queues", "ml-queues")].inputs["identity"] == UNKNOWN
 
 
 def test_the_crd_that_v0_9_waits_for_is_declared_inside(virtual):
@@ -52,7 +61,14 @@ def test_the_crd_that_v0_9_waits_for_is_declared_inside(virtual):
 def test_the_gpus_are_bounded_on_the_host(virtual):
     quota = virtual[("ResourceQuota", "ml-gpus")].inputs
     assert quota["metadata"]["namespace"] == "team-ml"
-    assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": "4"}
+    assert (
+        quota["spec"]["hard"].items()
+        >= {
+            "requests.nvidia.com/gpu": "4",
+            "requests.amd.com/gpu": "0",
+            "count/resourceclaims.resource.k8s.io": "0",
+        }.items()
+    )
 
 
 def test_queues_know_their_parent_and_the_teams_share(virtual):
@@ -67,7 +83,7 @@ def test_the_kubeconfig_is_a_secret_everywhere(virtual):
     assert virtual[("Queues", "ml-queues")].inputs["kubeconfig"] == SECRET
     provider = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
     assert provider.inputs == {
-        "clusterIdentifier": "lab/ml",
+        "clusterIdentifier": UNKNOWN,
         "enablePatchForce": "true",
         "kubeconfig": SECRET,
     }
@@ -96,7 +112,7 @@ def test_urns_are_the_engines():
         item.name: item.urn for item in record("lab", {"cluster": CLUSTER, "teams": {"dev": DEV}})
     }
     assert urns["dev-namespace"] == (
-        "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kai-fleet:index:VirtualCluster"
+        "urn:pulumi:lab::kai-fleet::kai-fleet:index:TeamNamespace"
         "$kubernetes:core/v1:Namespace::dev-namespace"
     )
 
@@ -111,8 +127,7 @@ def test_a_gpu_operator_brings_the_crd_itself():
 
 def test_amd_gpus_are_bounded_by_their_name_and_not_shared():
     found = declared(teams={"ml": ML}, gpu={"resource": "amd.com/gpu"})
-    assert found[("ResourceQuota", "ml-gpus")].inputs["spec"]["hard"] == {
-        "requests.amd.com/gpu": "4"
-    }
+    hard = found[("ResourceQuota", "ml-gpus")].inputs["spec"]["hard"]
+    assert (hard["requests.amd.com/gpu"], hard["requests.nvidia.com/gpu"]) == ("4", "0")
     values = found[("Release", "ml-kai-release")].inputs["values"]
     assert values["global"]["gpuSharing"] is False

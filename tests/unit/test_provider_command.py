@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.rpc import UNKNOWN
 
-from provider.protocol import provider_pb2
-from provider.wire import UNKNOWN, Secret
-from sandbox.providers.command import CommandPlugin
-from tests.unit.provider_harness import Driver, driven
+from sandbox.providers.command import CommandStandIn
+from tests.unit.standin_harness import Driver, Secret, driven
 
 
 @pytest.fixture
 def driver() -> Iterator[Driver]:
-    with driven(CommandPlugin) as found:
+    with driven(CommandStandIn) as found:
         found.token = "command:local:Command"
         yield found
 
@@ -52,7 +52,7 @@ def test_a_preview_runs_nothing(driver: Driver, tmp_path: Path) -> None:
         "stderr": UNKNOWN,
     }
     state = {**inputs, "stdout": "", "stderr": ""}
-    assert driver.update("i", state, inputs, preview=True)["stdout"] is UNKNOWN
+    assert driver.update("i", state, inputs, preview=True)["stdout"] == UNKNOWN
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,27 +67,16 @@ def test_update_and_delete_know_what_came_before(driver: Driver, tmp_path: Path)
     assert state["stdout"] == "one-two"
     driver.delete("i", state)
     assert (tmp_path / "deleted").read_text() == "one-two\n"
-    quiet = {**inputs, "addPreviousOutputInEnv": False}
-    assert driver.update("i", state, quiet)["stdout"] == "-two"
 
 
 def test_an_update_without_a_command_of_its_own_creates_again(driver: Driver) -> None:
     assert driver.update("i", {"stdout": "x"}, {"create": "echo again"})["stdout"] == "again"
 
 
-def test_interpreter_directory_and_stdin(driver: Driver, tmp_path: Path) -> None:
-    (tmp_path / "here").touch()
-    inputs = {"create": "ls; cat", "dir": str(tmp_path), "stdin": "in", "interpreter": ["sh", "-c"]}
-    assert driver.create(inputs)[1]["stdout"] == "here\nin"
-
-
-def test_a_failure_has_code_and_stderr_but_no_hidden_stdout(driver: Driver) -> None:
-    text = driver.fails(
-        driver.create, {"create": "echo hidden; echo why >&2; exit 4", "logging": "none"}
-    )
-    assert text == "the command ended with exit status 4:\nwhy"
-    missing = driver.fails(driver.create, {"create": "x", "interpreter": ["/no/such"]})
-    assert missing.startswith("the command cannot start:")
+def test_a_failure_has_code_command_and_output(driver: Driver) -> None:
+    command = "echo said; sleep 0.2; echo why >&2; exit 4"
+    text = driver.fails(driver.create, {"create": command})
+    assert text == f'exit status 4: running "{command}":\nsaid\nwhy\n'
 
 
 def test_triggers_replace_and_other_inputs_update(driver: Driver) -> None:
@@ -100,9 +89,7 @@ def test_triggers_replace_and_other_inputs_update(driver: Driver) -> None:
     assert not updated.replaces
 
 
-def test_mistakes_are_told_at_check(driver: Driver) -> None:
-    failures = driver.check({"create": "x", "logging": "all", "assetPaths": ["*"]})[1]
-    assert failures == [
-        "assetPaths is not served by this stand-in: use the official plugin",
-        "logging is 'all': write one of stdout, stderr, stdoutAndStderr, none",
-    ]
+def test_what_is_not_served_names_the_official_plugin(driver: Driver) -> None:
+    text = driver.fails(driver.check, {"create": "x", "assetPaths": ["*"]})
+    assert "The input assetPaths of a command is not served" in text
+    assert "`pulumi plugin install resource command 1.2.1`" in text

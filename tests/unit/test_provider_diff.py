@@ -3,19 +3,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.rpc import UNKNOWN
 
-from provider.plugin import PluginError
-from provider.protocol import provider_pb2
-from provider.wire import UNKNOWN
-from sandbox.providers import diff, wait_for
-from sandbox.providers.kinds import Kind, of_token, of_urn
-from sandbox.providers.replacement import fixed_paths
+from sandbox.providers import diff
+from sandbox.providers.cluster import Kind
 
 KINDS = provider_pb2.PropertyDiff
 
 
 def found(old: Any, live: Any, new: Any) -> dict[str, int]:
-    return {change.text: change.kind for change in diff.changes(old, live, new)}
+    return {diff.spelled(path): kind for path, kind in diff.changes(old, live, new)}
 
 
 def test_only_what_the_program_set_is_compared() -> None:
@@ -84,7 +82,7 @@ def test_paths_are_spelled_as_pulumi_does() -> None:
 
 def answer(kind: Kind, old: Any, new: Any, ignored: tuple[str, ...] = ()) -> Any:
     changes = list(diff.changes(old, old, new))
-    return diff.response(changes, fixed_paths(kind, new, False, False), list(ignored), True)
+    return diff.response(kind, changes, list(ignored))
 
 
 @pytest.mark.parametrize(
@@ -97,10 +95,12 @@ def answer(kind: Kind, old: Any, new: Any, ignored: tuple[str, ...] = ()) -> Any
         (Kind("v1", "ConfigMap"), "data.key", True),
         (Kind("batch/v1", "Job"), "spec.template.spec.restartPolicy", True),
         (Kind("batch/v1", "Job"), "spec.suspend", False),
-        (Kind("apps/v1", "StatefulSet"), "spec.serviceName", True),
-        (Kind("apps/v1", "StatefulSet"), "spec.replicas", False),
         (Kind("apps/v1", "Deployment"), "spec.selector.matchLabels.app", True),
-        (Kind("node.k8s.io/v1", "RuntimeClass"), "handler", True),
+        (Kind("node.k8s.io/v1", "RuntimeClass"), "handler", False),
+        (Kind("storage.k8s.io/v1", "StorageClass"), "provisioner", True),
+        (Kind("storage.k8s.io/v1", "StorageClass"), "reclaimPolicy", False),
+        (Kind("v1", "Pod"), "spec.schedulerName", True),
+        (Kind("v1", "Pod"), "spec.tolerations", False),
         (Kind("rbac.authorization.k8s.io/v1", "RoleBinding"), "roleRef.name", True),
         (Kind("scheduling.run.ai/v2", "Queue"), "spec.parentQueue", False),
     ],
@@ -114,7 +114,6 @@ def test_what_cannot_change_in_place_replaces(kind: Kind, path: str, replaces: b
     result = answer(kind, nested("old"), nested("new"))
     assert list(result.detailedDiff) == [path]
     assert (list(result.replaces) == [path]) is replaces
-    assert result.deleteBeforeReplace is replaces
 
 
 def test_ignored_changes_are_left_out() -> None:
@@ -122,21 +121,3 @@ def test_ignored_changes_are_left_out() -> None:
     kind = Kind("v1", "Namespace")
     assert list(answer(kind, old, new, ("spec.a",)).detailedDiff) == ["spec.b"]
     assert answer(kind, old, new, ("spec",)).changes == provider_pb2.DiffResponse.DIFF_NONE
-
-
-def test_type_tokens() -> None:
-    assert of_token("kubernetes:core/v1:Namespace") == Kind("v1", "Namespace")
-    assert of_token("kubernetes:scheduling.run.ai/v2:Queue").group == "scheduling.run.ai"
-    urn = "urn:pulumi:s::p::kai:Team$kubernetes:apps/v1:Deployment::web"
-    assert of_urn(urn) == "kubernetes:apps/v1:Deployment"
-
-
-def test_own_conditions_to_wait_for() -> None:
-    ready = {"status": {"phase": "Up", "n": 2, "conditions": [{"type": "Ready", "status": "True"}]}}
-    assert wait_for.check("condition=Ready")(ready) == ""
-    assert wait_for.check("jsonpath={.status.phase}=Up")(ready) == ""
-    assert wait_for.check("jsonpath={.status.n}=2")(ready) == ""
-    lacks = wait_for.check('["condition=Ready", "jsonpath={.status.address}"]')(ready)
-    assert lacks == "jsonpath={.status.address} does not hold yet"
-    with pytest.raises(PluginError, match="write condition=<type>"):
-        wait_for.check("ready please")

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import base64
-import threading
-import time
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
+from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.rpc import UNKNOWN
 
-from provider import wire
-from provider.protocol import provider_pb2
-from provider.wire import UNKNOWN, Secret
 from sandbox.providers import objects
-from sandbox.providers.kubernetes import KubernetesPlugin
-from tests.unit.provider_harness import Driver, FakeApi, Json, driven, fake_api, kubeconfig
+from sandbox.providers.kubernetes import KubernetesStandIn
+from tests.unit.standin_harness import (
+    Driver,
+    FakeApi,
+    Json,
+    Secret,
+    driven,
+    fake_api,
+    kubeconfig,
+)
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 SECRET = "kubernetes:core/v1:Secret"
@@ -23,16 +31,16 @@ QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
 
 
 @pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with fake_api() as found:
+def api(tmp_path: Path) -> Iterator[FakeApi]:
+    with fake_api(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
 def driver(api: FakeApi) -> Iterator[Driver]:
-    with driven(KubernetesPlugin) as found:
+    with driven(KubernetesStandIn) as found:
         found.token = NAMESPACE
-        found.configure(kubeconfig=kubeconfig(api.url))
+        found.configure(kubeconfig=kubeconfig(api.url, api.authority))
         yield found
 
 
@@ -123,9 +131,11 @@ def test_another_name_replaces_and_the_same_name_is_deleted_first(driver: Driver
 def test_what_exists_is_not_taken_over(driver: Driver) -> None:
     made(driver, namespace())
     text = driver.fails(driver.create, namespace())
-    assert text.startswith("Namespace n was not created; the API server says:")
-    assert '"n" already exists' in text
-    assert f"pulumi import {NAMESPACE}" in text
+    assert text.startswith(
+        f'resource "{driver.urn()}" was not successfully created by the Kubernetes API server: '
+        'things "n" already exists'
+    )
+    assert "use `pulumi import`" in text
 
 
 def test_a_preview_changes_nothing_and_the_server_is_asked(driver: Driver, api: FakeApi) -> None:
@@ -143,7 +153,7 @@ def test_a_preview_changes_nothing_and_the_server_is_asked(driver: Driver, api: 
         (404, "NotFound", 'namespaces "later" not found'),
         (409, "AlreadyExists", "to be replaced"),
         (403, "Forbidden", "no dry run for you"),
-        (500, "InternalError", "failed calling webhook: connection refused"),
+        (400, "BadRequest", 'admission webhook "a.test" does not support dry run'),
     ],
 )
 def test_what_a_preview_cannot_know_is_no_error(
@@ -160,35 +170,64 @@ def test_unknown_inputs_and_unknown_kinds_preview_as_given(driver: Driver) -> No
     assert driver.create(queue(), preview=True) == ("", queue())
 
 
-def test_a_create_waits_for_its_kind_and_for_its_webhook(driver: Driver, api: FakeApi) -> None:
+def test_a_create_waits_for_its_kind(
+    driver: Driver, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     driver.token = QUEUE
     guessed, _ = driver.check(queue())
     assert guessed["metadata"]["namespace"] == "default"
-    api.failures = [(500, "InternalError", 'failed calling webhook "queues.scheduling.run.ai"')]
+    pauses: list[float] = []
 
-    api.resources["/apis/scheduling.run.ai/v2"] = []
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            api.resources["/apis/scheduling.run.ai/v2"] = [("queues", "Queue", False)]
 
-    def later() -> None:
-        time.sleep(0.7)
-        api.resources["/apis/scheduling.run.ai/v2"] = [("queues", "Queue", False)]
-
-    threading.Thread(target=later).start()
+    monkeypatch.setattr(objects.time, "sleep", pause)
     resource_id, state = driver.create(guessed)
+    assert pauses == [1, 2, 4]
     # Cluster-scoped after all, so the guessed namespace is gone.
     assert resource_id == "q"
     assert "namespace" not in state["metadata"]
     assert "no matches for kind" in " ".join(driver.engine.messages)
-    assert "failed calling webhook" in " ".join(driver.engine.messages)
     checked, _ = driver.check(queue(), guessed)
     assert driver.diff(state, checked).changes == provider_pb2.DiffResponse.DIFF_NONE
 
 
 def test_a_kind_that_never_comes_is_named(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects, "_SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr(objects.time, "sleep", lambda seconds: None)
     driver.token = QUEUE
     text = driver.fails(driver.create, queue())
     assert 'no matches for kind "Queue" in version "scheduling.run.ai/v2"' in text
-    assert "CustomResourceDefinition is not there" in text
+    assert "Verify that any required CRDs have been created" in text
+
+
+def test_a_webhook_that_does_not_answer_fails_a_create_at_once(
+    driver: Driver, api: FakeApi
+) -> None:
+    api.failures = [(500, "InternalError", 'failed calling webhook "queues.scheduling.run.ai"')]
+    assert "failed calling webhook" in driver.fails(driver.create, namespace())
+
+
+def test_what_cannot_change_is_told_by_the_server(driver: Driver, api: FakeApi) -> None:
+    """No replacement by itself: the official plugin makes none of a RuntimeClass's handler."""
+    driver.token = "kubernetes:node.k8s.io/v1:RuntimeClass"
+    given = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "other"}
+    resource_id, checked, state = made(driver, {**given, "metadata": {"name": "nvidia"}})
+    wanted, _ = driver.check({**checked, "handler": "nvidia"}, checked)
+    assert not driver.diff(state, wanted).replaces
+    why = (
+        'RuntimeClass.node.k8s.io "nvidia" is invalid: '
+        'handler: Invalid value: "nvidia": field is immutable'
+    )
+    for preview in (True, False):
+        api.objects["/apis/node.k8s.io/v1/runtimeclasses/nvidia"]["metadata"]["managedFields"] = []
+        api.failures = [(422, "Invalid", why)]
+        text = driver.fails(driver.update, resource_id, state, wanted, preview=preview)
+        assert text == (
+            'the Kubernetes API server reported that "nvidia" failed to fully initialize '
+            f"or become live: {why}"
+        )
 
 
 def test_secrets_stay_secret_in_the_state(driver: Driver, api: FakeApi) -> None:
@@ -202,8 +241,8 @@ def test_secrets_stay_secret_in_the_state(driver: Driver, api: FakeApi) -> None:
     path = "/api/v1/namespaces/default/secrets/s"
     resource_id, checked, state = made(driver, inputs)
     assert api.objects[path]["stringData"] == {"token": "hidden"}
-    assert checked["stringData"] == {"token": Secret("hidden")}
-    assert state["__inputs"]["stringData"] == {"token": Secret("hidden")}
+    assert checked["stringData"] == Secret({"token": "hidden"})
+    assert state["__inputs"]["stringData"] == Secret({"token": "hidden"})
 
     encoded = base64.b64encode(b"hidden").decode()
     del api.objects[path]["stringData"]
@@ -211,14 +250,14 @@ def test_secrets_stay_secret_in_the_state(driver: Driver, api: FakeApi) -> None:
     found, state, read = driver.read(resource_id, state, checked)
     assert found == "default/s"
     assert state["data"] == Secret({"token": encoded})
-    assert read["stringData"] == {"token": Secret("hidden")}
+    assert read["data"] == Secret({"token": encoded})
     assert driver.diff(state, checked).changes == provider_pb2.DiffResponse.DIFF_NONE
 
     api.objects[path]["data"] = {"token": "Y2hhbmdlZA=="}
     _, state, read = driver.read(resource_id, state, checked)
-    assert wire.has_secret(read["data"])
+    assert isinstance(read["data"], Secret)
     answer = driver.diff(state, checked)
-    assert list(answer.detailedDiff) == ["stringData.token"]
+    assert list(answer.detailedDiff) == ["data.token"]
 
 
 def test_drift_shows_after_a_refresh(driver: Driver, api: FakeApi) -> None:
@@ -252,9 +291,10 @@ def test_a_delete_that_hangs_names_what_holds_it(driver: Driver, api: FakeApi) -
         "conditions": [{"type": "Left", "status": "True", "message": "Some resources remain: pods"}]
     }
     text = driver.fails(driver.delete, resource_id, state, timeout=0.3)
-    assert text.startswith("Namespace n is being deleted and is still there")
-    assert "example.com/never" in text
-    assert "Some resources remain: pods" in text
+    assert text == "'n' timed out waiting to be Ready"
+    heard = " ".join(driver.engine.messages)
+    assert "example.com/never" in heard
+    assert "Some resources remain: pods" in heard
 
 
 def test_a_conflict_names_the_way_out(driver: Driver, api: FakeApi) -> None:
@@ -264,30 +304,69 @@ def test_a_conflict_names_the_way_out(driver: Driver, api: FakeApi) -> None:
     ]
     api.failures = [(409, "Conflict", 'conflict with "other": .metadata.labels.a')]
     text = driver.fails(driver.update, resource_id, state, namespace(labels={"a": "1"}))
-    assert 'conflict with "other"' in text
-    assert "pulumi.com/patchForce" in text
+    assert "server-side apply field conflict detected" in text
+    assert 'had an apply conflict: conflict with "other": .metadata.labels.a' in text
 
 
-def test_an_unreachable_cluster_previews_and_fails_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
+def test_an_unreachable_cluster_previews_and_fails_in_the_plugins_words(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sandbox.providers.rest._RECONNECT_SECONDS", 0.0)
-    with driven(KubernetesPlugin) as driver:
+    gone = kubeconfig("https://127.0.0.1:1", api.authority)
+    with driven(KubernetesStandIn) as driver:
         driver.token = NAMESPACE
-        driver.configure(kubeconfig=kubeconfig("http://127.0.0.1:1"))
+        driver.configure(kubeconfig=gone)
         assert driver.create(namespace(), preview=True)[1] == namespace()
-        text = driver.fails(driver.create, namespace())
-        assert "http://127.0.0.1:1" in text
-        assert "is unreachable" in text
-        assert "PULUMI_K8S_DELETE_UNREACHABLE" in driver.fails(driver.read, "n", {}, {})
+        refused = (
+            "unable to load schema information from the API server: "
+            'Get "https://127.0.0.1:1/openapi/v2?timeout=32s": '
+            "dial tcp 127.0.0.1:1: connect: connection refused"
+        )
+        assert driver.fails(driver.create, namespace()) == (
+            f"configured Kubernetes cluster is unreachable: {refused}"
+        )
+        read, deleted = (
+            driver.fails(driver.read, "n", {}, {}),
+            driver.fails(driver.delete, "n", {}),
+        )
+        assert read.startswith("failed to read resource state due to unreachable cluster.")
+        for text in (read, deleted):
+            assert text.endswith(
+                'the PULUMI_K8S_DELETE_UNREACHABLE environment variable set to "true"'
+            )
+        driver.token = "kubernetes:helm.sh/v3:Release"
+        text = driver.fails(driver.delete, "ns/r", {"name": "r", "namespace": "ns"})
+        assert (
+            text
+            == f"can't delete Helm Release with unreachable cluster. Reason: {json.dumps(refused)}"
+        )
+
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
+    with driven(KubernetesStandIn) as driver:
+        driver.token = NAMESPACE
+        driver.configure(kubeconfig=gone)
+        assert driver.read("n", {}, {})[0] == ""
+        driver.delete("n", {})
+        assert any("`deleteUnreachable` option is enabled" in it for it in driver.engine.messages)
+
+
+def test_a_cluster_that_is_not_the_sandbox_is_refused(api: FakeApi, tmp_path: Path) -> None:
+    other = trustme.CA(organization_name="somebody")
+    authority = tmp_path / "other.crt"
+    authority.write_bytes(other.cert_pem.bytes())
+    for config in (kubeconfig(api.url, authority), kubeconfig(api.url)):
+        with driven(KubernetesStandIn) as driver:
+            text = driver.fails(driver.configure, kubeconfig=config)
+            assert f"the cluster at {api.url} is not the sandbox" in text
+            assert "pulumi plugin install resource kubernetes 4.34.2" in text
 
 
 def test_what_the_stand_in_does_not_serve_names_the_official_plugin(driver: Driver) -> None:
     driver.token = "kubernetes:core/v1:NamespacePatch"
-    assert "pulumi-resource-kubernetes 4.34.2 on PATH" in driver.fails(driver.check, {})
+    text = driver.fails(driver.check, {})
+    assert "`pulumi plugin install resource kubernetes 4.34.2`" in text
 
 
-ONE, TWO = kubeconfig("http://one"), kubeconfig("http://two")
+ONE, TWO = kubeconfig("https://one"), kubeconfig("https://two")
 
 
 @pytest.mark.parametrize(
@@ -322,15 +401,14 @@ def test_which_provider_settings_replace_everything(
     assert list(answer.replaces) == replaces
 
 
-def test_the_kubeconfig_may_be_a_path_and_mistakes_have_words(api: FakeApi, tmp_path: Any) -> None:
+def test_the_kubeconfig_may_be_a_path_and_mistakes_have_words(api: FakeApi, tmp_path: Path) -> None:
     path = tmp_path / "config"
-    path.write_text(kubeconfig(api.url))
-    with driven(KubernetesPlugin) as driver:
+    path.write_text(kubeconfig(api.url, api.authority))
+    with driven(KubernetesStandIn) as driver:
         driver.token = NAMESPACE
         driver.configure(kubeconfig=str(path))
         assert driver.create(namespace())[0] == "n"
-    with driven(KubernetesPlugin) as driver:
+    with driven(KubernetesStandIn) as driver:
         driver.token = NAMESPACE
         driver.configure(kubeconfig=str(path), context="other")
-        text = driver.fails(driver.create, namespace())
-        assert "no context 'other': its contexts are c" in text
+        assert 'context "other" does not exist' in driver.fails(driver.create, namespace())

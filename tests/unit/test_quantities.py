@@ -1,8 +1,8 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.settings.quantities import cpu_millicores, gpu_devices, memory_megabytes
+from kai_fleet.components.settings.quantities import cpu_millicores, gpu_devices, memory_megabytes
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,9 @@ def test_memory_is_in_millions_of_bytes(value, megabytes):
     assert memory_megabytes(value) == megabytes
 
 
-@pytest.mark.parametrize(("value", "gpus"), [(4, 4), (0.5, 0.5), ("500m", 0.5), ("unlimited", -1)])
+@pytest.mark.parametrize(
+    ("value", "gpus"), [(4, 4), (0.5, 0.5), ("500m", 0.5), ("unlimited", -1), (-1, -1)]
+)
 def test_gpus_may_be_fractions(value, gpus):
     assert gpu_devices(value) == gpus
 
@@ -29,7 +31,7 @@ def test_gpus_may_be_fractions(value, gpus):
 @pytest.mark.parametrize(
     ("convert", "value", "says"),
     [
-        (gpu_devices, -1, "write unlimited"),
+        (gpu_devices, -2, "write unlimited"),
         (cpu_millicores, "12x", "'12x' is no Kubernetes quantity; write cores such as 16"),
         (cpu_millicores, True, "true or false"),
         (gpu_devices, float("nan"), "no Kubernetes quantity"),
@@ -46,11 +48,13 @@ def test_what_is_no_quantity_says_what_to_write(convert, value, says):
     assert says in str(raised.value)
 
 
+@settings(deadline=None)  # a busy machine
 @given(st.integers(0, 10**6))
 def test_cores_and_millicores_agree(cores):
     assert cpu_millicores(cores) == cpu_millicores(f"{cores * 1000}m") == cores * 1000
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none()))
 def test_any_input_is_an_amount_or_a_sentence(value):
     for convert in (cpu_millicores, memory_megabytes, gpu_devices):

@@ -5,9 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from components.settings import load, queue_files
-from fleet.__main__ import app
-from fleet.teams import queues as team_queues
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.teams import queues as team_queues
+from kai_fleet.components.settings import load
+from kai_fleet.components.settings.files import queue_files
 from tests.unit.team_project import Project
 
 TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
@@ -57,8 +58,8 @@ WRITE = "write the tree itself, or the path of a YAML file below this project's 
         ("a.yaml", "top: {gpu: 1", "names a.yaml, where line 1 has:"),
         ("a.yaml", "top: 1\ntop: 2", "names a.yaml, where line 2 has: found duplicate key"),
         ("a.yaml", "- top", "names a.yaml, which holds no queue tree; write NAME: {gpu: …} in it"),
-        ("a.yaml", "top: &a {children: *a}", "names a.yaml, which contains itself; write the tree"),
-        ("a.yaml", "top: 2026-01-01", "names a.yaml, which has a key or a value that is"),
+        ("a.yaml", "top: &a {children: *a}", "names a.yaml, where line 1: contains itself"),
+        ("a.yaml", "top: 2026-01-01", "names a.yaml, where line 1: has the date"),
         ("a.yaml", "{a: 1, 2: b}", "names a.yaml, which has a key or a value that is"),
         ("a.yaml", b"\xff\xfe\x00", "names a.yaml, which cannot be read:"),
     ],

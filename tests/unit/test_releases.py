@@ -1,16 +1,27 @@
 """The release tables, and the values made from them, against the charts of each version."""
 
 import json
+from datetime import date
 
 import jsonschema
 import pytest
 
-from components.kai_values import kai_values
-from components.releases import KAI, VCLUSTER, UnknownVersion, kai, vcluster
-from components.releases.value_keys import unknown_keys
-from components.settings.teams import Access
-from components.values import nested
-from components.vcluster_values import vcluster_values
+from kai_fleet.components.kai.values import kai_values
+from kai_fleet.components.releases import (
+    KAI,
+    VCLUSTER,
+    UnknownVersion,
+    kai,
+    nearest_maintained,
+    support,
+    taken_for,
+    vcluster,
+)
+from kai_fleet.components.releases.chart_values import nested
+from kai_fleet.components.releases.value_keys import unknown_keys
+from kai_fleet.components.settings.sections.isolation import Isolation
+from kai_fleet.components.settings.sections.teams import Access
+from kai_fleet.components.vcluster.values import vcluster_values
 
 MODES = ("virtual", "host", "default")
 
@@ -127,12 +138,82 @@ def test_default_queues_and_the_hooks_that_hang_are_off(version):
 
 def test_overrides_are_merged_over_the_table():
     values = kai_values(kai("v0.16.8"), overrides={"global": {"registry": "mirror"}})
-    assert values["global"] == {"gpuSharing": True, "registry": "mirror"}
+    assert values["global"].items() >= {"gpuSharing": True, "registry": "mirror"}.items()
+
+
+def test_containers_without_a_gpu_see_none_where_the_version_can_do_that():
+    hidden = {v for v in KAI if kai_values(kai(v))["global"].get("blockNvidiaVisibleDevices")}
+    assert hidden == {"v0.16.7", "v0.16.8", "v0.17.0"}
+    off = kai_values(kai("v0.16.8"), isolation=Isolation(level="off"))["global"]
+    assert "blockNvidiaVisibleDevices" not in off
+
+
+@pytest.mark.parametrize("version", KAI)
+def test_restricted_gives_kais_parts_their_security_context(version):
+    context = kai_values(kai(version), isolation=Isolation(level="restricted"))["global"]
+    assert context["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert "securityContext" not in kai_values(kai(version))["global"]
 
 
 def test_the_chart_moved_with_the_project():
     assert kai("v0.9.8").chart.startswith("oci://ghcr.io/nvidia/")
     assert kai("v0.12.23").chart.startswith("oci://ghcr.io/kai-scheduler/")
+
+
+@pytest.mark.parametrize("version", ["v0.7.13", "v0.8.5", "v0.15.3", "v0.16.7"])
+def test_every_line_and_its_newest_patches_are_known(version):
+    assert kai(version).version == version
+    assert unknown_keys("kai", version, kai_values(kai(version))) == []
+
+
+def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
+    assert vcluster("v0.37.0", untested=True).version == "v0.37.0"
+    for version, word in (("v0.37.0", False), ("v0.1.0", True)):
+        with pytest.raises(UnknownVersion):
+            vcluster(version, untested=word)
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [
+        ("v0.16.9", "v0.16.8"),  # a newer patch of a line that is not the newest
+        ("v0.9.21", "v0.9.20"),
+        ("v0.18.0", "v0.17.0"),
+        ("v0.16.6", None),
+        ("v0.11.5", None),
+        ("v0.16.8", None),
+        ("v0.20.1", None),
+    ],
+)
+def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version, known):
+    assert taken_for(KAI, version) == known
+    if known is None:
+        return
+    assert support(version).words == "not tried with this program"
+    taken = kai(version, untested=True)
+    assert (taken.version, taken.chart, taken.values) == (
+        version,
+        kai(known).chart,
+        kai(known).values,
+    )
+    values = {"nosuch": 1}
+    assert unknown_keys("kai", version, values) == unknown_keys("kai", known, values)
+
+
+@pytest.mark.parametrize(
+    ("version", "maintained", "words"),
+    [
+        ("v0.16.8", True, "supported until 2027-06-30"),
+        ("v0.9.3", False, "line v0.9 is out of support since 2026-09-30"),
+        ("v0.7.11", False, "line v0.7 is in no support list"),
+        ("v0.20.1", False, "retracted: its chart is that of v0.10.2"),
+        ("v0.18.0", False, "not tried with this program"),
+        ("v0.5.0", False, "not supported here"),
+    ],
+)
+def test_there_is_one_word_for_the_support_of_each_version(version, maintained, words):
+    said = support(version, date(2026, 11, 23))
+    assert (said.maintained, said.words) == (maintained, words)
 
 
 @pytest.mark.parametrize("version", ["v0.20.1", "v0.9.4", "latest", "0.9.3", ""])
@@ -187,3 +268,9 @@ def test_what_breaks_gpu_work_is_off_in_every_mode(mode):
 def test_the_api_answers_to_every_name_it_is_reached_by():
     names = values_of("v0.36.1")["controlPlane"]["proxy"]["extraSANs"]
     assert names == ["ml.team-ml.svc", "ml.team-ml.svc.cluster.local", "10.0.0.1"]
+
+
+def test_the_maintained_version_that_is_proposed_is_the_newest_of_its_line():
+    assert nearest_maintained("v0.17.0", date(2026, 11, 24)) == "v0.16.8"
+    assert nearest_maintained("v0.16.7", date(2026, 11, 24)) == "v0.16.8"
+    assert nearest_maintained("v0.9.3", date(2028, 1, 1)) is None

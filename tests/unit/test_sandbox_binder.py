@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.gpu_room import GROUP
-from sandbox.kai_binder import DEPLOYMENTS, POD_GROUPS, PODS, QUEUES, RESERVATIONS, KaiBinder
-from sandbox.kube_api import ApiError
-from sandbox.nodes import fake_node
+from kai_fleet.usage.gpu_share import GROUP
+from sandbox.control_plane.kube_api import Refused
+from sandbox.kai.binder import DEPLOYMENTS, POD_GROUPS, PODS, QUEUES, RESERVATIONS, KaiBinder
+from sandbox.nodes.fake_nodes import fake_node
 from tests.unit.test_sandbox_objects import Objects
 
 AVAILABLE = {"conditions": [{"type": "Available", "status": "True"}]}
@@ -31,7 +31,7 @@ class Cluster(Objects):
             return super().post(path, body)
         pod = self.objects.get(path.removesuffix("/binding"))
         if pod is None:
-            raise ApiError(404, "not found")
+            raise Refused(404, "Not Found")
         pod["spec"]["nodeName"] = body["target"]["name"]
         return body
 

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from sandbox.certificates import Authority, Pair
+from sandbox.control_plane.certificates import Authority, Pair
 
 
 @pytest.fixture
@@ -83,6 +83,6 @@ def test_certificates_stay_until_the_names_change(authority: Authority) -> None:
 
 
 def test_keys_are_private(authority: Authority) -> None:
-    authority.signing_key("tokens")
+    authority.server("server", ["ml"])
     for key in authority.directory.glob("*.key"):
         assert stat.S_IMODE(key.stat().st_mode) == 0o600

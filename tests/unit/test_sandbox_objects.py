@@ -3,11 +3,12 @@
 import copy
 from typing import Any
 
-from components import releases
-from sandbox import kai_operator, volumes
-from sandbox.kube_api import Api, ApiError
-from sandbox.nodes import fake_node, host_nodes
-from sandbox.syncer import selected, sync_nodes, sync_runtime_classes
+from kai_fleet.components import releases
+from sandbox.control_plane import volumes
+from sandbox.control_plane.kube_api import Api, Refused
+from sandbox.kai import kai_operator
+from sandbox.nodes.fake_nodes import fake_node, host_nodes
+from sandbox.vcluster.syncer import selected, sync_nodes, sync_runtime_classes
 
 
 class Objects(Api):
@@ -31,7 +32,7 @@ class Objects(Api):
     def post(self, path: str, body: Any) -> Any:
         name = f"{path}/{body['metadata']['name']}"
         if name in self.objects:
-            raise ApiError(409, "already exists")
+            raise Refused(409, "Conflict")
         self.calls.append(f"POST {name}")
         self.objects[name] = copy.deepcopy(body)
         if path == kai_operator.CONFIGS:

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sandbox.control_plane.processes import Part, Processes
 from sandbox.errors import SandboxError
-from sandbox.processes import Part, Processes
 
 
 @pytest.fixture
@@ -58,19 +58,6 @@ def test_a_killed_part_counts_as_dead_at_once(processes: Processes, tmp_path: Pa
     assert processes.ensure(part(tmp_path))
 
 
-def test_a_part_gives_way_to_what_somebody_waits_for(processes: Processes, tmp_path: Path) -> None:
-    processes.ensure(part(tmp_path))
-    processes.ensure(part(tmp_path, name="other"))
-    processes.give_way(["sleeper", "never-started"])
-    idle, other = processes.running("sleeper"), processes.running("other")
-    assert idle is not None
-    assert other is not None
-    assert idle.nice() > other.nice()
-    session = Path(f"/proc/{idle.pid}/autogroup")
-    if session.exists():  # Linux, unless it weighs processes only
-        assert session.read_text().split()[-1] == str(idle.nice())
-
-
 def test_a_recycled_pid_is_left_alone(processes: Processes, tmp_path: Path) -> None:
     stranger = subprocess.Popen(["sleep", "600"])
     try:
@@ -86,14 +73,14 @@ def test_a_recycled_pid_is_left_alone(processes: Processes, tmp_path: Path) -> N
         stranger.wait()
 
 
-def test_what_lost_its_record_is_stopped_too(processes: Processes, tmp_path: Path) -> None:
-    processes.ensure(part(tmp_path))
-    lost = processes.running("sleeper")
-    assert lost is not None
-    (tmp_path / "pids" / "sleeper.json").unlink()
+def test_everything_is_stopped(processes: Processes, tmp_path: Path) -> None:
+    for name in ("one", "supervisor"):
+        processes.ensure(part(tmp_path, name=name))
+    started = [processes.running(name) for name in processes.names()]
     processes.stop_everything()
-    assert processes.unrecorded() == []
-    assert not lost.is_running() or lost.status() == psutil.STATUS_ZOMBIE
+    assert processes.names() == []
+    assert len(started) == 2
+    assert not [it for it in started if it and it.is_running() and it.status() != "zombie"]
 
 
 def test_another_sandbox_is_left_alone(processes: Processes, tmp_path: Path) -> None:
@@ -110,8 +97,10 @@ def test_one_that_ignores_signals_is_ended(processes: Processes, tmp_path: Path)
     stubborn = part(tmp_path, sys.executable, "-u", "-c", script)
     processes.ensure(stubborn)
     processes.wait_for(stubborn, lambda: "on" in stubborn.log.read_text(), print, seconds=20)
+    running = processes.running("sleeper")
+    assert running is not None
     processes.stop(["sleeper"])
-    assert processes.unrecorded() == []
+    assert not running.is_running() or running.status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_part_that_stops_while_starting_says_why(processes: Processes, tmp_path: Path) -> None:
@@ -131,7 +120,7 @@ def test_a_part_that_never_answers_names_its_log(processes: Processes, tmp_path:
 def test_a_port_that_another_program_has_is_named(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sandbox.processes._RELEASE_SECONDS", 0.2)
+    monkeypatch.setattr("sandbox.control_plane.processes._RELEASE_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as other:
         listens = other.getsockname()
         with pytest.raises(SandboxError, match=f"sleeper cannot start.*:{listens[1]}"):

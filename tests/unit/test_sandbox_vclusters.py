@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox import endpoints
-from sandbox.ports import FIRST, WINDOW, WINDOWS, Ports, choose
-from sandbox.vcluster_config import parse, read
+from sandbox.control_plane.ports import FIRST, WINDOW, WINDOWS, Ports, choose
+from sandbox.vcluster import endpoints
+from sandbox.vcluster.config import parse, read
 
 
 def config(text: str) -> Any:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from components.releases import kai
-from components.scheduling import values_with
-from components.settings import load
-from components.settings.queues import walk
-from fleet.recording import record
+from kai_fleet.cli.plan.recorder import record
+from kai_fleet.components.kai.scheduling import values_with
+from kai_fleet.components.releases import kai
+from kai_fleet.components.settings import load
+from kai_fleet.components.settings.sections.queues import walk
 
 CLUSTER = {"name": "lab", "context": "lab"}
 RACK, HOSTNAME = "cloud.example/rack", "kubernetes.io/hostname"
@@ -98,8 +98,8 @@ def test_shards_are_applied_when_kai_is_ready_and_again_when_its_release_is_new(
     found = declared(**host(**FULL))
     command = found[("Command", "host-shards-apply")].inputs
     assert command["create"] == command["update"]
-    assert command["create"].endswith("probes/run shards apply")
-    assert command["delete"].endswith("probes/run shards remove")
+    assert command["create"].endswith("fleet-probe shards apply")
+    assert command["delete"].endswith("fleet-probe shards remove")
     assert len(command["triggers"]) == 1
     assert command["environment"]["KAI_VERSION"] == "v0.16.8"
 

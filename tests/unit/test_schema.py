@@ -4,18 +4,18 @@ import jsonschema
 import pytest
 import yaml
 
-from fleet.schema import FILE, schema
-from fleet.stack_file import path_of, stacks
+from kai_fleet.cli.stack_file.reading import path_of, stacks
+from kai_fleet.cli.stack_file.schema import FILE, schema
 
 
 def test_the_file_that_the_stack_files_point_at_is_up_to_date():
-    assert json.loads(FILE.read_text()) == schema(), "run: make schema"
+    assert json.loads(FILE.read_text()) == schema(), "run: make reference"
 
 
 @pytest.mark.parametrize("stack", stacks())
 def test_every_stack_file_points_at_it_and_fits(stack, editor):
     text = path_of(stack).read_text()
-    assert text.startswith("# yaml-language-server: $schema=fleet/stack.schema.json\n")
+    assert text.startswith("# yaml-language-server: $schema=kai_fleet/stack.schema.json\n")
     editor(yaml.safe_load(text))
 
 

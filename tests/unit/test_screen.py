@@ -3,11 +3,11 @@
 import subprocess
 import sys
 
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
 
 PROGRAM = """
 import sys
-from fleet.screen import engine_line
+from kai_fleet.cli.display.screen import engine_line
 for number in range(50_000):
     engine_line(f"line {number}")
 print("after")

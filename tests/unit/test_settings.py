@@ -1,7 +1,8 @@
-from components.settings import Settings, load
-from components.settings.queues import walk
+from kai_fleet.components.settings import Settings, load
+from kai_fleet.components.settings.sections.queues import walk
 
 CLUSTER = {"name": "prod", "context": "prod"}
+KAI = {"version": "v0.16.8"}
 VIRTUAL = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}}
 
 
@@ -18,8 +19,9 @@ def settings(**raw) -> Settings:
 
 def test_every_mistake_is_reported_at_once_with_its_path():
     found = mistakes(
+        kai=KAI,
         gpu={"provider": "operater", "version": 1.0},
-        queues={"a": {"cpu": {"quota": "12x"}, "childern": {}}},
+        queues={"a": {"cpu": {"quota": "12x"}, "childern": {}}, "b": {"gpu": 6, "limit": 8}},
         teams={
             "ml": {"scheduler": {"mode": "virtul"}},
             "dev": {"scheduler": {"mode": "default"}, "gpus": "4"},
@@ -32,6 +34,7 @@ def test_every_mistake_is_reported_at_once_with_its_path():
         "kai-fleet:gpu.version",
         "kai-fleet:queues.a.cpu.quota",
         "kai-fleet:queues.a.childern",
+        "kai-fleet:queues.b.limit",
         "kai-fleet:teams.ml.scheduler.mode",
         "kai-fleet:teams.dev.gpus",
         "kai-fleet:teams.x",
@@ -40,15 +43,19 @@ def test_every_mistake_is_reported_at_once_with_its_path():
     assert "write one of 'operator', 'device-plugin' or 'none'" in found["kai-fleet:gpu.provider"]
     assert found["kai-fleet:queues.a.childern"] == "is an unknown key; write children"
     assert found["kai-fleet:tems"] == "is an unknown key; write teams"
+    assert found["kai-fleet:queues.b.limit"] == (
+        "is an unknown key; it is of one resource: write gpu: {limit: …}, or cpu or memory"
+    )
     assert "whole number" in found["kai-fleet:teams.dev.gpus"]
 
 
 def test_keys_of_another_mode_are_refused():
     found = mistakes(
+        kai=KAI,
         teams={
             "ml": {"scheduler": {"mode": "virtual"}, "queue": "a"},
             "nlp": {"scheduler": {"mode": "host", "version": "v0.16.8"}, "queues": {"a": {}}},
-        }
+        },
     )
     assert set(found) == {
         "kai-fleet:teams.ml.scheduler.version",
@@ -84,17 +91,18 @@ def test_a_right_kubeconfig_is_masked():
     assert "TOP-SECRET" not in repr(loaded.settings)
 
 
-def test_unset_limits_are_unlimited_and_unset_quotas_nothing():
-    (placed,) = walk(settings(queues={"a": {"gpu": {"quota": 2}}}).queues)
+def test_unset_limits_are_unlimited():
+    (placed,) = walk(settings(kai=KAI, queues={"a": {"gpu": {"quota": 2}}}).queues)
     assert placed.queue.spec(None)["resources"] == {
-        "cpu": {"quota": 0, "limit": -1, "overQuotaWeight": 1},
-        "memory": {"quota": 0, "limit": -1, "overQuotaWeight": 1},
+        "cpu": {"quota": -1, "limit": -1, "overQuotaWeight": 1},
+        "memory": {"quota": -1, "limit": -1, "overQuotaWeight": 1},
         "gpu": {"quota": 2, "limit": -1, "overQuotaWeight": 1},
     }
 
 
 def test_queue_fields_reach_the_object():
     tree = settings(
+        kai=KAI,
         queues={
             "a": {
                 "displayName": "A",
@@ -102,7 +110,7 @@ def test_queue_fields_reach_the_object():
                     "b": {"priority": 200, "preemptMinRuntime": "4h", "reclaimMinRuntime": "1h"}
                 },
             }
-        }
+        },
     ).queues
     parent, child = (placed.queue.spec(placed.parent) for placed in walk(tree))
     assert parent["displayName"] == "A"
@@ -116,7 +124,7 @@ def test_queue_fields_reach_the_object():
 
 
 def test_inner_top_level_queues_get_the_teams_gpus_as_limit_unless_given():
-    tree = settings(queues={"a": {}, "b": {"gpu": {"limit": "unlimited"}}}).queues
+    tree = settings(kai=KAI, queues={"a": {}, "b": {"gpu": {"limit": "unlimited"}}}).queues
     limits = [q.queue.spec(None, gpu_limit=8)["resources"]["gpu"]["limit"] for q in walk(tree)]
     assert limits == [8, -1]
 

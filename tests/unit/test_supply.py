@@ -9,13 +9,17 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from fleet import plan, stack_file, supply
-from fleet.stack_file import ROOT
-from sandbox.tool_table import BUNDLES
+from kai_fleet.cli.plan import offline
+from kai_fleet.cli.reference import licenses
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.provider.version import version
+from sandbox.tools import plugin_version
+from sandbox.tools.table import BUNDLES
 from tests.unit import http_server
 
 EXACT = re.compile(r"v?\d+\.\d+\.\d+")
-STACKS = stack_file.stacks()
+STACKS = reading.stacks()
 # Kinds by which rights are given.
 RIGHTS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 
@@ -50,7 +54,7 @@ def test_go_builds_require_exact_versions():
 
 @pytest.fixture(scope="module")
 def declared():
-    found = [resource for name in STACKS for resource in plan.plan(name).resources]
+    found = [resource for name in STACKS for resource in offline.plan(name).resources]
     assert len(found) > 50
     return found
 
@@ -101,7 +105,7 @@ def too_much(inputs):
 
 
 def test_the_licences_are_allowed():
-    assert supply.licences(supply.locked(ROOT / "uv.lock")) == []
+    assert licenses.licences(licenses.locked(ROOT / "uv.lock")) == []
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ def test_the_licences_are_allowed():
     ],
 )
 def test_a_licence(text, wrong):
-    assert supply.refused(text) == wrong
+    assert licenses.refused(text) == wrong
 
 
 @pytest.fixture
@@ -166,7 +170,7 @@ UV = ROOT / ".venv" / "bin" / "uv"
 
 
 def test_a_known_vulnerability_fails(service):
-    fine, said = supply.audit(UV, service[0])
+    fine, said = licenses.audit(UV, service[0])
     assert not fine, said
     assert "PYSEC-2026-1" in said
     assert "pyyaml" in said
@@ -174,7 +178,7 @@ def test_a_known_vulnerability_fails(service):
 
 def test_none_known_is_fine(service):
     service[1].bad = False
-    assert supply.audit(UV, service[0]) == (
+    assert licenses.audit(UV, service[0]) == (
         True,
         "no vulnerability is known in the locked packages",
     )
@@ -182,6 +186,15 @@ def test_none_known_is_fine(service):
 
 def test_a_service_that_cannot_be_reached_is_said_and_no_failure(monkeypatch):
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    fine, said = supply.audit(UV, "http://127.0.0.1:9/")
+    fine, said = licenses.audit(UV, "http://127.0.0.1:9/")
     assert fine
     assert "cannot be reached" in said
+
+
+def test_the_version_is_said_once():
+    """The policy pack's is a file of Pulumi's that reads nothing; everything else follows."""
+    said = version()
+    for pack in (ROOT / "policies", ROOT / "kai_fleet" / "policy_pack"):
+        assert f"\nversion: {said}\n" in (pack / "PulumiPolicy.yaml").read_text()
+    assert (ROOT / "CHANGELOG.md").read_text().startswith(f"# Changelog\n\n## {said} (")
+    assert plugin_version.ask(ROOT / ".venv" / "bin" / "pulumi-resource-kai-fleet") == said

@@ -1,17 +1,14 @@
 """A `fleet team …` that fails, is interrupted or meets a colleague: what is in the files then."""
 
-import json
 import os
 import signal
 import time
-from datetime import UTC, datetime, timedelta
-from socket import gethostname
 from types import SimpleNamespace
 
 import pytest
 
-from fleet.engine import EngineFailed
-from fleet.environment import Environment
+from kai_fleet.cli.engine.environment import Environment
+from kai_fleet.cli.engine.runs import EngineError
 from tests.unit.team_project import ADD, LAB
 
 
@@ -21,23 +18,25 @@ from tests.unit.team_project import ADD, LAB
 def test_a_signal_during_the_update_puts_the_file_back(project, signal_number, code):
     before = project.files()
 
-    def up(stack, show, *, color, teams, leaving):
+    def up(stack, show, *, color, teams, grants, removes):
         assert project.files() != before, "the update runs on the edited file"
         os.kill(os.getpid(), signal_number)
         time.sleep(5)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fleet.engine.up", up)
+        patch.setattr("kai_fleet.cli.engine.runs.up", up)
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert ran.code == code
     assert project.files() == before
     assert "Pulumi.lab.yaml as before" in ran.out
+    # A release whose removal was cut off is in the state as before; plain up would not look.
+    assert "undone by\n  .venv/bin/fleet up --refresh --stack lab\n" in ran.out
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_a_refused_update_puts_the_file_back(project):
     before = project.files()
-    project.engine.fails = EngineFailed("the update failed; the lines above say where and why")
+    project.engine.fails = EngineError("the update failed", began=False)
     ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert ran.code == 1
     assert "the files are as they were" in ran.refusal
@@ -45,29 +44,14 @@ def test_a_refused_update_puts_the_file_back(project):
 
 
 def test_an_update_that_failed_half_way_keeps_the_edit(project):
-    project.engine.fails = EngineFailed("the update failed; the lines above say where and why")
-    later = (datetime.now(UTC) + timedelta(minutes=1)).replace(tzinfo=None)
-    project.engine.history = [SimpleNamespace(start_time=later, resource_changes={"update": 1})]
-    ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
-    assert "The files keep the edit: run it again with\n  make up STACK=lab" in ran.refusal
-    assert project.text() == LAB.replace("v0.14.7", "v0.16.8")
-
-
-def test_what_a_killed_update_did_is_not_called_nothing(project, tmp_path):
-    """The engine's history has no word of it; the lock that it left has."""
-    lock = tmp_path / ".pulumi/locks/organization/kai-fleet/lab/1.json"
-    lock.parent.mkdir(parents=True)
-    held = {"username": "ann", "hostname": gethostname(), "pid": 2**22 + 1, "timestamp": "2026"}
-    lock.write_text(json.dumps(held))
-    project.engine.variables = {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
-    project.engine.fails = EngineFailed("the update was cut off")
+    project.engine.fails = EngineError("the update failed", began=True)
     ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "The files keep the edit: run it again with\n  make up STACK=lab" in ran.refusal
     assert project.text() == LAB.replace("v0.14.7", "v0.16.8")
 
 
 def test_of_two_updates_the_first_is_not_taken_back(project):
-    project.engine.fails, project.engine.fails_at = EngineFailed("the update failed"), "lab-new"
+    project.engine.fails, project.engine.fails_at = EngineError("the update failed"), "lab-new"
     ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--own-stack", "--yes")
     assert "the update failed. The files keep the edit: run it again with" in ran.refusal
     assert "kai-fleet:teamStacks:" in project.text()
@@ -82,7 +66,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
         return SimpleNamespace(name=stack)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fleet.teams.update.for_stack", destroyed_by_someone)
+        patch.setattr("kai_fleet.cli.teams.update.for_stack", destroyed_by_someone)
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "was changed by something else meanwhile" in ran.refusal
     assert project.text().endswith("# a colleague\n")
@@ -92,10 +76,10 @@ def test_an_edit_that_mends_a_file_is_not_held_up_by_what_the_file_was(project, 
     """The sandbox is started for what is going to run, and that was judged already."""
     asked = []
 
-    def for_stack(stack, say, *, judged=True):
-        asked.append(judged)
+    def for_stack(stack, say, *, validated=True):
+        asked.append(validated)
         return Environment()
 
-    monkeypatch.setattr("fleet.teams.update.for_stack", for_stack)
+    monkeypatch.setattr("kai_fleet.cli.teams.update.for_stack", for_stack)
     assert project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes").code == 0
     assert asked == [False]

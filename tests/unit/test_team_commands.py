@@ -2,6 +2,7 @@
 
 import pytest
 
+from kai_fleet.components.state.deployed_state import RELEASE
 from tests.unit.team_project import ADD, GRANT, LAB, OWN
 
 
@@ -32,11 +33,11 @@ def test_a_team_is_added_behind_the_others_and_its_first_steps_are_shown(project
     ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--queue", "a=1.5", "--yes")
     assert ran.code == 0, ran.refusal
     assert project.text().startswith(LAB)
-    assert "            a:\n" in project.text()
-    assert "gpu: {quota: 1.5}" in project.text()
+    assert "            a: {gpu: 1.5}\n" in project.text()
     assert "new: new team in mode virtual" in ran.out
     assert "team kubeconfig new --stack lab --output new.kubeconfig" in ran.out
     assert "kai.scheduler/queue: a" in ran.out
+    assert ".venv/bin/fleet my queues --kubeconfig new.kubeconfig" in ran.out
     assert project.run("plan", "--config", str(project.root / "Pulumi.lab.yaml")).code == 0
 
 
@@ -48,7 +49,7 @@ def test_a_team_with_its_own_stack_is_a_file_and_a_grant(project):
     own = project.text("lab-new")
     assert "kai-fleet:platform: {stack: lab}" in own
     assert "    name: new\n" in own
-    assert project.engine.asked == ["up lab, only new", "up lab-new"]
+    assert project.engine.asked == ["up lab, only new and grants", "up lab-new"]
 
 
 def update(version, *, result="succeeded", kind="update", message=""):
@@ -72,6 +73,22 @@ def test_a_rollback_goes_to_the_last_version_that_ran(project):
     assert project.text() == LAB.replace("v0.14.7", "v0.13.4")
 
 
+@pytest.mark.parametrize(
+    ("runs", "says"),
+    [
+        ("v0.13.4", "ml: runs KAI v0.13.4; only its file goes back"),
+        ("v0.16.8", "ml: KAI v0.16.8 → v0.13.4, replaced"),
+    ],
+)
+def test_a_rollback_of_an_edit_that_was_not_applied_says_what_the_cluster_does(project, runs, says):
+    urn = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kubernetes:helm.sh/v3:Release::"
+    outputs = {"version": runs}
+    project.resources = [{"urn": f"{urn}ml-kai-release", "type": RELEASE, "outputs": outputs}]
+    project.updates = [update("v0.13.4")]
+    ran = project.run("team", "rollback", "ml", "-s", "lab", "--yes")
+    assert says in ran.out
+
+
 BAD = [
     (("switch", "mll", "v0.16.8"), "has no team mll; did you mean ml? Its teams: dev, ml"),
     (("switch", "ml", "v0.9.5"), "write v0.9.3 or v0.9.8"),
@@ -82,10 +99,10 @@ BAD = [
     (("switch", "dev", "v0.16.8"), "team dev is in mode default, which has no KAI of its own"),
     (("switch", "ml", "v0.16.8", "-s", "nope"), "stacks with a file: lab"),
     (("rollback", "ml"), "no update in which team ml ran another version than v0.14.7"),
-    (("rollback", "nope"), "Its teams: dev, ml"),
-    (("remove", "nope"), "Its teams: dev, ml"),
+    (("rollback", "nope"), "its teams: dev, ml"),
+    (("remove", "nope"), "its teams: dev, ml"),
     (("remove", "ml"), "write --yes"),
-    (("kubeconfig", "nope"), "Its teams: dev, ml"),
+    (("kubeconfig", "nope"), "its teams: dev, ml"),
     (("add", "ml", *ADD), "has a team ml already, in Pulumi.lab.yaml"),
     (("add", "new"), "--mode is missing"),
     (("add", "new", "--mode", "virtual"), "--version is missing"),

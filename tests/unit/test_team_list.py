@@ -1,15 +1,17 @@
 """`fleet teams`: what is written and what runs, with what is not known left open."""
 
+import io
 import json
 import subprocess
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
-from fleet import live
-from fleet.environment import NotPossible
-from fleet.teams import questions, state
-from fleet.teams import reach as team_reach
+from kai_fleet.cli import cluster_reader
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.teams import connect, questions, stack_state
+from kai_fleet.cli.teams.listing import as_text, rows
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -52,18 +54,18 @@ def pod(namespace="default", node="n", gpus=None, **annotations):
 
 
 @pytest.fixture
-def reached(monkeypatch):
-    reach = team_reach.Reach(None, {"PATH": "/nowhere"})
-    monkeypatch.setattr(team_reach, "reach", lambda platform, say: reach)
+def connected(monkeypatch):
+    connected = connect.Connected(None, {"PATH": "/nowhere"})
+    monkeypatch.setattr(connect, "to_platform", lambda platform, say: connected)
 
 
 def states(monkeypatch, **found):
     def read(stack, variables):
         if stack not in found:
-            raise NotPossible(f"stack {stack} was never updated")
-        return state.of_resources(found[stack])
+            raise UserError(f"stack {stack} was never updated")
+        return stack_state.of_resources(found[stack])
 
-    monkeypatch.setattr(state, "read", read)
+    monkeypatch.setattr(stack_state, "read", read)
 
 
 def as_json(with_own):
@@ -73,9 +75,10 @@ def as_json(with_own):
     return {row["team"]: row for row in record["teams"]}, record["notes"]
 
 
-def test_the_list_tells_wanted_from_running(with_own, reached, monkeypatch):
+def test_the_list_tells_wanted_from_running(with_own, connected, monkeypatch):
     states(monkeypatch, lab=STATE)
-    monkeypatch.setattr(live.Cluster, "pods", lambda cluster: [pod(gpus="2"), pod(gpus="1")])
+    pods = [pod(gpus="2"), pod(gpus="1")]
+    monkeypatch.setattr(cluster_reader.Cluster, "pods", lambda cluster: pods)
     rows, notes = as_json(with_own)
     assert list(rows) == ["dev", "ml", "vision", "old"]
     assert rows["ml"] == {
@@ -94,29 +97,30 @@ def test_the_list_tells_wanted_from_running(with_own, reached, monkeypatch):
     assert "team old is in no file any more; the next update removes it" in notes
 
 
-def test_vclusters_that_do_not_answer_are_named(with_own, reached, monkeypatch):
+def test_vclusters_that_do_not_answer_are_named(with_own, connected, monkeypatch):
     def silent(cluster):
-        raise live.NoAnswer("connection refused")
+        raise cluster_reader.NoAnswer("connection refused")
 
     states(monkeypatch, lab=STATE)
-    monkeypatch.setattr(live.Cluster, "pods", silent)
+    monkeypatch.setattr(cluster_reader.Cluster, "pods", silent)
     rows, notes = as_json(with_own)
     assert rows["ml"]["gpus"]["used"] is None
     assert "GPUs in use are not known where the vCluster did not answer: ml, old" in notes
 
 
 def test_the_table_fits_a_terminal_and_leaves_open_what_nobody_knows(with_own, monkeypatch):
-    nobody = team_reach.Reach(note="the sandbox is not running; start it with: make up")
-    monkeypatch.setattr(team_reach, "reach", lambda platform, say: nobody)
+    nobody = connect.Connected(note="the sandbox is not running; start it with: make up")
+    monkeypatch.setattr(connect, "to_platform", lambda platform, say: nobody)
     monkeypatch.setenv("COLUMNS", "80")
     ran = with_own.run("teams", "-s", "lab")
-    row = next(line for line in ran.out.splitlines() if line.strip().startswith("ml"))
-    assert row.split()[:6] == ["ml", "lab", "virtual", "v0.14.7", "-", "2027-03-31"]
-    assert row.rstrip().endswith("-/4/4")
+    lines = ran.out.splitlines()
+    row = next(number for number, line in enumerate(lines) if line.strip().startswith("ml"))
+    assert lines[row].split() == ["ml", "virtual", "v0.14.7", "-", "2027-03-31", "-/4/4"]
+    assert lines[row + 1] == "  stack lab; queues train, serve"
     assert "- the sandbox is not running; start it with: make up" in ran.out
 
 
-def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(with_own, reached, monkeypatch):
+def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(with_own, connected, monkeypatch):
     states(monkeypatch, lab=STATE)
     file = with_own.root / "ml.kubeconfig"
     file.write_text("older")
@@ -134,30 +138,24 @@ def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(with_own, reach
 def test_a_state_that_cannot_be_read_is_one_sentence(monkeypatch):
     def failing(stderr):
         done = SimpleNamespace(returncode=255, stderr=stderr, stdout="")
-        monkeypatch.setattr(state.shutil, "which", lambda *_, **__: "pulumi")
+        monkeypatch.setattr(stack_state.shutil, "which", lambda *_, **__: "pulumi")
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-        with pytest.raises(NotPossible) as why:
-            state.read("lab", {})
+        with pytest.raises(UserError) as why:
+            stack_state.read("lab", {})
         return str(why.value)
 
     assert failing("error: no stack named 'lab' found") == "stack lab was never updated"
     assert failing("warning: x\nerror: incorrect passphrase\n").endswith(": incorrect passphrase")
 
 
-def test_what_a_kill_left_empty_beside_a_state_is_gone_before_the_cli_is_asked(
-    monkeypatch, tmp_path
-):
+def test_what_a_kill_left_empty_beside_a_state_is_named(monkeypatch, tmp_path):
     beside = tmp_path / ".pulumi" / "stacks" / "kai-fleet" / "lab.json.attrs"
     beside.parent.mkdir(parents=True)
     beside.touch()
-
-    def answer(*_, **__):
-        assert not beside.exists()
-        return SimpleNamespace(returncode=0, stderr="", stdout='{"deployment": {}}')
-
-    monkeypatch.setattr(state.shutil, "which", lambda *_, **__: "pulumi")
-    monkeypatch.setattr(subprocess, "run", answer)
-    assert state.read("lab", {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}) == state.State()
+    monkeypatch.setattr(stack_state.shutil, "which", lambda *_, **__: "pulumi")
+    with pytest.raises(UserError, match=f"the state of stack lab is whole.*rm {beside}"):
+        stack_state.read("lab", {"PULUMI_BACKEND_URL": f"file://{tmp_path}"})
+    assert beside.exists()
 
 
 @pytest.mark.parametrize(
@@ -172,11 +170,11 @@ def test_what_a_kill_left_empty_beside_a_state_is_gone_before_the_cli_is_asked(
     ],
 )
 def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus):
-    assert live.gpus_held(held) == gpus
+    assert cluster_reader.gpus_held(held) == gpus
 
 
 def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):
-    from fleet.teams import places
+    from kai_fleet.cli.teams import lookup
 
     def node(pool, gpus):
         return {
@@ -188,5 +186,34 @@ def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):
         }
 
     there = [node("ml", 8), node("free", 8), node("free", 4), node("cpu", 0), node("vision", 8)]
-    found = questions.free_pools(places.platform("lab"), there)
+    found = questions.free_pools(lookup.platform("lab"), there)
     assert [str(pool) for pool in found] == ["pool=free (2 nodes, 12 GPUs)"]
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 200])
+def test_no_value_of_the_table_is_cut_off(width):
+    short = rows.Row(
+        "ml", "prod", "virtual", "v0.16.8", "v0.9.3", "2027-06-30", ("a",), 8, 8.0, 1.0
+    )
+    long = rows.Row(
+        "computer-vision-and-robotics",
+        "prod-computer-vision-and-robotics",
+        "virtual",
+        "v0.12.23",
+        "v0.16.8",
+        "2026-12-31",
+        tuple(f"batch-of-the-night-{number}" for number in range(9)),
+        128,
+        -1.0,
+        127.5,
+    )
+    out = Console(file=io.StringIO(), width=width)
+    as_text.show("prod", rows.Listing((short, long), ()), out)
+    lines = out.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
+    words = {word.strip(",;") for line in lines for word in line.split()}
+    for row in (short, long):
+        whole = {row.team, row.mode, row.wanted, row.running, row.support_end, row.stack}
+        assert whole | set(row.queues) <= words
+    assert "127.5/unlimited/128" in words

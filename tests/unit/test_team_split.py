@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.teams.queues import every
-from fleet.teams.split import joined, split, with_numbers
-from policies import gate
+from kai_fleet.cli.teams.blue_green.split import joined, split, with_numbers
+from kai_fleet.cli.teams.queues import every
+from kai_fleet.policies import validation
 
 NAMES = st.lists(st.from_regex(r"[a-z]{1,4}", fullmatch=True), unique=True, max_size=3)
 
@@ -43,7 +43,7 @@ def refused(tree, gpus):
         "queues": tree,
     }
     raw = {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": team}}
-    return [str(problem) for problem in gate.judge(raw).refused]
+    return [str(problem) for problem in validation.validate(raw).refused]
 
 
 @settings(max_examples=80, deadline=None)

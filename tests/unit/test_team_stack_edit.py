@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from fleet.stack_edit import NotEditable, with_value, without
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.edit import NotEditable, with_values, without
+from kai_fleet.cli.stack_file.reading import ROOT
 
 TEAMS = ("config", "kai-fleet:teams")
 FILE = """\
@@ -30,6 +30,10 @@ config:
     # a comment after dev
 encryptionsalt: v1:abc=
 """
+
+
+def with_value(text, keys, value):
+    return with_values(text, {keys: value})
 
 
 def changed_lines(old, new):

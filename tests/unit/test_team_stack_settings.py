@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from components.settings import load
-from components.settings.platform_facts import NoPlatform, PlatformFacts
-from components.settings.tenant import load_tenant
-from fleet.platform_file import facts_beside
+from kai_fleet.cli.stack_file.platform import facts_beside
+from kai_fleet.components.settings import load
+from kai_fleet.components.settings.platform_facts import NoPlatform, PlatformFacts
+from kai_fleet.components.settings.tenant import load_tenant
 
 PLATFORM = {
     "cluster": {"name": "lab", "context": "lab"},
@@ -88,7 +88,9 @@ def test_facts_survive_the_outputs_numbers_and_newer_keys():
     output["later"] = {"key": 1}
     assert PlatformFacts.read(output) == facts()
     with pytest.raises(NoPlatform, match="update the platform stack with this version first"):
-        PlatformFacts.read({"cluster": 3})
+        PlatformFacts.read({"cluster": 3, "isolation": {}})
+    with pytest.raises(NoPlatform, match="makes no namespaces for its team stacks"):
+        PlatformFacts.read({"cluster": {"name": "lab"}})
 
 
 @pytest.mark.parametrize(
@@ -109,8 +111,8 @@ def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text,
 
 def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
     """What the engine answers, as read_platform tells it; the engine tests see it happen."""
-    from components import platform_reading
-    from components.platform_reading import read_platform
+    from kai_fleet.components.host import platform_reading
+    from kai_fleet.components.host.platform_reading import read_platform
 
     answers = {
         "unknown stack 'x'": "there is no such stack; update it first: make up STACK=prod",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from fleet import live, stack_file
-from fleet.teams import reach
+from kai_fleet.cli import cluster_reader
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.cli.teams import connect
 from tests.unit.team_project import LAB, OWN, Project
 
 POOL = {"pool": "ml-next"}
@@ -18,7 +19,7 @@ class Host:
 
     def nodes(self):
         if not self.there:
-            raise live.NoAnswer("connection refused")
+            raise cluster_reader.NoAnswer("connection refused")
         return list(self.there)
 
 
@@ -37,7 +38,9 @@ def project(tmp_path, monkeypatch):
     made = Project.of(tmp_path, monkeypatch)
 
     def nodes(*there):
-        monkeypatch.setattr(reach, "reach", lambda platform, say: reach.Reach(Host(*there)))
+        monkeypatch.setattr(
+            connect, "to_platform", lambda platform, say: connect.Connected(Host(*there))
+        )
 
     made.nodes = nodes
     nodes(node("a", "ml-next", 4))
@@ -45,7 +48,7 @@ def project(tmp_path, monkeypatch):
 
 
 def teams(project):
-    return stack_file.read(project.root / "Pulumi.lab.yaml")["teams"]
+    return reading.read(project.root / "Pulumi.lab.yaml")["teams"]
 
 
 def test_a_trial_takes_its_part_and_keeps_the_queues_names(project):
@@ -69,6 +72,7 @@ def test_adopting_leaves_the_new_version_and_everything_else_as_before(project):
     assert project.text() == LAB.replace("v0.14.7", "v0.16.8")
     assert "KAI v0.14.7 → v0.16.8, upgraded in place" in ran.out
     assert "kubectl label node <node> pool=ml --overwrite" in ran.out
+    assert project.engine.asked[-1] == "up lab, only ml ml-next, one of which goes"
 
 
 @pytest.mark.parametrize("name", ["ml", "ml-next"])
@@ -93,7 +97,7 @@ def test_dropping_leaves_the_file_as_it_was(project, name):
         ((*TRY[:7], "pool=dev", *TRY[8:]), "Ready nodes with pool=dev have 0 GPUs of 2"),
         (("team", "adopt", "ml", "-s", "lab"), "there is no team ml-next beside ml; begin with"),
         (("team", "drop", "ml", "-s", "lab"), "there is no team ml-next beside ml; begin with"),
-        (("team", "drop", "x", "-s", "lab"), "Its teams: dev, ml"),
+        (("team", "drop", "x", "-s", "lab"), "its teams: dev, ml"),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(project, arguments, says):
@@ -136,19 +140,19 @@ def test_a_cluster_that_does_not_answer_is_said_and_no_obstacle(project):
 
 
 TRY_OWN = ("team", "try", "vision", "v0.16.8", "-s", "lab", "--pool", "pool=vision-next")
-ORDER = ["up lab, only vision vision-next", "up lab-vision", "up lab-vision-next"]
+ORDER = ["up lab, only vision vision-next and grants", "up lab-vision", "up lab-vision-next"]
 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     made = Project.of(tmp_path, monkeypatch, own=True)
     host = Host(node("v", "vision-next", 4))
-    monkeypatch.setattr(reach, "reach", lambda platform, say: reach.Reach(host))
+    monkeypatch.setattr(connect, "to_platform", lambda platform, say: connect.Connected(host))
     return made
 
 
 def of_stack(project, stack):
-    return stack_file.read(project.root / f"Pulumi.{stack}.yaml")
+    return reading.read(project.root / f"Pulumi.{stack}.yaml")
 
 
 def test_a_team_with_its_own_stack_is_tried_in_a_second_one_out_of_its_grant(own):
@@ -182,8 +186,8 @@ def test_such_a_trial_ends_with_its_stack_and_the_grant_whole_again(own, command
     assert ran.code == 0, ran.refusal
     assert own.files() == before | {"Pulumi.lab-vision.yaml": left.encode()}
     assert own.engine.asked == [
-        "destroy lab-vision-next with vision-next",
-        "up lab, only vision vision-next",
+        "destroy lab-vision-next, and the stack",
+        "up lab, only vision vision-next and grants",
         "up lab-vision",
     ]
     assert "and stack lab-vision-next with its file and grant" in ran.out

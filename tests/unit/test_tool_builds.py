@@ -6,32 +6,32 @@ import time
 
 import pytest
 
-from sandbox import go_builds, tools
+from sandbox.tools import go_builds, toolbox
 from tests.unit.tool_scripts import go, script, silent
 
 
 def test_without_go_the_message_says_what_to_install(machine):
-    with pytest.raises(tools.ToolError, match=r"no Go toolchain on PATH\. Install Go 1\.26 or"):
-        tools.ensure(["kwok"], silent)
+    with pytest.raises(toolbox.ToolError, match=r"no Go toolchain on PATH\. Install Go 1\.26 or"):
+        toolbox.ensure(["kwok"], silent)
 
 
 def test_a_go_that_is_too_old_is_named_with_what_is_needed(machine):
     path = go(machine, version="go1.22.5")
-    with pytest.raises(tools.ToolError) as refusal:
-        tools.ensure(["kwok"], silent)
+    with pytest.raises(toolbox.ToolError) as refusal:
+        toolbox.ensure(["kwok"], silent)
     text = str(refusal.value)
     assert str(path) in text and "go1.22.5" in text and "Install Go 1.26" in text
 
 
 def test_a_go_that_may_fetch_its_successor_is_not_too_old(machine):
     go(machine, version="go1.22.5", toolchain="auto", build='echo x > "$out/kwok"')
-    assert tools.ensure(["kwok"], silent)["kwok"].origin == "built"
+    assert toolbox.ensure(["kwok"], silent)["kwok"].origin == "built"
 
 
 def test_a_build_that_fails_says_why_and_where_its_output_is(machine):
     go(machine, build="echo 'go: downloading x'; echo 'go: sigs.k8s.io/kwok: 403'; exit 1")
-    with pytest.raises(tools.ToolError) as failure:
-        tools.ensure(["kwok"], silent)
+    with pytest.raises(toolbox.ToolError) as failure:
+        toolbox.ensure(["kwok"], silent)
     log = machine / "cache/logs/kwok-0.8.0.log"
     assert "go: sigs.k8s.io/kwok: 403" in str(failure.value)
     assert str(log) in str(failure.value)
@@ -41,9 +41,9 @@ def test_a_build_that_fails_says_why_and_where_its_output_is(machine):
 
 def test_what_was_built_is_used_again(machine):
     path = go(machine, build='echo x > "$out/kwok"')
-    built = tools.ensure(["kwok"], silent)["kwok"]
+    built = toolbox.ensure(["kwok"], silent)["kwok"]
     path.unlink()
-    assert tools.ensure(["kwok"], silent)["kwok"] == built
+    assert toolbox.ensure(["kwok"], silent)["kwok"] == built
     assert built.path == machine / "cache/tools/kwok-0.8.0/kwok"
 
 
@@ -51,7 +51,7 @@ def test_a_long_build_shows_that_it_goes_on(machine, monkeypatch):
     monkeypatch.setattr(go_builds, "PROGRESS_SECONDS", 0.1)
     go(machine, build='sleep 0.5; echo x > "$out/kwok"')
     said = []
-    tools.ensure(["kwok"], said.append)
+    toolbox.ensure(["kwok"], said.append)
     assert any("still building" in line for line in said)
 
 
@@ -69,6 +69,6 @@ def test_a_tool_that_another_process_is_getting_is_waited_for(machine):
             fcntl.flock(other, fcntl.LOCK_UN)
 
         threading.Thread(target=finish).start()
-        tools.ensure(["kwok"], said.append)
+        toolbox.ensure(["kwok"], said.append)
     assert any("another process is getting it" in line for line in said)
     assert not any("building" in line for line in said), "the other one's should be used"

@@ -8,27 +8,37 @@ from functools import partial
 
 import pytest
 
-from sandbox import release_downloads, tools
-from sandbox.tool_specs import Release
-from sandbox.tool_table import BUNDLES
-from tests.unit import http_server
-from tests.unit.tool_scripts import silent
+from sandbox import lifecycle
+from sandbox.tools import release_downloads, toolbox
+from sandbox.tools.specs import Release
+from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, POLICY_LAUNCHER
+from tests.unit import http_server, release_archives
+from tests.unit.tool_scripts import go, script, silent
 
 KWOK = next(bundle for bundle in BUNDLES if bundle.tools == ("kwok",))
+BUILDS_KWOK = 'echo "echo kwok v0.8.0" > "$out/kwok"'
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
 
 
 @pytest.fixture
-def publisher(machine, monkeypatch):
-    """A publisher on this machine; returns a function that publishes a file as KWOK's release."""
+def online(machine, monkeypatch):
+    """A machine that reaches publishers; returns the folder of one of them."""
     monkeypatch.setenv("KAI_FLEET_RELEASES", "on")
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(release_downloads, "_unreachable", {})
     folder = machine / "published"
     folder.mkdir()
+    return folder
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
+
+@pytest.fixture
+def publisher(online, monkeypatch):
+    """A publisher on this machine; returns a function that publishes a file as KWOK's release."""
+    folder = online
 
     def publish(content: bytes, checksum: str | None = None, published: str | None = None):
         (folder / "kwok").write_bytes(content)
@@ -42,7 +52,7 @@ def publisher(machine, monkeypatch):
                 release, sums={}, published=f"{address}sums.txt", published_for=(here,)
             )
         bundle = dataclasses.replace(KWOK, release=release)
-        monkeypatch.setattr(tools, "BUNDLES", (bundle,))
+        monkeypatch.setattr(toolbox, "BUNDLES", (bundle,))
         return server
 
     with http_server.listening(partial(Quiet, directory=str(folder))) as server:
@@ -51,18 +61,18 @@ def publisher(machine, monkeypatch):
 
 def test_a_release_is_verified_and_kept(publisher):
     server = publisher(b"#!/bin/sh\necho kwok v0.8.0\n")
-    tool = tools.ensure(["kwok"], silent)["kwok"]
+    tool = toolbox.ensure(["kwok"], silent)["kwok"]
     assert tool.origin == "release"
     assert subprocess.run([tool.path], capture_output=True, text=True).stdout == "kwok v0.8.0\n"
     server.shutdown()
     server.server_close()
-    assert tools.ensure(["kwok"], silent)["kwok"] == tool, "it should come from the cache"
+    assert toolbox.ensure(["kwok"], silent)["kwok"] == tool, "it should come from the cache"
 
 
 def test_a_release_that_is_not_what_was_pinned_is_refused(machine, publisher):
     publisher(b"tampered", checksum="ab" * 32)
-    with pytest.raises(tools.ToolError) as refusal:
-        tools.ensure(["kwok"], silent)
+    with pytest.raises(toolbox.ToolError) as refusal:
+        toolbox.ensure(["kwok"], silent)
     text = str(refusal.value)
     assert "ab" * 32 in text and hashlib.sha256(b"tampered").hexdigest() in text
     assert "KAI_FLEET_RELEASES=off" in text
@@ -70,25 +80,85 @@ def test_a_release_that_is_not_what_was_pinned_is_refused(machine, publisher):
 
 
 def test_without_a_pinned_sum_the_publishers_own_counts(publisher):
-    content = b"#!/bin/sh\n"
+    content = b"#!/bin/sh\necho kwok v0.8.0\n"
     publisher(content, published=f"{hashlib.sha256(content).hexdigest()}  kwok\n")
-    assert tools.ensure(["kwok"], silent)["kwok"].origin == "release"
+    assert toolbox.ensure(["kwok"], silent)["kwok"].origin == "release"
 
 
 def test_a_release_without_any_sum_is_not_downloaded(machine, publisher):
     publisher(b"#!/bin/sh\n", published=f"{'0' * 64}  another-file\n")
     said = []
-    with pytest.raises(tools.ToolError, match="Install Go"):
-        tools.ensure(["kwok"], said.append)
+    with pytest.raises(toolbox.ToolError, match="Install Go"):
+        toolbox.ensure(["kwok"], said.append)
     assert any("has no checksum of kwok" in line for line in said)
     assert not any("downloading" in line for line in said)
 
 
 def test_a_publisher_that_cannot_be_reached_is_tried_once(machine, publisher, monkeypatch):
     publisher(b"").server_close()  # nobody listens any more
-    release = tools.BUNDLES[0].release
-    with pytest.raises(release_downloads.Unreachable, match="cannot be reached"):
+    release = toolbox.BUNDLES[0].release
+    with pytest.raises(release_downloads.NoRelease, match="cannot be reached"):
         release_downloads.fetch("KWOK", release, machine, silent)
     monkeypatch.setattr(release_downloads, "_PatientHandler", None)  # a second try would fail on it
-    with pytest.raises(release_downloads.Unreachable, match="cannot be reached"):
+    with pytest.raises(release_downloads.NoRelease, match="cannot be reached"):
         release_downloads.fetch("KWOK", release, machine, silent)
+
+
+def at_home(bundle, address: str, folder):
+    """The bundle, with its official archive at an address of this machine."""
+    here = release_downloads.this_platform()
+    official = bundle.release.address(here) if bundle.release.offers(here) else None
+    name, _ = release_archives.ARCHIVES[bundle.title]
+    assert official is None or official.endswith(f"/{name}"), "the archive has another name"
+    checksum = release_archives.publish(folder, bundle.title, bundle.release.version)
+    release = dataclasses.replace(
+        bundle.release, url=f"{address}{name}", sums={here: checksum}, published_for=()
+    )
+    return dataclasses.replace(bundle, release=release)
+
+
+def test_every_tool_comes_from_the_official_archives_as_they_are(online, monkeypatch):
+    with http_server.listening(partial(Quiet, directory=str(online))) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        bundles = tuple(at_home(bundle, address, online) for bundle in BUNDLES)
+        monkeypatch.setattr(toolbox, "BUNDLES", bundles)
+        found = toolbox.ensure(lifecycle.TOOLS, silent)
+    assert {tool.origin for tool in found.values()} == {"release"}
+    assert set(lifecycle.TOOLS) - set(found) == {POLICY_LAUNCHER}, "this CLI does without it"
+    for name, tool in found.items():
+        if ON_PATH[name].ask or name == LANGUAGE_HOST:
+            told = subprocess.run([tool.path], capture_output=True, text=True, check=True)
+            assert told.stdout == f"v{tool.version}\n"
+    beside = {path.name for path in found["pulumi"].path.parent.iterdir()}
+    assert {"pulumi", LANGUAGE_HOST, f"{LANGUAGE_HOST}-exec"} <= beside
+
+
+def test_a_cli_that_is_installed_needs_no_policy_launcher_either(online, machine):
+    script(machine / "bin/pulumi", "echo v3.259.0")
+    assert set(toolbox.ensure(["pulumi", POLICY_LAUNCHER], silent)) == {"pulumi"}
+
+
+@pytest.mark.parametrize(
+    ("content", "member", "reason"),
+    [
+        (release_archives.archive({"kwok/other": "x"}), "kwok/kwok", "holds no file kwok/kwok"),
+        (release_archives.archive({"kwok/kwok": "x"})[:-60], "kwok/kwok", "cannot be unpacked"),
+        (b"<html>Sign in to the network</html>", "kwok/kwok", "cannot be unpacked"),
+        (b"#!/bin/sh\nexit 1\n", "", "its kwok does not run here"),
+        (b"#!/bin/sh\necho kwok v0.1.0\n", "", "its kwok says that it is 0.1.0"),
+    ],
+    ids=["other members", "cut short", "a page", "does not run", "another version"],
+)
+def test_a_release_that_does_not_fit_gives_way_to_the_next_source(
+    machine, publisher, monkeypatch, content, member, reason
+):
+    publisher(content)
+    bundle = toolbox.BUNDLES[0]
+    release = dataclasses.replace(bundle.release, members={"extra": member, "kwok": member})
+    monkeypatch.setattr(toolbox, "BUNDLES", (dataclasses.replace(bundle, release=release),))
+    go(machine, build=BUILDS_KWOK)
+    said = []
+    tool = toolbox.ensure(["kwok"], said.append)["kwok"]
+    assert tool.origin == "built"
+    assert len([line for line in said if "no official release" in line and reason in line]) == 1
+    assert {path.name for path in tool.path.parent.iterdir()} == {"kwok", "origin"}

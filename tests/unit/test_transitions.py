@@ -4,12 +4,13 @@ import itertools
 
 import pytest
 
-from components.releases import KAI, VCLUSTER, version_key
-from components.transitions import kai_transition, vcluster_refusal
+from kai_fleet.components.releases import KAI, VCLUSTER, version_key
+from kai_fleet.components.state.transitions import kai_transition, vcluster_refusal
 
 # Operators whose upgrade hook makes kai-config anew (K12), read from the charts.
 RECREATE = {"v0.9.8", "v0.9.20", "v0.10.5", "v0.13.4"}
-CHART_MAKES_BINDER = {"v0.7.11", "v0.9.8", "v0.9.20"}
+CHART_MAKES_BINDER = {"v0.9.8", "v0.9.20"}
+WITHOUT_OPERATOR = {"v0.7.11", "v0.7.13", "v0.8.5"}
 PAIRS = list(itertools.permutations(KAI, 2))
 
 
@@ -23,6 +24,7 @@ def test_in_place_only_where_nothing_is_known_to_break(before, after):
     breaks = (
         version_key(after) < version_key(before)
         or "v0.7.11" in (before, after)
+        or (before in WITHOUT_OPERATOR) != (after in WITHOUT_OPERATOR)
         or (before in CHART_MAKES_BINDER) != (after in CHART_MAKES_BINDER)
         or after in RECREATE
     )

@@ -10,8 +10,8 @@ import sys
 import pytest
 import yaml
 
-from fleet.stack_file import ROOT
-from sandbox.tools import cache_root
+from kai_fleet.cli.stack_file.reading import ROOT
+from sandbox.tools.toolbox import cache_root
 
 FOLDER = ROOT / ".github" / "workflows"
 NAMES = sorted(path.name for path in FOLDER.glob("*.yml"))
@@ -44,7 +44,15 @@ def steps(name):
 
 
 def test_there_are_the_workflows_that_the_documentation_names():
-    assert NAMES == ["deploy.yml", "preview-comment.yml", "preview.yml", "pulumi.yml", "test.yml"]
+    assert NAMES == [
+        "deploy.yml",
+        "preview-comment.yml",
+        "preview.yml",
+        "pulumi.yml",
+        "release.yml",
+        "releases.yml",
+        "test.yml",
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,6 +87,11 @@ def test_permissions_are_the_least():
     assert granted("pulumi.yml") == granted("deploy.yml") == granted("preview.yml")
     comment = granted("preview-comment.yml")
     assert comment == {read, ("actions", "read"), ("pull-requests", "write")}
+    write = {("contents", "write"), ("pull-requests", "write")}
+    assert granted("releases.yml") == {read} | write
+    # Who may write a branch runs none of the repository's code.
+    (writer,) = (job for job in jobs("releases.yml").values() if "permissions" in job)
+    assert [step["uses"].split("@")[0] for step in writer["steps"]] == ["actions/github-script"]
     # Only the job that runs the engine may be vouched for.
     assert [n for n, j in jobs("preview.yml").items() if "permissions" in j] == ["engine"]
 
@@ -112,6 +125,17 @@ def test_prod_comes_after_staging_and_in_an_environment_of_its_own():
     assert engine["with"]["policyPacks"] == "policies"
 
 
+def test_a_preview_never_takes_the_place_of_an_update_that_waits():
+    """GitHub keeps one waiting run of a group, and cancels it when another one comes."""
+    (job,) = jobs("pulumi.yml").values()
+    group = job["concurrency"]["group"]
+    assert job["concurrency"]["cancel-in-progress"] is False
+    update, preview = re.findall(r"format\('([^']+)'", group)
+    assert "inputs.command == 'up' &&" in group
+    assert not preview.startswith(update.partition("{")[0])
+    assert "github.ref" in group.partition("||")[2]
+
+
 def test_the_tests_are_run_by_the_readmes_command():
     assert [step["run"] for step in steps("test.yml") if "run" in step] == ["make test"]
     assert "make test " in (ROOT / "README.md").read_text()
@@ -134,7 +158,7 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
         git("commit", "--quiet", "--no-verify", "--message", "stacks")
 
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("fleet", "components", "policies", "provider"):
+    for name in ("kai_fleet", "policies"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "__main__.py", tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
@@ -154,6 +178,52 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
     found = dict(line.split("=", 1) for line in output.read_text().splitlines())
     assert json.loads(found["changed"]) == ["gone", "new", "staging"]
     assert json.loads(found["deployed"]) == ["staging"]
+
+
+@pytest.mark.engine  # as slow as the job
+def test_a_pull_request_has_the_report_of_its_base_and_of_its_branch(tmp_path):
+    """`staging` changes; it has no file at the base in the second run, and a wrong one here."""
+
+    def git(*arguments):
+        identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
+
+    file = tmp_path / "Pulumi.staging.yaml"
+    (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    git("init", "--quiet")
+    for gpus in ("2", "3"):
+        file.write_text(STACK.replace("gpus: 2", f"gpus: {gpus}"))
+        git("add", "--all", ":!.venv")
+        git("commit", "--quiet", "--no-verify", "--message", gpus)
+    (step,) = (step for step in steps("preview.yml") if step.get("name") == "Write the reports")
+
+    def written():
+        environment = {**os.environ, "STACK": "staging"}
+        command = ["bash", "-c", step["run"]]
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+        return {page.name: page.read_text() for page in (tmp_path / "reports").iterdir()}
+
+    pages = written()
+    assert set(pages) == {"staging-base.html", "staging-branch.html"}
+    for name, gpus in (("base", 2), ("branch", 3)):
+        figure = re.search(r'class="number">([^<]*)<', pages[f"staging-{name}.html"])
+        assert figure is not None and figure[1] == str(gpus)
+    shutil.rmtree(tmp_path / "reports")
+    shutil.rmtree(tmp_path / "base")
+    file.write_text("config: {kai-fleet:cluster: 3}\n")
+    assert set(written()) == {"staging-base.html"}
+
+
+def test_what_is_attached_for_people_is_not_what_the_comment_takes():
+    (download,) = (
+        step
+        for step in steps("preview-comment.yml")
+        if step.get("uses", "").startswith("actions/download-artifact@")
+    )
+    names = [s["with"]["name"] for s in steps("preview.yml") if "upload-artifact" in str(s)]
+    assert names == ["diff-${{ matrix.stack }}", "report-${{ matrix.stack }}"]
+    assert download["with"]["pattern"] == "diff-*"
 
 
 @pytest.mark.engine  # builds actionlint with Go the first time

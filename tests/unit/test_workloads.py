@@ -6,11 +6,11 @@ import pytest
 from pulumi import RunError
 from rich.console import Console
 
-from components.settings import load
-from components.settings.gpu_share import GpuShare
-from components.workloads import PodArgs, VllmServerArgs
-from fleet.recording import SECRET, UNKNOWN, record
-from fleet.workload_table import workload_table
+from kai_fleet.cli.display.workload_table import workload_table
+from kai_fleet.cli.plan.recorder import SECRET, UNKNOWN, record
+from kai_fleet.components.settings import load
+from kai_fleet.components.settings.sections.gpu_share import GpuShare
+from kai_fleet.components.workloads import PodArgs, VllmServerArgs
 
 CLUSTER = {"name": "lab", "context": "lab"}
 QUEUES = {"train": {"gpu": {"quota": 2}}, "serve": {"gpu": {"quota": 2}}}
@@ -135,7 +135,9 @@ def test_a_model_on_two_gpus_runs_in_parallel_on_both(share):
     assert container["volumeMounts"] == [{"mountPath": "/dev/shm", "name": "shm"}]
 
 
-def test_a_token_is_in_a_secret_and_nowhere_else():
+def test_a_token_is_in_a_secret_and_nowhere_else(monkeypatch):
+    # As the engine says that the key is encrypted in the file.
+    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", '["kai-fleet:workloads"]')
     token = {"huggingFaceToken": "hf_TOP"}
     found = declared({"qwen": {**VLLM, **HALF, **token}})
     secret = found[("Secret", "qwen-hugging-face")].inputs

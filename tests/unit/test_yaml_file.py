@@ -4,11 +4,11 @@ import pytest
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
-from components import yaml_file
+from kai_fleet.components.settings.files import yaml_file
 
 FINE = [
     "config: {kai-fleet:teams: {b: {gpus: 1}}}",
-    "a: yes\nb: 0o17\nc: 017\nd: 1_000\ne: 2026-11-21\nf: 1:30",
+    "a: yes\nb: '0o17'\nc: 0\nd: 1000\ne: '2026-11-21'\nf: 0.5",
     "a: {<<: {b: 1}}",
     "",
 ]

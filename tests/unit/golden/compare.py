@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from fleet.plan import Plan
-from fleet.recording import Registered
-from policies.problem import Level, Problem
+from kai_fleet.cli.plan.offline import Plan
+from kai_fleet.cli.plan.recorder import Registered
+from kai_fleet.policies.problem import Level, Problem
 
 HERE = Path(__file__).parent
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
 
 GOOD = """\
 config:
@@ -73,7 +73,7 @@ class Repository:
 
     def fleet(self, *arguments):
         return subprocess.run(
-            [sys.executable, "-m", "fleet", *arguments],
+            [sys.executable, "-m", "kai_fleet.cli", *arguments],
             cwd=self.project,
             env={**os.environ, "COLUMNS": "200"},
             capture_output=True,
@@ -81,15 +81,14 @@ class Repository:
             check=False,
         )
 
-    def trees(self):
-        """Other work trees, without asking git: it fails while one is being made."""
-        folders = Path(tempfile.gettempdir()).glob("kai-fleet-base-*")
-        return [*(self.top / ".git").glob("worktrees/*"), *folders]
+    def unpacked(self):
+        """The folders in which a diff keeps the files of its base."""
+        return list(Path(tempfile.gettempdir()).glob("kai-fleet-base-*"))
 
     def is_tidy(self):
-        """No work tree is left, neither in git's list nor on the disk."""
+        """No such folder is left, and git knows of no other work tree."""
         listed = git(self.top, "worktree", "list").splitlines()
-        return len(listed) == 1 and not self.trees()
+        return len(listed) == 1 and not self.unpacked()
 
 
 def made(scratch, top):
@@ -100,7 +99,7 @@ def made(scratch, top):
     repository.file.write_text(GOOD)
     (repository.top / ".gitignore").write_text("__pycache__/\n")
     repository.commit("before-plans")
-    for name in ("fleet", "components", "policies", "provider"):
+    for name in ("kai_fleet", "policies"):
         shutil.copytree(ROOT / name, repository.project / name)  # bytecode too: that is quicker
     shutil.copy(ROOT / "__main__.py", repository.project)
     (repository.project / "Pulumi.other.yaml").write_text(GOOD)
@@ -108,7 +107,7 @@ def made(scratch, top):
     repository.commit("no-lab")
     repository.file.write_text(GOOD.replace("gpus: 4", "gpus: 3"))
     repository.commit("broken")
-    entry = repository.project / "fleet" / "__main__.py"
+    entry = repository.project / "kai_fleet" / "cli" / "__main__.py"
     code = entry.read_text()
     entry.write_text("import a_package_of_the_past\n")
     repository.commit("other-packages")

@@ -1,0 +1,14 @@
+"""What a tenant would try. A new attack is one entry: what, by whom, and the remedy it is told."""
+
+from __future__ import annotations
+
+from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, TENANTS, Attempt
+from tests.attacks.attempts.gpus import GPUS
+from tests.attacks.attempts.kept import KEPT
+from tests.attacks.attempts.pods import PODS
+from tests.attacks.attempts.reach import REACH
+from tests.attacks.attempts.restricted import RESTRICTED_ATTEMPTS
+
+ATTEMPTS = [*PODS, *GPUS, *REACH, *KEPT, *RESTRICTED_ATTEMPTS]
+
+__all__ = ["ATTEMPTS", "EVERY_MODE", "STACKS", "TENANTS", "Attempt"]

@@ -1,0 +1,204 @@
+"""A host with teams in every mode: what a plan declares there, made by the API server itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+from kai_fleet.cli.plan.recorder import record
+from tests.attacks.http import Http
+
+UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
+TREE = {"top": {**UNLIMITED, "gpu": {"quota": 4}}}
+KAI = {"mode": "virtual", "version": "v0.16.8"}
+# Two hosts, as a host has teams of the one kind or the other; their teams are on one API server.
+WITH_KAI_INSIDE = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "vcluster": {"nodePool": {"kai-fleet/pool": "platform"}},
+    "teams": {
+        "ml": {"scheduler": KAI, "nodePool": {"kai-fleet/pool": "ml"}, "gpus": 8, "queues": TREE},
+        "tight": {
+            "scheduler": KAI,
+            "nodePool": {"kai-fleet/pool": "research"},
+            "gpus": 8,
+            "queues": TREE,
+            "isolation": {"level": "restricted"},
+        },
+        "dev": {
+            "scheduler": {"mode": "default"},
+            "nodePool": {"kai-fleet/pool": "dev"},
+            "gpus": 2,
+        },
+        "open": {
+            "scheduler": {"mode": "default"},
+            "nodePool": {"kai-fleet/pool": "nlp"},
+            "gpus": 1,
+            "isolation": {"level": "off"},
+        },
+        "mig": {
+            "scheduler": {"mode": "default"},
+            "nodePool": {"kai-fleet/pool": "spare"},
+            "gpus": 0,
+            "isolation": {
+                "devices": {"nvidia.com/mig-1g.10gb": 2, "example.com/nic": 2},
+                "priorityClasses": ["batch"],
+            },
+        },
+    },
+    "teamStacks": {"vision": {"nodePool": {"kai-fleet/pool": "vision"}, "gpus": 4}},
+}
+WITH_KAI_ON_HOST = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "kai": {"version": "v0.16.8"},
+    "queues": {
+        "all": {**UNLIMITED, "children": dict.fromkeys(("nlp", "audio", "audio-live"), UNLIMITED)}
+    },
+    "teams": {
+        "nlp": {"scheduler": {"mode": "host"}, "queue": "nlp", "gpus": 2},
+        "sim": {"scheduler": {"mode": "default"}, "gpus": 1},
+    },
+    "teamStacks": {"audio": {"gpus": 2, "parentQueue": "audio"}},
+}
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_GROUPS = {
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
+}
+# What makes up a team's place on the host, and the accounts of team stacks.
+_OURS = ("kai-fleet:index:TeamNamespace", "kai-fleet:index:TeamStackAccess")
+_WRITE = ["create", "delete", "patch", "update", "get", "list", "watch"]
+_READ = ["get", "list", "watch"]
+_SYNCED = [
+    *("configmaps", "secrets", "services", "persistentvolumeclaims", "endpoints"),
+    *("pods", "pods/attach", "pods/portforward", "pods/exec"),
+]
+# What vCluster's chart grants its own account in the team's namespace; from v0.31 it may change its
+# StatefulSet, from v0.36 it syncs slices.
+_VCLUSTER_ROLE = [
+    {"apiGroups": [""], "resources": _SYNCED, "verbs": _WRITE},
+    {
+        "apiGroups": [""],
+        "resources": ["pods/status", "pods/ephemeralcontainers", "pods/resize"],
+        "verbs": ["patch", "update"],
+    },
+    {
+        "apiGroups": ["apps"],
+        "resources": ["statefulsets", "replicasets", "deployments"],
+        "verbs": [*_READ, "patch", "update"],
+    },
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _WRITE},
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", *_READ]},
+    {"apiGroups": [""], "resources": ["pods/log"], "verbs": _READ},
+]
+RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass
+class Host:
+    """The API server as its administrator, and as each of the accounts that may be a tenant's."""
+
+    admin: client.ApiClient
+    accounts: dict[str, client.ApiClient] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kubeconfig: str) -> Host:
+        return cls(config.new_client_from_config(kubeconfig))
+
+    def make(self) -> None:
+        """Every team's place, its vCluster's account as the chart makes it, and delegates."""
+        for name in ("nvidia", "fast"):
+            self.post("RuntimeClass", {"metadata": {"name": name}, "handler": "nvidia"})
+        self.post("RuntimeClass", {"metadata": {"name": "kata"}, "handler": "kata"})
+        for name, value in (("train", 50), ("batch", 1000), ("urgent", 100_000)):
+            self.post("PriorityClass", {"metadata": {"name": name}, "value": value})
+        for raw in (WITH_KAI_INSIDE, WITH_KAI_ON_HOST):
+            self._apply(record("lab", raw))
+        for team in ("ml", "tight", "dev", "nlp", "mig", "open", "vision", "audio", "sim"):
+            self._vcluster(team)
+        for team in ("vision", "audio"):
+            self._sign_in(team, "kai-fleet-team-stacks", f"stack {team}")
+            self.delegate(team)
+
+    def _apply(self, resources: Iterable[Any]) -> None:
+        declared = [
+            (str(it.type.rsplit(":", 1)[-1]), dict(it.inputs))
+            for it in resources
+            if it.type.startswith("kubernetes:") and any(f"{kind}$" in it.urn for kind in _OURS)
+        ]
+        for kind in _GROUPS:
+            for found, body in declared:
+                if found == kind:
+                    self.post(kind, body)
+
+    def post(self, kind: str, body: Mapping[str, Any], who: client.ApiClient | None = None) -> None:
+        path = _GROUPS[kind].format(body["metadata"].get("namespace", ""))
+        try:
+            Http(who or self.admin).post(path, {"kind": kind, **body})
+        except ApiException as why:
+            if why.status != 409:  # both hosts have the accounts' namespace
+                raise AssertionError(why.body) from why
+
+    def _vcluster(self, team: str) -> None:
+        space, name = f"team-{team}", f"vc-{team}"
+        there = {"name": name, "namespace": space}
+        role = {"apiGroup": RBAC, "kind": "Role", "name": name}
+        me = [{"kind": "ServiceAccount", "name": name, "namespace": space}]
+        self.post("ServiceAccount", {"metadata": there})
+        self.post("Role", {"metadata": there, "rules": _VCLUSTER_ROLE})
+        self.post("RoleBinding", {"metadata": there, "roleRef": role, "subjects": me})
+        self._sign_in(name, space, f"vcluster {team}")
+        # Somebody to whom its rights are passed on.
+        other = {"name": "helper", "namespace": space}
+        subject = [{"kind": "ServiceAccount", **other}]
+        self.post("ServiceAccount", {"metadata": other})
+        self.post("RoleBinding", {"metadata": other, "roleRef": role, "subjects": subject})
+        self._sign_in("helper", space, f"vcluster {team} delegate")
+
+    def delegate(self, team: str) -> None:
+        """What a team stack's account can pass on, it passes on, by itself."""
+        me, space = self.accounts[f"stack {team}"], f"team-{team}"
+        other = {"name": "friend", "namespace": space}
+        self.post("ServiceAccount", {"metadata": other}, me)
+        binding = {
+            "metadata": other,
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "kai-fleet-team-stack"},
+            "subjects": [{"kind": "ServiceAccount", **other}],
+        }
+        self.post("RoleBinding", binding, me)
+        self._sign_in("friend", space, f"stack {team} delegate")
+
+    def _sign_in(self, name: str, namespace: str, called: str) -> None:
+        asked = client.AuthenticationV1TokenRequest(
+            spec=client.V1TokenRequestSpec(audiences=[], expiration_seconds=3600)
+        )
+        given = client.CoreV1Api(self.admin).create_namespaced_service_account_token(
+            name, namespace, asked
+        )
+        own = client.Configuration()
+        own.host = self.admin.configuration.host
+        own.ssl_ca_cert = self.admin.configuration.ssl_ca_cert
+        own.api_key = {"authorization": f"Bearer {given.status.token}"}
+        self.accounts[called] = client.ApiClient(own)
+
+
+def said(why: ApiException) -> str:
+    """The message of a refusal."""
+    try:
+        return str(json.loads(why.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return str(why.body)

@@ -1,0 +1,49 @@
+"""One request to an API server as it is, also of a kind that the client has no method for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+
+class Http:
+    """The API server, as one account. Every call raises ApiException."""
+
+    def __init__(self, api: client.ApiClient, headers: Mapping[str, str] | None = None) -> None:
+        self._api, self._headers = api, dict(headers or {})
+
+    def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
+        patch = "json-patch+json" if isinstance(body, list) else "strategic-merge-patch+json"
+        kind = patch if method == "PATCH" else "json"
+        own = self._api.configuration
+        token = own.get_api_key_with_prefix("authorization")
+        answer = self._api.rest_client.pool_manager.request(
+            method,
+            f"{own.host}{path}" + (f"?{urlencode(query)}" if query else ""),
+            body=None if body is None else json.dumps(body),
+            headers={
+                "Content-Type": f"application/{kind}",
+                **({"authorization": token} if token else {}),
+                **self._headers,
+            },
+            retries=False,
+        )
+        if answer.status >= 400:
+            refused = ApiException(status=answer.status)
+            refused.body = answer.data.decode()
+            raise refused
+        return json.loads(answer.data)
+
+    def get(self, path: str, **query: str) -> Any:
+        return self.ask("GET", path, **query)
+
+    def items(self, path: str) -> list[Any]:
+        return list(self.get(path)["items"])
+
+    def post(self, path: str, body: Any, **query: str) -> None:
+        self.ask("POST", path, body, **query)

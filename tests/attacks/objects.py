@@ -1,0 +1,252 @@
+"""Pods and other objects as they arrive on a host: written here, from what their makers write."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+Object = dict[str, Any]
+GPU = "nvidia.com/gpu"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+# How a pod of each team is placed when nothing is wrong with it.
+PLACED: dict[str, Object] = {
+    "ml": {"nodeName": "ml-1"},
+    "tight": {"nodeName": "research-1"},
+    "vision": {"nodeName": "vision-1"},
+    "dev": {"nodeSelector": {"kai-fleet/pool": "dev"}},
+    "mig": {"nodeSelector": {"kai-fleet/pool": "spare"}},
+    "open": {},
+    "nlp": {},
+    "audio": {},
+    "sim": {},
+}
+RESTRICTED: Object = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def container(name: str = "main", gpus: Any = None, **more: Any) -> Object:
+    found: Object = {"name": name, "image": "registry.example/train:1", **more}
+    if gpus is not None:
+        amount = {GPU: str(gpus)}
+        found["resources"] = {"limits": amount, "requests": dict(amount)}
+    return found
+
+
+def pod(
+    team: str,
+    *containers: Object,
+    labels: Object | None = None,
+    annotations: Object | None = None,
+    name: str = "p",
+    **spec: Any,
+) -> Object:
+    """A pod of a team, placed as its mode places pods, unless `spec` says otherwise."""
+    every = [copy.deepcopy(each) for each in containers or (container(),)]
+    if team == "tight":
+        for each in every:
+            each.setdefault("securityContext", dict(RESTRICTED))
+    found = {**PLACED[team], "containers": every, **spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels or {}, "annotations": annotations or {}},
+        "spec": {key: value for key, value in found.items() if value is not None},
+    }
+
+
+def of_queue(queue: str) -> Object:
+    """What makes a pod one of KAI's."""
+    return {"labels": {"kai.scheduler/queue": queue}, "schedulerName": "kai-scheduler"}
+
+
+def fraction(team: str, *sidecars: Object, init: bool = False, **more: Any) -> Object:
+    """A pod with half a GPU, once KAI's admission has been at it."""
+    maps = "train-a-abcdefg-shared-gpu-0"
+
+    def ref(key: str) -> Object:
+        return {"name": key, "valueFrom": {"configMapKeyRef": {"name": maps, "key": key}}}
+
+    shared = container(
+        env=[ref(VISIBLE), ref("RUNAI_NUM_OF_GPUS"), ref("GPU_PORTION")],
+        envFrom=[{"configMapRef": {"name": f"{maps}-evar", "optional": False}}],
+    )
+    notes = {"gpu-fraction": "0.5", "runai/shared-gpu-configmap": "train-a-abcdefg-shared-gpu"}
+    more.setdefault("labels", {})
+    if team != "nlp":  # a KAI inside bound it before it got here; the host's has not yet
+        more["labels"]["runai-gpu-group"] = "0f1e2d3c"
+    more["labels"].setdefault("kai.scheduler/queue", "nlp" if team == "nlp" else "top")
+    more.setdefault("schedulerName", "kai-scheduler")
+    more.setdefault("runtimeClassName", "nvidia")
+    return pod(team, shared, *sidecars, annotations=notes, **more)
+
+
+def reservation(team: str, version: str, **more: Any) -> Object:
+    """KAI's pod that holds the GPU that others share, as each line writes it, and vCluster syncs.
+
+    v0.7 gives it no RuntimeClass; from v0.13 it asks by requests as well as limits; from v0.17 it
+    has the tolerations of the pod that it is for.
+    """
+    line = tuple(int(part) for part in version.removeprefix("v").split(".")[:2])
+
+    def field(name: str, path: str) -> Object:
+        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+    owner = "nvidia" if line < (0, 14) else "kai-scheduler"
+    main: Object = {
+        "name": "resource-reservation",
+        "image": f"ghcr.io/{owner}/kai-scheduler/resourcereservation:{version}",
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {"limits": {GPU: "1"}},
+        # vCluster writes what the downward API would say of the host's pod.
+        "env": [
+            field("POD_NAME", "metadata.annotations['vcluster.loft.sh/name']"),
+            field("POD_NAMESPACE", "metadata.annotations['vcluster.loft.sh/namespace']"),
+        ],
+        "securityContext": {},
+    }
+    if line >= (0, 13):
+        main["resources"]["requests"] = {GPU: "1"}
+    spec: Object = dict(PLACED[team])
+    if line >= (0, 9):
+        spec["runtimeClassName"] = "nvidia"
+    if line >= (0, 17):
+        spec["tolerations"] = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "gpu-reservation-ml-0-abcde-x-kai-resource-reservation-x-ml",
+            "labels": {"app": "kai-resource-reservation", "runai-gpu-group": "0f1e2d3c"},
+            "annotations": {
+                "karpenter.sh/do-not-disrupt": "true",
+                "vcluster.loft.sh/namespace": "kai-resource-reservation",
+            },
+        },
+        "spec": {**spec, "containers": [main], **more},
+    }
+
+
+def component(team: str, name: str, version: str) -> Object:
+    """A part of KAI inside a vCluster, as it arrives on the host."""
+    owner = "nvidia" if version < "v0.14" else "kai-scheduler"
+    main = {
+        "name": name,
+        "image": f"ghcr.io/{owner}/kai-scheduler/{name}:{version}",
+        "args": ["--leader-elect=false"],
+        "ports": [{"containerPort": 8080}],
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "runAsNonRoot": True},
+    }
+    return pod(team, main, labels={"app": name}, name=f"{name}-7d9c-x-kai-scheduler-x-{team}")
+
+
+def core_dns(team: str) -> Object:
+    """CoreDNS as vCluster declares it, once `podSecurityStandard` is set."""
+    main = {
+        "name": "coredns",
+        "image": "coredns/coredns:1.12.1",
+        "args": ["-conf", "/etc/coredns/Corefile"],
+        "ports": [{"containerPort": 1053, "name": "dns", "protocol": "UDP"}],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 1001,
+            "runAsGroup": 1001,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": [{"name": "config-volume", "mountPath": "/etc/coredns", "readOnly": True}],
+    }
+    return pod(
+        team,
+        main,
+        labels={"k8s-app": "vcluster-kube-dns"},
+        name=f"coredns-5b8-x-kube-system-x-{team}",
+        securityContext={"seccompProfile": {"type": "RuntimeDefault"}},
+        volumes=[{"name": "config-volume", "configMap": {"name": "coredns"}}],
+    )
+
+
+def control_plane(team: str) -> Object:
+    """The pod template of vCluster's StatefulSet (v0.36.1), as a pod of its own would be."""
+    main = {
+        "name": "syncer",
+        "image": "ghcr.io/loft-sh/vcluster-oss:0.36.1",
+        "securityContext": {"allowPrivilegeEscalation": False, "runAsUser": 0, "runAsGroup": 0},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    return {
+        "metadata": {"labels": {"app": "vcluster", "release": team}},
+        "spec": {
+            "serviceAccountName": f"vc-{team}",
+            "nodeSelector": {"kai-fleet/pool": "platform"},
+            "containers": [main],
+            "volumes": [{"name": "data", "emptyDir": {}}],
+        },
+    }
+
+
+def config_map(**data: str) -> Object:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
+
+
+def secret(**data: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": data}
+
+
+def service(**spec: Any) -> Object:
+    ports = [{"port": 80, "targetPort": 8080}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"ports": ports, "selector": {"app": "web"}, **spec},
+    }
+
+
+def endpoints(*addresses: str) -> Object:
+    """What stands behind a Service without a selector."""
+    subset = {"addresses": [{"ip": each} for each in addresses], "ports": [{"port": 80}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "web"},
+        "subsets": [subset],
+    }
+
+
+def endpoint_slice(*addresses: str, kind: str = "IPv4") -> Object:
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "web", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": kind,
+        "endpoints": [{"addresses": [each]} for each in addresses],
+        "ports": [{"port": 80}],
+    }
+
+
+def _workload(kind: str, name: str, template: Object, **spec: Any) -> Object:
+    labels = template["metadata"]["labels"]
+    pod_template = {key: template[key] for key in ("metadata", "spec")}
+    pod_template["metadata"] = {"labels": labels}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "labels": {}},
+        "spec": {"selector": {"matchLabels": labels}, "template": pod_template, **spec},
+    }
+
+
+def deployment(template: Object) -> Object:
+    return _workload("Deployment", "work", template)
+
+
+def stateful_set(team: str, template: Object) -> Object:
+    """Of a vCluster, as its chart makes it; nothing runs in it."""
+    return _workload("StatefulSet", team, template, serviceName=team, replicas=0)

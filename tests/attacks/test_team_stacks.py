@@ -1,0 +1,308 @@
+"""What a team stack's account can do: tried by every verb that it holds, and by known tricks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from tests.attacks.host import RBAC, said
+from tests.attacks.http import Http
+from tests.attacks.tricks import TRICKS
+from tests.engine.sandbox_commands import until
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+
+READS = {"get", "list", "watch"}
+# Every account that a team's people may hold.
+ACCOUNTS = [
+    *(f"vcluster {team}{more}" for team in ("ml", "nlp", "dev") for more in ("", " delegate")),
+    *(f"stack {team}{more}" for team in ("vision", "audio") for more in ("", " delegate")),
+]
+
+
+def team_of(account):
+    return account.split()[1]
+
+
+@pytest.fixture(scope="module")
+def kinds(host):
+    """Every kind and subresource that the API server serves: (path, name, whether namespaced)."""
+    api = Http(host.admin)
+    groups = ["/api/v1"]
+    for group in api.get("/apis")["groups"]:
+        groups.append(f"/apis/{group['preferredVersion']['groupVersion']}")
+    found = []
+    for path in groups:
+        for kind in api.get(path)["resources"]:
+            found.append((path, kind["name"], kind["namespaced"], tuple(kind.get("verbs", ()))))
+    assert len(found) > 100
+    return found
+
+
+def may(api, verb, group, resource, namespace=None, name=None):
+    """What the API server itself says of an account."""
+    resource, _, sub = resource.partition("/")
+    asked = client.V1SelfSubjectAccessReview(
+        spec=client.V1SelfSubjectAccessReviewSpec(
+            resource_attributes=client.V1ResourceAttributes(
+                verb=verb,
+                group=group,
+                resource=resource,
+                subresource=sub or None,
+                namespace=namespace,
+                name=name,
+            )
+        )
+    )
+    review = client.AuthorizationV1Api(api).create_self_subject_access_review(asked)
+    return bool(review.status.allowed)
+
+
+def rules_of(api, namespace):
+    asked = client.V1SelfSubjectRulesReview(
+        spec=client.V1SelfSubjectRulesReviewSpec(namespace=namespace)
+    )
+    return client.AuthorizationV1Api(api).create_self_subject_rules_review(asked).status
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_no_account_has_a_right_by_which_it_gets_others(host, account):
+    """Enumerated: each rule that the API server reports, in its own and in foreign namespaces."""
+    own = f"team-{team_of(account)}"
+    for namespace in (own, "team-tight", "kube-system", "kai-fleet-team-stacks", "default"):
+        status = rules_of(host.accounts[account], namespace)
+        assert not status.incomplete
+        for rule in status.resource_rules:
+            verbs, resources = set(rule.verbs), set(rule.resources or ())
+            assert not {"*", "escalate", "bind", "impersonate"} & verbs, rule
+            assert "*" not in resources, rule
+            if namespace == own:
+                continue
+            reviews = {"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}
+            queues = resources == {"queues"} and account == "stack audio"
+            assert verbs <= READS or resources <= reviews or queues, (namespace, rule)
+            assert not {"secrets", "configmaps", "serviceaccounts", "nodes/proxy"} & resources
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_every_secret_of_another_namespace_is_out_of_reach(host, account):
+    api = Http(host.accounts[account])
+    own = f"team-{team_of(account)}"
+    spaces = [it["metadata"]["name"] for it in Http(host.admin).items("/api/v1/namespaces")]
+    assert len(spaces) > 8
+    for space in spaces:
+        path = f"/api/v1/namespaces/{space}/secrets"
+        if space == own:
+            api.items(path)
+            continue
+        for attempt in (
+            lambda p=path: api.items(p),
+            lambda p=path: api.get(f"{p}/any"),
+            lambda p=path: api.get(p, watch="true", timeoutSeconds="1"),
+            lambda p=path: api.post(p, {"metadata": {"name": "x"}}, dryRun="All"),
+        ):
+            with pytest.raises(ApiException) as refused:
+                attempt()
+            assert refused.value.status == 403
+    with pytest.raises(ApiException):
+        api.items("/api/v1/secrets")
+
+
+@pytest.mark.parametrize("account", ["vcluster ml", "stack vision", "stack vision delegate"])
+def test_every_verb_on_every_kind_is_what_its_place_allows(host, kinds, account):
+    """Nothing is written outside of the namespace, whatever kind the API server knows."""
+    api = host.accounts[account]
+    allowed = []
+    for path, resource, namespaced, verbs in kinds:
+        group = "" if path == "/api/v1" else path.split("/")[2]
+        space = "team-tight" if namespaced else None
+        for verb in {*verbs, "escalate", "bind", "impersonate"} - READS:
+            if may(api, verb, group, resource, space):
+                allowed.append(f"{verb} {resource}")
+    reviews = ("selfsubject", "subjectaccessreviews", "tokenreviews")
+    assert [it for it in allowed if not it.split()[1].startswith(reviews)] == []
+
+
+@pytest.mark.parametrize("who", ["stack vision", "stack vision delegate", "vcluster vision"])
+@pytest.mark.parametrize("trick", TRICKS)
+def test_a_trick_is_denied(host, who, trick):
+    method, path, body = TRICKS[trick]
+    with pytest.raises(ApiException) as refused:
+        query = {} if method == "GET" else {"dryRun": "All"}
+        Http(host.accounts[who]).ask(method, path, body, **query)
+    assert refused.value.status == 403, said(refused.value)
+
+
+# What an account may write in the namespace of its own team, by kind; nothing else.
+_TENANT = {
+    *("configmaps", "secrets", "services", "persistentvolumeclaims", "endpoints", "pods"),
+    *("pods/attach", "pods/portforward", "pods/exec", "pods/status", "pods/ephemeralcontainers"),
+    *("pods/resize", "endpointslices", "events", "statefulsets", "replicasets", "deployments"),
+}
+_STACK = {*_TENANT, "serviceaccounts", "poddisruptionbudgets", "leases", "ingresses"}
+_STACK |= {"roles", "rolebindings"}
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_in_its_own_namespace_an_account_writes_what_a_vcluster_is_made_of(host, kinds, account):
+    """No quota, network policy, limit range, binding, claim, token or status of others."""
+    api, space = host.accounts[account], f"team-{team_of(account)}"
+    written = set()
+    for path, resource, namespaced, verbs in kinds:
+        group = "" if path == "/api/v1" else path.split("/")[2]
+        if namespaced and any(
+            may(api, verb, group, resource, space)
+            for verb in {*verbs, "escalate", "bind", "impersonate"} - READS
+        ):
+            written.add(resource)
+    allowed = _STACK if account.startswith("stack") else _TENANT
+    assert written - {"localsubjectaccessreviews"} <= allowed
+
+
+@pytest.mark.parametrize("account", ["vcluster ml", "vcluster nlp", "stack vision", "stack audio"])
+def test_every_request_about_another_namespace_is_refused(host, kinds, account):
+    """Sent, not asked about: each verb on each kind, with the account's own token."""
+    api = Http(host.accounts[account])
+    passed = []
+    for path, resource, namespaced, verbs in kinds:
+        if "/" in resource:
+            continue
+        place = f"{path}/namespaces/team-tight/{resource}" if namespaced else f"{path}/{resource}"
+        for verb, method, where in (
+            ("create", "POST", place),
+            ("update", "PUT", f"{place}/x"),
+            ("patch", "PATCH", f"{place}/x"),
+            ("delete", "DELETE", f"{place}/x"),
+            ("deletecollection", "DELETE", place),
+            *((("list", "GET", place), ("get", "GET", f"{place}/x")) if namespaced else ()),
+        ):
+            if verb not in verbs:
+                continue
+            try:
+                api.ask(method, where, None if method == "GET" else {}, dryRun="All")
+            except ApiException as why:
+                if why.status in (401, 403):
+                    continue
+            passed.append(f"{verb} {resource}")
+    reviews = ("selfsubject", "subjectaccessreviews", "tokenreviews")
+    # What a vCluster reads of its host, and queues, about which a policy says which.
+    allowed = {f"{verb} csistoragecapacities" for verb in ("list", "get")}
+    if account == "vcluster ml":
+        allowed |= {"list pods", "get pods"}
+    if account == "stack audio":
+        allowed |= {f"{verb} queues" for verb in ("create", "update", "patch", "delete")}
+    assert {it for it in passed if not it.split()[1].startswith(reviews)} <= allowed
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_nobody_is_impersonated(host, account):
+    api = host.accounts[account]
+    for header, value in (
+        ("Impersonate-User", "admin"),
+        ("Impersonate-Group", "system:masters"),
+        ("Impersonate-Uid", "1"),
+    ):
+        headers = {"Impersonate-User": "system:anonymous", header: value}
+        with pytest.raises(ApiException) as refused:
+            Http(api, headers).get("/api/v1/namespaces/kube-system/secrets")
+        assert refused.value.status == 403
+        assert "impersonate" in said(refused.value)
+
+
+_CRDS = Path(__file__).parents[2] / "sandbox/charts/kai-scheduler/crds"
+QUEUE_CRD = _CRDS / "scheduling.run.ai_queues.yaml"
+QUEUES = "/apis/scheduling.run.ai/v2/queues"
+
+
+@pytest.fixture(scope="module")
+def tree(host):
+    """The platform's queues, as objects."""
+    admin = Http(host.admin)
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    admin.post(crds, yaml.safe_load(QUEUE_CRD.read_text()))
+
+    def served():
+        with suppress(ApiException):
+            return admin.items(QUEUES) is not None
+        return False
+
+    assert until(served, 30)
+    for name, parent in (("all", None), ("nlp", "all"), ("audio", "all"), ("audio-live", "all")):
+        admin.post(QUEUES, queue(name, parent))
+    yield
+    admin.ask("DELETE", f"{crds}/queues.scheduling.run.ai")
+
+
+def queue(name, parent):
+    spec = {"resources": {}, **({"parentQueue": parent} if parent else {})}
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+@pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize(
+    ("method", "name", "body"),
+    [
+        ("POST", "", queue("nlp-more", "audio")),
+        ("POST", "", queue("audio-x", "all")),
+        ("POST", "", queue("audio-x", "nlp")),
+        ("POST", "", queue("audio-x", None)),
+        ("POST", "", queue("audio-live-x", "audio")),
+        ("POST", "", queue("audio-x", "audio-live")),
+        ("DELETE", "/audio", None),
+        ("DELETE", "/audio-live", None),
+        ("DELETE", "/nlp", None),
+        ("PATCH", "/audio", [{"op": "add", "path": "/spec/parentQueue", "value": "audio-x"}]),
+        ("PATCH", "/audio", [{"op": "add", "path": "/spec/priority", "value": 999}]),
+        ("PATCH", "/nlp", [{"op": "add", "path": "/spec/priority", "value": 999}]),
+    ],
+)
+def test_a_team_stack_writes_no_queue_but_below_its_own(host, method, name, body):
+    with pytest.raises(ApiException) as refused:
+        Http(host.accounts["stack audio"]).ask(method, f"{QUEUES}{name}", body, dryRun="All")
+    assert refused.value.status == 422 or refused.value.status == 403
+    assert "may write only queues named audio or audio-" in said(refused.value)
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_team_stack_writes_queues_below_its_own(host):
+    api = Http(host.accounts["stack audio"])
+    api.post(QUEUES, queue("audio-train", "audio"))
+    api.post(QUEUES, queue("audio-night", "audio-train"), dryRun="All")
+    api.ask("DELETE", f"{QUEUES}/audio-train")
+
+
+def test_on_a_host_with_kai_a_team_stack_writes_its_own_queues_only(host):
+    for account, allowed in (("stack audio", True), ("stack audio delegate", False)):
+        api = host.accounts[account]
+        assert may(api, "create", "scheduling.run.ai", "queues") is allowed
+    assert not may(host.accounts["stack vision"], "create", "scheduling.run.ai", "queues")
+
+
+def test_what_a_team_stack_needs_it_may(host):
+    """Its release: everything that vCluster's chart makes in the namespace."""
+    api = host.accounts["stack vision"]
+    for group, resource in (
+        ("apps", "statefulsets"),
+        ("", "services"),
+        ("", "secrets"),
+        ("", "serviceaccounts"),
+        (RBAC, "roles"),
+        (RBAC, "rolebindings"),
+    ):
+        for verb in ("create", "update", "delete"):
+            assert may(api, verb, group, resource, "team-vision"), (verb, resource)
+    # The role of vCluster's chart holds nothing that the account has not, or this were refused.
+    role = Http(host.admin).get(f"/apis/{RBAC}/v1/namespaces/team-vision/roles/vc-vision")
+    path = f"/apis/{RBAC}/v1/namespaces/team-vision/roles"
+    own = {"metadata": {"name": "of-the-chart"}, "rules": role["rules"]}
+    Http(api).post(path, own, dryRun="All")

@@ -1,0 +1,67 @@
+"""A stand-in for the metrics of a KAI: real names and labels of its version, numbers of ours."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+from kai_fleet.components.releases.metric_names import METRICS_PORT, Component, kai_metrics
+
+# By queue: GPUs allocated, guaranteed, and what KAI would give it of what it asks for.
+Queues = Mapping[str, tuple[float, float, float]]
+_AMOUNTS = ("kai_queue_allocated_gpus", "kai_queue_deserved_gpus", "kai_queue_fair_share_gpu")
+
+
+def exposed(version: str, component: Component, queues: Queues) -> str:
+    """What the component's `/metrics` says, as Prometheus reads it; each metric of that version."""
+    lines = []
+    for name, metric in kai_metrics(version).items():
+        if metric.component != component or metric.type == "histogram":
+            continue
+        lines.append(f"# TYPE {name} {metric.type}")
+        if "queue_name" not in metric.labels:
+            labels = ",".join(f'{label}="x"' for label in metric.labels)
+            lines.append(f"{name}{{{labels}}} 1")
+            continue
+        at = _AMOUNTS.index(name) if name in _AMOUNTS else None
+        for queue, amounts in queues.items():
+            values = {"queue_name": queue, "queue_metadata_name": queue, "queue_display_name": ""}
+            labels = ",".join(f'{label}="{values[label]}"' for label in metric.labels)
+            lines.append(f"{name}{{{labels}}} {1 if at is None else amounts[at]}")
+    return "\n".join(lines) + "\n"
+
+
+@contextlib.contextmanager
+def serving(address: str, text: str, port: int = METRICS_PORT) -> Iterator[str]:
+    """Serve a text at `/metrics` of one of this machine's own addresses; gives where."""
+
+    class Metrics(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = text.encode() if self.path == "/metrics" else b""
+            self.send_response(200 if content else 404)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on the terminal."""
+
+    server = ThreadingHTTPServer((address, port), Metrics)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"{address}:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextlib.contextmanager
+def every(texts: Mapping[str, str]) -> Iterator[None]:
+    """Serve each text at its address."""
+    with contextlib.ExitStack() as stack:
+        for address, text in texts.items():
+            stack.enter_context(serving(address, text))
+        yield

@@ -1,0 +1,25 @@
+"""Components of the package as a program of any language asks for them: remote, by their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.package.results import RESULTS
+
+PLUGIN = ROOT / ".venv" / "bin"
+
+
+class Remote(pulumi.ComponentResource):
+    """What an SDK that is generated from the schema declares; its outputs are attributes."""
+
+    def __init__(
+        self, kind: str, name: str, inputs: Any, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        outputs = {it.alias or key: None for key, it in RESULTS[kind].model_fields.items()}
+        super().__init__(f"kai-fleet:index:{kind}", name, {**outputs, **inputs}, opts, remote=True)
+
+    def output(self, name: str) -> Any:
+        return self.__dict__[name]

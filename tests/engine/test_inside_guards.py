@@ -1,0 +1,152 @@
+"""What stands inside a vCluster: warnings on templates of pods, and GPUs beside the queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from tests.engine.guarded_pods import HALF, IN_TEST, WHOLE, pod, sent
+from tests.engine.product import Product, api, project
+from tests.engine.sandbox_commands import until
+from tests.policies.kai_examples import examples
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+VERSION = "v0.16.8"
+NOWHERE = {"kai.scheduler/queue": "nowhere"}
+RIGHT = pod(labels=IN_TEST, annotations=HALF)
+BESIDE = pod(scheduler=None, limits=WHOLE)
+
+
+@pytest.fixture(scope="module")
+def stack(sandbox, tmp_path_factory):
+    """The stack `sandbox` with one team in mode virtual."""
+    product = Product.of("sandbox", sandbox, project(tmp_path_factory.mktemp("inside") / "project"))
+
+    def one_team(config: Any) -> None:
+        for name in [name for name in config["kai-fleet:teams"] if name != "research"]:
+            del config["kai-fleet:teams"][name]
+        config["kai-fleet:teams"]["research"]["scheduler"]["version"] = VERSION
+
+    product.edit(one_team)
+    try:
+        yield product, api(product.up().outputs["kubeconfigs"]["research"])
+    finally:
+        product.stack.destroy()
+
+
+CREATE = {
+    "Deployment": (client.AppsV1Api, "create_namespaced_deployment"),
+    "StatefulSet": (client.AppsV1Api, "create_namespaced_stateful_set"),
+    "ReplicaSet": (client.AppsV1Api, "create_namespaced_replica_set"),
+    "Job": (client.BatchV1Api, "create_namespaced_job"),
+    "CronJob": (client.BatchV1Api, "create_namespaced_cron_job"),
+}
+
+
+def _applied(inside: client.ApiClient, kind: str, made_of: dict[str, Any], **metadata: Any) -> str:
+    """The API server's warnings about a workload named `w`, which it takes."""
+    app = {"app": "w"}
+    labels = {**made_of["metadata"]["labels"], **app}
+    spec: dict[str, Any] = {
+        "template": {
+            "metadata": {**made_of["metadata"], "labels": labels},
+            "spec": {**made_of["spec"], **({"restartPolicy": "Never"} if "Job" in kind else {})},
+        }
+    }
+    if kind == "CronJob":
+        spec = {"schedule": "@yearly", "jobTemplate": {"spec": spec}}
+    elif kind != "Job":
+        spec |= {"selector": {"matchLabels": app}}
+    if kind == "StatefulSet":
+        spec |= {"serviceName": "w"}
+    api_of, create = CREATE[kind]
+    made = getattr(api_of(inside), f"{create}_with_http_info")
+    body = {"metadata": {"name": "w", **metadata}, "spec": spec}
+    return str(made("default", body, dry_run="All")[2].get("Warning") or "")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob"])
+def test_what_makes_pods_is_taken_with_a_warning(stack, kind):
+    _, inside = stack
+    wrong = pod(labels=NOWHERE, annotations=HALF)
+    warning = until(lambda: _applied(inside, kind, wrong), 30)
+    assert f"each pod of {kind} w in namespace default will be denied: it names queue nowhere" in (
+        warning
+    )
+    assert "write the label kai.scheduler/queue: test" in warning
+    assert _applied(inside, kind, RIGHT) == ""
+    assert _applied(inside, kind, pod(scheduler=None)) == "", "it is nothing to KAI"
+
+
+@pytest.mark.parametrize(
+    "example", [it for it in examples("test") if it.shown_in(VERSION)], ids=lambda it: it.name
+)
+def test_pods_of_kais_own_examples_are_taken_where_kai_can_tell_their_queue(stack, example):
+    _, inside = stack
+    core = client.CoreV1Api(inside)
+    until(lambda: sent(core, "default", pod()), 30)  # the guard is at work
+    assert example.pods
+    for made in example.pods:
+        said = sent(core, "default", made)
+        assert (example.denied in said) if example.denied else said == "", said
+
+
+def test_the_warning_says_what_the_denial_says(stack):
+    _, inside = stack
+    core = client.CoreV1Api(inside)
+    for wrong in (
+        pod(),
+        pod(labels=IN_TEST, annotations={"gpu-fraction": "1.5"}),
+        pod(labels=IN_TEST, annotations=HALF, limits=WHOLE),
+        pod(annotations=HALF, scheduler=None, labels=IN_TEST),
+        pod(labels={"runai/queue": "test"}),
+    ):
+        denial = until(lambda wrong=wrong: sent(core, "default", wrong), 30)
+        said = denial.partition("pod p in namespace default")[2]
+        assert said
+        warning = _applied(inside, "Deployment", wrong).replace('\\"', '"')
+        assert f"will be denied: it{said}" in warning
+        assert "names queue ," not in warning, "what is not there is said once"
+
+
+def test_what_a_controller_makes_has_no_warning(stack):
+    """A ReplicaSet of a Deployment: who applied the Deployment was told."""
+    _, inside = stack
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w", "uid": "u"}
+    wrong = pod(labels=NOWHERE)
+    assert _applied(inside, "ReplicaSet", wrong)
+    assert not _applied(inside, "ReplicaSet", wrong, ownerReferences=[owner])
+
+
+def test_gpus_beside_the_queues_are_denied_warned_or_allowed(stack):
+    product, inside = stack
+    core = client.CoreV1Api(inside)
+
+    def warning() -> str:
+        made = core.create_namespaced_pod_with_http_info("default", BESIDE, dry_run="All")
+        return str(made[2].get("Warning", ""))
+
+    def allow(action: str) -> None:
+        product.edit(lambda config: config.update({"kai-fleet:guard": {"outsideQueues": action}}))
+        product.up()
+
+    denial = until(lambda: sent(core, "default", BESIDE), 30)
+    assert (
+        "pod p asks for nvidia.com/gpu beside the queues of team research;"
+        " write schedulerName: kai-scheduler and the label kai.scheduler/queue" in denial
+    )
+    assert sent(core, "default", pod(labels=IN_TEST, limits=WHOLE)) == ""
+    assert sent(core, "default", pod(scheduler=None)) == "", "it asks for no GPU"
+    assert sent(core, "kai-scheduler", BESIDE) == "", "KAI's reservation pods are such pods"
+
+    allow("warn")
+    until(lambda: not sent(core, "default", BESIDE), 30)
+    assert "beside the queues of team research" in warning()
+    assert "names no queue" in sent(core, "default", pod()), "the queue guard still denies"
+
+    allow("allow")
+    until(lambda: not warning(), 30)
+    assert sent(core, "default", BESIDE) == ""

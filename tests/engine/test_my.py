@@ -1,0 +1,248 @@
+"""`fleet my …` in a team's vCluster of the sandbox: exactly the numbers that were put there."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+
+import pytest
+import yaml
+from kubernetes import client
+
+from kai_fleet.cli.display import first_steps
+from kai_fleet.cli.stack_file.reading import ROOT
+from tests.engine.my_commands import asked, run
+from tests.engine.product import Product, api, project
+from tests.engine.sandbox_commands import until
+from tests.unit import markdown_pages
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+GPU = "nvidia.com/gpu"
+PLUGIN = ROOT / ".venv" / "bin" / "kubectl-fleet"
+
+
+@pytest.fixture(scope="module")
+def product(sandbox, tmp_path_factory):
+    product = Product.of("sandbox", sandbox, project(tmp_path_factory.mktemp("my") / "project"))
+
+    def smaller(config):
+        # A pod that names an absent queue must get in here.
+        config["kai-fleet:guard"] = {"mode": "off"}
+        for team in ("research", "dev"):
+            config["kai-fleet:teams"].pop(team)
+        config["kai-fleet:teams"]["ml"]["queues"] = {
+            "default": {
+                "children": {
+                    "train": {"gpu": {"quota": 3, "limit": 6}, "memory": "64G"},
+                    "serve": {"gpu": {"quota": 4}},
+                    "lab": {"gpu": 1},
+                }
+            }
+        }
+
+    product.edit(smaller)
+    yield product
+    product.stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(product, tmp_path_factory):
+    file = tmp_path_factory.mktemp("team") / "ml.kubeconfig"
+    file.write_text(product.up().outputs["kubeconfigs"]["ml"])
+    return file
+
+
+def pod(name, queue, limits=None, **annotations):
+    notes = {key.replace("_", "-"): value for key, value in annotations.items()}
+    resources = {"limits": limits or {}, "requests": limits or {}}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"kai.scheduler/queue": queue},
+            "annotations": notes,
+        },
+        "spec": {
+            "schedulerName": "kai-scheduler",
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i", "resources": resources}],
+        },
+    }
+
+
+RUNNING = [
+    pod("whole", "train", {GPU: "2", "cpu": "1500m", "memory": "2G"}),
+    pod("half", "train", gpu_fraction="0.5"),
+    pod("fifth", "serve", {"cpu": "250m"}, gpu_fraction="0.2"),
+    # 20480 MiB of GPUs with 81920, of which KAI takes 81900: 0.26 of each of two.
+    pod("memory", "train", gpu_memory="20480", gpu_fraction_num_devices="2"),
+    pod("one", "serve", {GPU: "1"}),
+]
+WAITING = [
+    pod("nine", "train", {GPU: "9"}),
+    pod("lost", "nowhere", gpu_fraction="0.5"),
+]
+
+
+@pytest.fixture(scope="module")
+def team(kubeconfig):
+    """The team's cluster with pods on it, each where the stand-in for KAI's binder put it."""
+    core = client.CoreV1Api(api(kubeconfig.read_text()))
+    for body in RUNNING:
+        core.create_namespaced_pod("default", body)
+        until(lambda: all(it.spec.node_name for it in core.list_namespaced_pod("default").items))
+    for body in WAITING:
+        core.create_namespaced_pod("default", body)
+    yield core
+    for body in [*RUNNING, *WAITING]:
+        core.delete_namespaced_pod(body["metadata"]["name"], "default", grace_period_seconds=0)
+
+
+def gpu(queue):
+    share = queue["gpu"]
+    names = ("quota", "limit", "inUse", "waiting", "borrowed", "lent")
+    return tuple(share[name] for name in names)
+
+
+def test_queues_have_the_numbers_that_were_put_there(team, kubeconfig):
+    found = {queue["name"]: queue for queue in asked(kubeconfig, "queues")["queues"]}
+    assert gpu(found["train"]) == (3, 6, 3.02, 9, 0.02, 0)
+    assert gpu(found["serve"]) == (4, -1, 1.2, 0, 0, pytest.approx(0.02 * 2.8 / 3.8, abs=1e-6))
+    assert gpu(found["lab"]) == (1, -1, 0, 0, 0, pytest.approx(0.02 * 1 / 3.8, abs=1e-6))
+    assert gpu(found["default"]) == (8, 8, 4.22, 9, 0, 0)
+    assert (found["train"]["cpu"]["inUse"], found["train"]["memory"]["inUse"]) == (1500, 2000)
+    assert found["train"]["memory"]["quota"] == 64000
+    assert found["default"]["cpu"]["inUse"] == 1750
+    assert (found["default"]["pods"], found["default"]["waitingPods"]) == (5, 1)
+
+
+def test_what_is_printed_with_a_new_kubeconfig_runs(team, kubeconfig):
+    printed = first_steps.for_the_team(str(kubeconfig)).splitlines()[-1].split()
+    assert printed[:2] == [".venv/bin/fleet", "my"]
+    text = run(kubeconfig.with_name("no-such-file"), *printed[2:])
+    assert "└ train" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_more_borrowing_is_lent_by_those_that_have_it(team, kubeconfig):
+    more = pod("more", "train", {GPU: "2"})
+    team.create_namespaced_pod("default", more)
+    try:
+        until(lambda: team.read_namespaced_pod("more", "default").spec.node_name)
+        found = {queue["name"]: gpu(queue) for queue in asked(kubeconfig, "queues")["queues"]}
+        assert found["train"][2:5] == (5.02, 9, 2.02)
+        assert found["serve"][5] + found["lab"][5] == pytest.approx(2.02)
+    finally:
+        team.delete_namespaced_pod("more", "default", grace_period_seconds=0)
+
+
+def test_pods_say_who_is_on_which_gpu(team, kubeconfig):
+    found = asked(kubeconfig, "pods")
+    pods = {one["name"]: one for one in found["pods"]}
+    assert {name: one["gpu"] for name, one in pods.items() if one["node"]} == {
+        "whole": 2,
+        "half": 0.5,
+        "fifth": 0.2,
+        "memory": 0.52,
+        "one": 1,
+    }
+    shared = {name: one["sharedGpus"] for name, one in pods.items() if one["sharedGpus"]}
+    assert [each["part"] for each in shared["memory"]] == [0.26, 0.26]
+    # The stand-in fills the fullest GPU first: half, fifth, and of two devices one more.
+    assert shared["half"][0]["device"] == shared["fifth"][0]["device"]
+    assert shared["half"][0]["device"].startswith("GPU-")
+    free = sum(node["free"] for node in found["nodes"])
+    reserved = {each["device"] for each in itertools.chain(*shared.values())}
+    assert free == sum(node["gpus"] for node in found["nodes"]) - 3 - len(reserved)
+    text = run(kubeconfig, "pods")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_pending_says_why_and_what_to_do(team, kubeconfig):
+    found = {one["name"]: one for one in asked(kubeconfig, "pending")["pending"]}
+    assert set(found) == {"nine", "lost"}
+    assert "asks for 9 GPUs" in found["nine"]["cause"]
+    assert "queue train" in found["nine"]["cause"]
+    assert "queue nowhere" in found["lost"]["cause"]
+    assert "lab, serve or train" in found["lost"]["fix"]
+
+
+def test_kubectl_runs_it_as_a_plugin(team, kubeconfig, sandbox):
+    """kubectl finds `kubectl-fleet` on the PATH and gives it what follows."""
+    kubectl = sandbox.env()["PATH"]
+    ran = subprocess.run(
+        ["kubectl", "fleet", "queues"],
+        env={
+            "PATH": f"{PLUGIN.parent}{os.pathsep}{kubectl}",
+            "HOME": str(kubeconfig.parent),
+            "KUBECONFIG": str(kubeconfig),
+            "COLUMNS": "80",
+            "PYTHONIOENCODING": "utf-8",
+        },
+        cwd=kubeconfig.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "└ train" in ran.stdout
+    assert "kubectl fleet pending" in ran.stdout
+
+
+@pytest.fixture
+def reader(team, kubeconfig):
+    """A kubeconfig of an account that has no rights yet."""
+    team.create_namespaced_service_account("default", {"metadata": {"name": "reader"}})
+    token = team.create_namespaced_service_account_token(
+        "reader", "default", {"spec": {"expirationSeconds": 600}}
+    ).status.token
+    document = yaml.safe_load(kubeconfig.read_text())
+    for user in document["users"]:
+        user["user"] = {"token": token}
+    file = kubeconfig.with_name("reader.kubeconfig")
+    file.write_text(yaml.safe_dump(document))
+    yield file
+    team.delete_namespaced_service_account("reader", "default")
+
+
+def test_a_user_of_one_namespace_gets_what_can_be_said(team, kubeconfig, reader):
+    rbac = client.RbacAuthorizationV1Api(api(kubeconfig.read_text()))
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
+    rbac.create_namespaced_role("default", {"metadata": {"name": "reader"}, "rules": [rule]})
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
+    reference = {"kind": "Role", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}
+    binding = {"metadata": {"name": "reader"}, "subjects": [subject], "roleRef": reference}
+    rbac.create_namespaced_role_binding("default", binding)
+    try:
+        found = asked(reader, "pods")
+        assert {one["name"] for one in found["pods"]} >= {"whole", "half", "nine"}
+        assert "you may list pods of namespace default only" in str(found["notes"])
+        assert "you may not list nodes" in str(found["notes"])
+        text = " ".join(run(reader, "queues").split())
+        assert "you may not list queues: quotas and limits are not known" in text
+        assert {one["name"] for one in asked(reader, "pending")["pending"]} == {"nine", "lost"}
+    finally:
+        rbac.delete_namespaced_role_binding("reader", "default")
+        rbac.delete_namespaced_role("reader", "default")
+
+
+def test_the_rights_of_the_page_are_enough(team, kubeconfig, reader, sandbox):
+    (commands,) = [
+        block.text
+        for block in markdown_pages.blocks("console")
+        if "clusterrole" in block.text and block.page == "docs/ml-engineers.md"
+    ]
+    group = "--group=system:serviceaccounts:default"
+    home = str(kubeconfig.parent)  # where kubectl keeps what it has found out
+    env = {"PATH": sandbox.env()["PATH"], "KUBECONFIG": str(kubeconfig), "HOME": home}
+    script = commands.replace("--group=ml-engineers", group)
+    subprocess.run(["sh", "-ec", script], env=env, check=True, capture_output=True)
+    rbac = client.RbacAuthorizationV1Api(api(kubeconfig.read_text()))
+    try:
+        for command in ("queues", "pods", "pending"):
+            found, all_of_it = asked(reader, command), asked(kubeconfig, command)
+            assert found["notes"] == []
+            assert found | {"kai": None} == all_of_it | {"kai": None}
+    finally:
+        rbac.delete_cluster_role_binding("fleet-reader")
+        rbac.delete_cluster_role("fleet-reader")

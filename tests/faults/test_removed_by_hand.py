@@ -1,0 +1,39 @@
+"""What somebody removed by hand is removed by the program afterwards: that ends well."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.drifts import Hands, delete_namespace, uninstall_kai
+from tests.faults.wanted import SOAK, converge, with_ml, without_ml
+
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 600)]
+
+UP = ("up",)
+REMOVE = ("team", "remove", "ml", "--yes")
+
+
+def uninstall_vcluster(hands):
+    hands.helm(hands.case.host, "uninstall", "ml", "-n", "team-ml")
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "command"),
+    [
+        (uninstall_kai, UP),
+        (uninstall_vcluster, REMOVE),
+        (lambda hands: delete_namespace(hands, "team-ml"), UP),
+        (lambda hands: delete_namespace(hands, "team-ml"), REMOVE),
+    ],
+    ids=["KAI's release", "the vCluster's release", "the namespace", "the namespace, alone"],
+)
+def test_it_is_gone_already(case, reference, foreign, by_hand, command):
+    case.edit(with_ml)
+    converge(case)
+    by_hand(Hands.of(case))
+    if command == UP:
+        case.edit(without_ml)
+    said = converge(case, command)
+    assert "ml" not in case.teams()
+    assert reference.differences(case, "removed") == [], "\n".join(said)
+    assert "Nothing changed" in case.up().said

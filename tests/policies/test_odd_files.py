@@ -1,0 +1,90 @@
+"""Files that nobody should write, generated: a plan or a sentence, in time, never a traceback."""
+
+import json
+import time
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.policies import validation
+
+SECONDS = 2.0
+KEYS = st.sampled_from(
+    ["teams", "gpu", "queues", "kai", "vcluster", "guard", "teamStacks", "workloads", "cluster"]
+)
+ODD = st.sampled_from(
+    [
+        *("010", "0o7", "0b1", "1_0", "1:30", "2026-01-01", "2026-01-01T00:00:00Z", ".nan", ".inf"),
+        *(
+            '"\\ud83d"',
+            '"\\0"',
+            '"\\u202e"',
+            "१२",
+            "!!binary aGk=",
+            "!!set {a}",
+            "!x 1",
+            "~",
+            "=",
+            "<<",
+        ),
+        *(
+            "&a [*a]",
+            "*nosuch",
+            "9" * 400,
+            "-1",
+            "1e400",
+            "'" + "x" * 9999 + "'",
+            "[" * 1500,
+            "{a: " * 700,
+        ),
+        *(
+            "{? [1] : 2}",
+            "{1: 2}",
+            "{~: 1}",
+            "{? {} : 1}",
+            "''",
+            "[]",
+            "{}",
+            "true",
+            "12h",
+            "9" * 30 + "h",
+        ),
+    ]
+)
+ANY = st.recursive(
+    st.one_of(ODD, st.text(max_size=8).map(repr), st.integers().map(str)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
+        st.dictionaries(st.one_of(KEYS, ODD, st.text(max_size=4).map(repr)), inner, max_size=3).map(
+            lambda found: "{" + ", ".join(f"{k}: {v}" for k, v in found.items()) + "}"
+        ),
+    ),
+    max_leaves=8,
+)
+FILES = st.lists(
+    st.tuples(
+        st.sampled_from(["kai-fleet:", "kai-fleet:", "kai-fleet:", "kai-flet:", "", "x:", "a\nb:"]),
+        KEYS,
+        ANY,
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(FILES)
+def test_a_file_ends_with_settings_or_with_sentences(keys):
+    lines = [f"  {json.dumps(prefix + key)}: {value}" for prefix, key, value in keys]
+    text = "\n".join(["config:", "  kai-fleet:cluster: {name: c, context: c}", *lines])
+    begun = time.process_time()
+    try:
+        raw = reading.parse(text, "Pulumi.odd.yaml")
+    except reading.Unreadable as why:
+        assert str(why).startswith("Pulumi.odd.yaml")
+        assert str(why).isprintable()
+    else:
+        for problem in validation.validate(raw).problems:
+            assert problem.message.strip()
+            assert str(problem).isprintable() and len(str(problem)) < 2000
+    assert time.process_time() - begun < SECONDS

@@ -1,0 +1,123 @@
+"""Reports to look at: one of a small busy fleet, one with everything wrong, one of many teams."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from kai_fleet.cli.report.model import (
+    Change,
+    Gpus,
+    Missing,
+    Pool,
+    Report,
+    Said,
+    Team,
+    Tree,
+    Version,
+    Wait,
+)
+from kai_fleet.usage.amounts import Amounts
+from kai_fleet.usage.queues import Held, tree
+
+MADE = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
+KAI = Version("v0.16.8", "v0.16.8", "supported until 2027-06-30")
+OLD = Version("v0.9.3", "v0.9.3", "line v0.9 is out of support since 2026-09-30", False)
+VCLUSTER = Version("v0.36.1", "v0.36.1")
+
+
+def queue(name, parent=None, quota=0.0, limit=-1.0):
+    share = {"quota": quota, "limit": limit, "overQuotaWeight": 1}
+    resources = {key: {"quota": -1, "limit": -1} for key in ("cpu", "memory")} | {"gpu": share}
+    parents = {"parentQueue": parent} if parent else {}
+    return {"metadata": {"name": name}, "spec": {**parents, "resources": resources}}
+
+
+def held(in_use, waiting=0.0):
+    return Held(Amounts(gpu=in_use), Amounts(gpu=waiting), int(in_use), int(waiting))
+
+
+def busy():
+    """Borrowing, waiting, a vCluster that does not answer, a node that is not Ready."""
+    ml = tree(
+        [
+            queue("ml", None, 16, 16),
+            queue("train", "ml", 12),
+            queue("serve", "ml", 4),
+            queue("sweeps-with-a-long-name-that-somebody-gave-it", "train", 8),
+            queue("pretraining", "train", 4),
+        ],
+        {
+            "sweeps-with-a-long-name-that-somebody-gave-it": held(3),
+            "pretraining": held(6.5, 4),
+            "serve": held(1.25),
+        },
+    )
+    return Report(
+        stack="prod",
+        cluster="prod-eu-1",
+        made=MADE,
+        live=True,
+        kubernetes="v1.34.4",
+        gpus=Gpus(ready=40, not_ready=8, in_use=17.75, free=21),
+        teams=(
+            Team("ml", "virtual", 16, 10.75, 4, 3, KAI, VCLUSTER),
+            Team("research", "virtual", 16, 7, 2, 2, OLD, VCLUSTER),
+            Team("dev", "default", 4, 0, 0, 0, None, VCLUSTER),
+            Team("vision", "own stack", 8, own_stack=True),
+            Team("nlp", "virtual", 4, unreached="it does not answer in time", kai=KAI),
+        ),
+        pools=(
+            Pool("kai-fleet/pool=ml", ("ml",), 2, 2, ("NVIDIA-H100",), Gpus(16, 0, 10.75, 5)),
+            Pool("kai-fleet/pool=research", ("research",), 3, 2, ("A100",), Gpus(16, 8, 7, 9)),
+            Pool("", (), 1, 1, (), Gpus(8, 0, 0, 8)),
+        ),
+        trees=(Tree("ml", tuple(ml.values())),),
+        waits=(
+            Wait(
+                "ml",
+                ("pretraining",),
+                3,
+                4,
+                MADE - timedelta(hours=27),
+                "its group of 3 pods asks for 4 GPUs together, and queue ml holds 10.75 of at most"
+                " 16",
+                "wait for a pod of that queue to end, or look with: `kubectl --kubeconfig"
+                " ml.kubeconfig -n default describe pod pretraining-worker-0`",
+            ),
+            Wait("research", (), 2, 2, MADE - timedelta(seconds=20)),
+        ),
+        said=(
+            Said("warning", "research", "KAI v0.9.3", "line v0.9 is out of support", "move on"),
+            Said("broken", "host", "node a", "it is <not> Ready", "look with: `kubectl get`", 3),
+        ),
+        well=41,
+        changes=(
+            Change(MADE, "update", "succeeded", "Ada", "One more team", "3 created"),
+            Change(MADE - timedelta(days=2), "update", "failed", "Ada", "A typo"),
+        ),
+        missing=(Missing("what team nlp holds and waits for", "it does not answer in time"),),
+    )
+
+
+def many(teams=100, queues=10):
+    """A large fleet: as many teams, each with as many queues."""
+    found = [
+        Team(f"team-{n:03}", "virtual", 8, float(n % 9), float(n % 3), n % 3, KAI, VCLUSTER)
+        for n in range(teams)
+    ]
+    trees = []
+    for team in found:
+        items = [queue("all", None, 8, 8), *(queue(f"q-{n}", "all", 1) for n in range(queues - 1))]
+        trees.append(Tree(team.name, tuple(tree(items, {"q-0": held(team.in_use or 0)}).values())))
+    return Report(
+        stack="prod",
+        cluster="prod",
+        made=MADE,
+        live=True,
+        gpus=Gpus(1000, 0, 400, 600),
+        teams=tuple(found),
+        pools=(
+            Pool("", tuple(team.name for team in found), 125, 125, (), Gpus(1000, 0, 400, 600)),
+        ),
+        trees=tuple(trees),
+    )

@@ -1,0 +1,168 @@
+"""What the doctor says where something that keeps a team from others is missing or changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from kai_fleet.cli.doctor.checks import isolation
+from kai_fleet.cli.doctor.finding import Health
+from kai_fleet.cli.doctor.seen import Look, TeamSeen
+from kai_fleet.cli.doctor.wanted import teams_of
+from kai_fleet.components.settings import load
+from tests.unit.doctor_samples import Lab, meta
+
+ALL_GPUS = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+def said(lab):
+    return [f for f in lab.ill() if f.check == "isolation"]
+
+
+def test_a_team_that_is_kept_apart_is_well():
+    assert said(Lab()) == []
+
+
+def spoil(kind, name):
+    return lambda lab: lab.drop(kind, name, "host")
+
+
+def relabel(lab):
+    lab.named("namespaces", "team-ml", "host")["metadata"]["labels"][LEVEL] = "privileged"
+
+
+def only_audit(lab):
+    binding = lab.named("validatingadmissionpolicybindings", "kai-fleet-host-ml", "host")
+    binding["spec"]["validationActions"] = ["Audit"]
+
+
+def without_policy(lab):
+    lab.spoil_guards = lambda guards: guards.pop("kai-fleet-nodes-ml")
+
+
+def emptied(lab):
+    lab.spoil_guards = lambda guards: guards["kai-fleet-host-ml"]["spec"].update(
+        validations=[{"expression": "true"}]
+    )
+
+
+def lenient(lab):
+    lab.spoil_guards = lambda guards: guards["kai-fleet-nodes-ml"]["spec"].update(
+        failurePolicy="Ignore"
+    )
+
+
+def raised(lab):
+    lab.named("resourcequotas", "shared", "host")["spec"]["hard"]["pods"] = "99999"
+
+
+def other_vendors(lab):
+    lab.named("resourcequotas", "gpus", "host")["spec"]["hard"]["requests.amd.com/gpu"] = "8"
+
+
+def opened(lab):
+    lab.named("networkpolicies", "kai-fleet-pods", "host")["spec"]["egress"].append({})
+
+
+def bound_elsewhere(lab):
+    binding = lab.named("validatingadmissionpolicybindings", "kai-fleet-host-ml", "host")
+    binding["spec"]["matchResources"] = {"namespaceSelector": {"matchLabels": {"a": "b"}}}
+
+
+def more_rights(lab):
+    role = lab.named("clusterroles", "kai-fleet-vcluster-ml", "host")
+    role["rules"].append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})
+
+
+def elsewhere(lab):
+    labels = {"app": "vcluster", "release": "ml"}
+    made = [{"kind": "StatefulSet", "name": "ml"}]
+    about = meta("ml-0", "team-ml", labels=labels, ownerReferences=made)
+    pod = {"metadata": about, "spec": {"nodeName": "dev-1"}}
+    lab.host["pods"].append(pod)
+    lab.host["nodes"].append({"metadata": meta("dev-1", labels={"kai-fleet/pool": "dev"})})
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (relabel, "is privileged, and baseline is wanted"),
+        (spoil("resourcequotas", "shared"), "nothing bounds what it takes"),
+        (spoil("resourcequotas", "system-priority"), "may preempt those of the system"),
+        (spoil("networkpolicies", "kai-fleet-pods"), "its pods reach those of other teams"),
+        (
+            spoil("validatingadmissionpolicybindings", "kai-fleet-host-ml"),
+            "nobody judges what is made in team-ml",
+        ),
+        (
+            spoil("validatingadmissionpolicybindings", "kai-fleet-nodes-ml"),
+            "nobody judges what is made in team-ml",
+        ),
+        (without_policy, "nobody judges what is made in team-ml"),
+        (emptied, "its validations are not as this version declares them"),
+        (lenient, "its failurePolicy are not as"),
+        (only_audit, "it was changed: its actions are ['Audit']"),
+        (raised, "it is not as this version declares it: nothing bounds what it takes"),
+        (other_vendors, "it may hold devices that it is not granted"),
+        (opened, "it may be that its pods reach those of other teams"),
+        (bound_elsewhere, "it looks at {'matchLabels': {'a': 'b'}}"),
+        (more_rights, "its rules are not as this version declares them"),
+        (elsewhere, "which is not one of kai-fleet/pool=ml"),
+    ],
+)
+def test_what_is_missing_or_changed_is_broken_and_has_a_command(broken, words):
+    lab = Lab()
+    broken(lab)
+    (finding,) = said(lab)
+    assert finding.health is Health.BROKEN
+    assert words in finding.cause
+    assert "make up STACK=lab" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"hostPID": True}, "hostPID: true"),
+        ({"volumes": [{"name": "d", "hostPath": {"path": "/"}}]}, "volume d is a hostPath"),
+        ({"priorityClassName": "system-node-critical"}, "priorityClassName is system-node"),
+        ({"containers": [{"name": "a", "securityContext": {"privileged": True}}]}, "a is priv"),
+        (
+            {
+                "containers": [
+                    {"name": "a", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0"}]}
+                ]
+            },
+            "sets NVIDIA_VISIBLE_DEVICES",
+        ),
+    ],
+)
+def test_a_running_pod_that_would_be_refused_now_is_named_before_it_matters(spec, words):
+    lab = Lab()
+    lab.host["pods"].append({"metadata": meta("old", "team-ml"), "spec": spec})
+    (finding,) = said(lab)
+    assert finding.health is Health.WARNING
+    assert finding.subject == "pod old in namespace team-ml"
+    assert words in finding.cause
+
+
+def test_nothing_is_wanted_of_a_team_whose_isolation_is_off():
+    lab = Lab()
+    lab.settings["isolation"] = {"level": "off"}
+    relabel(lab)
+    assert said(lab) == []
+
+
+def test_the_place_of_a_team_with_a_stack_of_its_own_is_looked_at_with_its_platform():
+    lab = Lab()
+    lab.settings["teamStacks"] = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 2}}
+    lab.host["namespaces"].append({"metadata": meta("team-nlp")})
+    granted = TeamSeen(teams_of(load(lab.settings).settings)["nlp"])
+    subjects = {f.subject for f in isolation.check(Look(lab.look().host, {"nlp": granted}))}
+    assert {
+        "namespace team-nlp",
+        "ResourceQuota shared in namespace team-nlp",
+        "NetworkPolicy kai-fleet-pods in namespace team-nlp",
+        "ValidatingAdmissionPolicyBinding kai-fleet-nodes-nlp",
+        "ValidatingAdmissionPolicy kai-fleet-host-nlp",
+        "ClusterRole kai-fleet-vcluster-nlp",
+    } <= subjects

@@ -1,0 +1,66 @@
+"""Who may import whom: a package knows those below it, and no two know each other."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kai_fleet.cli.stack_file.reading import ROOT
+
+# From the bottom up.
+ORDER = (
+    "kai_fleet.kube",
+    "kai_fleet.provider",
+    "kai_fleet.components",
+    "kai_fleet.usage",
+    "kai_fleet.policies",
+    "kai_fleet.package",
+    "sandbox",
+    "kai_fleet.cli",
+    "bench",
+)
+
+
+def folder_of(package: str) -> Path:
+    return ROOT / package.replace(".", "/")
+
+
+def within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Modules, with each name of `from x import y` behind its module: a name may be one."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_a_package_imports_nothing_above_it(package):
+    above = set(ORDER[ORDER.index(package) + 1 :])
+    found = {
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in folder_of(package).rglob("*.py")
+        for name in imported(file)
+        if any(within(name, it) for it in above)
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_no_two_folders_of_a_package_import_each_other(package):
+    folders = {it.name for it in folder_of(package).iterdir() if it.is_dir()}
+    known: dict[str, set[str]] = defaultdict(set)
+    for folder in folders:
+        for file in (folder_of(package) / folder).rglob("*.py"):
+            names = {name for name in imported(file) if within(name, package)}
+            known[folder] |= {name.removeprefix(f"{package}.").split(".")[0] for name in names}
+    both = {(a, b) for a in folders for b in known[a] & folders if a < b and a in known[b]}
+    assert both == set()

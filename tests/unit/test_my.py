@@ -1,0 +1,345 @@
+"""`fleet my …` and `kubectl fleet …` against an API server of canned answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from kai_fleet.cli import kubectl_plugin
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.my.view import WHY
+from kai_fleet.usage.reading import KINDS
+from tests.unit.canned_api import kubeconfig, serving
+from tests.unit.usage_samples import (
+    GROUP_A,
+    GROUP_B,
+    kai,
+    node,
+    pod,
+    queue,
+    reservation,
+    served,
+)
+
+GPU = "nvidia.com/gpu"
+ALL = {**KINDS, **WHY}
+TREE = [
+    queue("default", gpu=8),
+    queue("train", "default", gpu=(4, 8), memory=(64000, 64000)),
+    queue("serve", "default", gpu=4),
+]
+PODS = [
+    pod("a", "train", "ml-0", asks={GPU: "4", "cpu": "2500m", "memory": "1Gi"}),
+    pod("b", "train", "ml-0", (GROUP_A,), gpu_fraction="0.5"),
+    pod("c", "train", "ml-0", (GROUP_A, GROUP_B), gpu_memory="20480", gpu_fraction_num_devices="2"),
+    pod("web", "serve", "ml-0", asks={"cpu": "1"}, namespace="web"),
+    pod("nine", "train", asks={GPU: "9"}),
+    reservation(GROUP_A, "ml-0", "GPU-0a"),
+    reservation(GROUP_B, "ml-0", "GPU-1b"),
+]
+SAMPLES = {
+    "nodes": [node("ml-0")],
+    "pods": PODS,
+    "queues": TREE,
+    "podgroups": [],
+    "deployments": [served(kai(name="kai-scheduler-default"))],
+    "events": [],
+    "runtimeclasses": [],
+}
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    with serving() as (handler, url):
+        for kind, path in ALL.items():
+            handler.answers[path] = (200, {"items": SAMPLES[kind]})
+        file = tmp_path / "team.kubeconfig"
+        file.write_text(kubeconfig(url))
+        monkeypatch.setenv("KUBECONFIG", str(file))
+        monkeypatch.setenv("COLUMNS", "80")
+        yield handler
+
+
+def run(*words, app=app):
+    """What is printed; a user's mistake as the sentence of `error:`."""
+    found = CliRunner().invoke(app, [*words])
+    if isinstance(found.exception, UserError):
+        return f"error: {found.exception}"
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def row(text):
+    """The words of a line."""
+    return text.split()
+
+
+def said(text):
+    """Without line breaks and columns."""
+    return " ".join(text.split())
+
+
+def test_queues_as_a_tree_with_bars(server):
+    lines = run("my", "queues").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == row("queue in use quota limit borrowed, lent waiting")
+    train = next(line for line in lines if "train" in line)
+    assert train.split() == row("└ train GPU ████████▓▓ 5.02 4 8 1.02 borrowed 9")
+    serve = next(line for line in lines if "serve" in line)
+    assert serve.split() == row("├ serve GPU ▒▒▒░░░░░░░ 0 4 ∞ 1.02 lent")
+    assert any(line.split()[:5] == row("mem █░░░░░░░░░ 1.07G 64G 64G") for line in lines)
+    assert "4 pods have a node, 1 waits: fleet my pending" in lines[-2]
+    assert lines[-1] == "8 GPUs on 1 node, 2 held by no pod"
+
+
+def test_queues_for_machines(server):
+    found = json.loads(run("my", "queues", "--json"))
+    assert (found["kai"], found["countedFrom"], found["notes"]) == ("v0.16.8", "pods", [])
+    train = next(one for one in found["queues"] if one["name"] == "train")
+    assert train["gpu"] == {
+        "quota": 4,
+        "limit": 8,
+        "overQuotaWeight": 1,
+        "inUse": 5.02,
+        "waiting": 9,
+        "borrowed": 1.02,
+        "lent": 0,
+    }
+    assert (train["pods"], train["waitingPods"], train["parent"]) == (3, 1, "default")
+
+
+def test_pods_by_gpu(server):
+    text = run("my", "pods")
+    lines = [line.split() for line in text.splitlines()]
+    assert max(map(len, text.splitlines())) <= 80
+    assert lines[0] == row("ml-0: 8 GPUs (81920 MiB each), 2 free")
+    assert lines[2][:4] == ["whole", "4", "a", "train"]
+    assert lines[3][:6] == ["GPU-0a", "████████░░", "0.76", "0.5", "b", "train"]
+    assert lines[4][:3] == ["0.26", "c", "train"]
+    assert lines[5][:6] == ["GPU-1b", "███░░░░░░░", "0.26", "0.26", "c", "train"]
+    assert "1 pod without a GPU" in text
+    assert "1 waits for a node: fleet my pending" in text
+
+
+def test_pods_for_machines(server):
+    found = json.loads(run("my", "pods", "--json"))
+    c = next(one for one in found["pods"] if one["name"] == "c")
+    assert (c["gpu"], c["node"], c["queue"]) == (0.52, "ml-0", "train")
+    assert c["sharedGpus"] == [
+        {"group": GROUP_A, "device": "GPU-0a", "part": 0.26},
+        {"group": GROUP_B, "device": "GPU-1b", "part": 0.26},
+    ]
+    assert found["nodes"][0] | {"product": None} == {
+        "name": "ml-0",
+        "gpus": 8,
+        "free": 2,
+        "gpuMemoryMiB": 81920,
+        "product": None,
+    }
+
+
+def test_a_namespace_narrows_what_is_shown_and_not_what_queues_hold(server):
+    found = json.loads(run("my", "pods", "--namespace", "web", "--json"))
+    assert [one["name"] for one in found["pods"]] == ["web"]
+    assert "train" not in run("my", "pods", "-n", "web")
+
+
+def test_pending_in_the_doctors_words(server):
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"] or [None]
+    assert one["name"] == "nine"
+    assert "asks for 9 GPUs" in one["cause"]
+    assert one["fix"]
+    text = run("my", "pending")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "nine" in text and "queue train" in text and "9 GPUs" in text
+
+
+@pytest.mark.parametrize(
+    ("pods", "guaranteed", "words"),
+    [
+        (
+            [pod("a", "train", "ml-0", asks={GPU: "3"}), pod("w", "serve", asks={GPU: "2"})],
+            True,
+            "it asks for what is guaranteed: queue serve has 4 left of 4 GPUs. KAI stops pods that"
+            " borrow",
+        ),
+        (
+            [pod("a", "train", "ml-0", asks={GPU: "3"}), pod("w", "train", asks={GPU: "2"})],
+            False,
+            "it asks for more than is guaranteed: queue train has 1 left of 4 GPUs. It gets what"
+            " others leave over",
+        ),
+        (  # the quota of the queue would do, that of its parent does not
+            [pod("a", "train", "ml-0", asks={GPU: "6"}), pod("w", "serve", asks={GPU: "3"})],
+            False,
+            "queue default has 2 left of 8 GPUs",
+        ),
+        ([pod("w", "train", asks={GPU: "9"})], None, None),  # a limit keeps it out
+        (
+            [
+                pod("a", "train", "ml-0", asks={"memory": "50G"}),
+                pod("w", "train", asks={"memory": "20G"}),
+            ],
+            False,
+            "it asks for 20G of memory, and queue train holds 50G of at most 64G of memory",
+        ),
+        (
+            [pod("w", "train", asks={"memory": "65G"})],
+            False,
+            "queue train may hold 64G of memory at most: it never runs",
+        ),
+        ([pod("w", "nowhere", asks={GPU: "1"})], None, None),
+        ([pod("w", "serve", asks={"cpu": "1"})], None, None),  # nothing bounds what it asks for
+    ],
+)
+def test_pending_says_how_a_pod_stands_to_its_quota(server, pods, guaranteed, words):
+    server.answers[ALL["pods"]] = (200, {"items": pods})
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"]
+    assert one["guaranteed"] is guaranteed
+    assert one["standing"] is None if words is None else words in one["standing"]
+    if words is not None:
+        assert words.split()[-1] in said(run("my", "pending"))
+
+
+def test_an_absent_queue_is_named_with_those_that_there_are(server):
+    server.answers[ALL["pods"]] = (200, {"items": [pod("lost", "nowhere")]})
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"]
+    assert "queue nowhere" in one["cause"]
+    assert "serve or train" in one["fix"]
+
+
+def test_nothing_waits(server):
+    server.answers[ALL["pods"]] = (200, {"items": PODS[:2]})
+    assert said(run("my", "pending")) == "no pod waits"
+
+
+def test_commands_ask_the_cluster_that_was_asked(server):
+    server.answers[ALL["pods"]] = (200, {"items": [pod("w", "serve", asks={GPU: "1"})]})
+    (one,) = json.loads(run("my", "pending", "--json", "--context", "lab"))["pending"]
+    assert "kubectl --context lab -n kai-scheduler logs deployment/pod-grouper" in one["fix"]
+
+
+def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(server):
+    starting = pod("starting", "serve", "ml-0", asks={GPU: "1"}, phase="Pending")
+    stuck = pod("stuck", "serve", "ml-0", asks={GPU: "1"}, phase="Pending")
+    why = {"reason": "ImagePullBackOff", "message": "no such image"}
+    stuck["status"]["containerStatuses"] = [{"state": {"waiting": why}}]
+    server.answers[ALL["pods"]] = (200, {"items": [starting, stuck]})
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"]
+    assert (one["name"], one["standing"]) == ("stuck", None)
+    assert "no such image" in one["cause"]
+
+
+def test_closed_gates_and_new_pods(server):
+    gated = pod("gated", "serve")
+    gated["spec"]["schedulingGates"] = [{"name": "team.io/data"}]
+    server.answers[ALL["pods"]] = (200, {"items": [gated]})
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"]
+    assert one["cause"] and one["fix"]
+
+
+def forbid(server, *kinds):
+    for kind in kinds:
+        message = f'{kind} is forbidden: User "me" cannot list resource "{kind}"'
+        server.answers[ALL[kind]] = (403, {"message": message})
+
+
+def test_who_may_not_list_nodes_gets_the_rest_and_a_sentence(server):
+    forbid(server, "nodes")
+    text = run("my", "pods")
+    assert "note: you may not list nodes: how many GPUs there are is not known" in said(text)
+    assert ["whole", "4", "a", "train"] in [line.split()[:4] for line in text.splitlines()]
+    assert "note: you may not list nodes" in run("my", "queues")
+
+
+def test_who_may_not_see_which_kai_runs_is_told_the_same(server):
+    server.answers[ALL["pods"]] = (200, {"items": [pod("lost", "nowhere"), PODS[4]]})
+    before = json.loads(run("my", "pending", "--json"))
+    forbid(server, "deployments", "runtimeclasses")
+    assert json.loads(run("my", "pending", "--json")) == before | {"kai": None}
+
+
+def test_who_may_not_list_queues_is_told_so_and_sees_the_pods_by_queue(server):
+    forbid(server, "queues")
+    text = run("my", "queues")
+    assert "note: you may not list queues: quotas and limits are not known" in said(text)
+    assert ["train", "GPU", "5.02", "?", "?", "9"] in [line.split() for line in text.splitlines()]
+
+
+def test_who_may_see_one_namespace_only_gets_what_kai_says_of_queues(server):
+    forbid(server, "pods", "podgroups", "nodes")
+    server.answers["/api/v1/namespaces/default/pods"] = (200, {"items": PODS[:2]})
+    train = queue("train", "default", gpu=4)
+    train["status"] = {
+        "allocated": {"cpu": "1500m", "memory": "1Gi", GPU: "4500m"},
+        "requested": {"cpu": "1500m", "memory": "1Gi", GPU: "5500m"},
+    }
+    server.answers[ALL["queues"]] = (200, {"items": [TREE[0], train]})
+    found = json.loads(run("my", "queues", "--json"))
+    assert found["countedFrom"] == "status"
+    gpu = next(one for one in found["queues"] if one["name"] == "train")["gpu"]
+    assert (gpu["inUse"], gpu["waiting"], gpu["borrowed"]) == (4.5, 1, 0.5)
+    assert "pods of namespace default only; what queues hold is what KAI says" in str(found)
+    assert [one["name"] for one in json.loads(run("my", "pods", "--json"))["pods"]] == ["a", "b"]
+
+
+def test_who_may_list_nothing_gets_sentences(server):
+    forbid(server, *ALL)
+    server.answers["/api/v1/namespaces/default/pods"] = (403, {})
+    for command in ("queues", "pods", "pending"):
+        text = said(run("my", command))
+        assert "note: you may not list pods" in text
+        assert "no pod" not in text
+
+
+def test_in_mode_host_pods_are_told_by_queue_and_the_platforms_command_is_named(server):
+    for kind in ("queues", "podgroups", "deployments"):
+        server.answers[ALL[kind]] = (404, {})
+    text = said(run("my", "queues"))
+    assert "train GPU 5.02 ? ?" in text
+    assert "KAI runs on the host and not here, and so do its queues" in text
+    assert "fleet usage --stack STACK --team TEAM" in text
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"]
+    assert "no KAI schedules" not in one["cause"]
+    assert "free" not in run("my", "pods").splitlines()[0]
+
+
+def test_without_kai_that_is_said(server):
+    for kind in ("queues", "podgroups", "deployments"):
+        server.answers[ALL[kind]] = (404, {})
+    plain = pod("plain", None, "ml-0", asks={GPU: "1"}, scheduler="default-scheduler")
+    server.answers[ALL["pods"]] = (200, {"items": [plain]})
+    assert "no KAI runs here: there are no queues" in said(run("my", "queues"))
+    assert "plain" in run("my", "pods")
+
+
+def test_a_cluster_that_does_not_answer_is_one_sentence(server):
+    server.answers[ALL["pods"]] = (401, {})
+    assert run("my", "pods").startswith("error: the cluster at http://127.0.0.1")
+    assert "does not accept the credentials" in run("my", "pods")
+
+
+def test_kubeconfig_and_context_are_chosen(server, monkeypatch):
+    file = os.environ["KUBECONFIG"]
+    monkeypatch.setenv("KUBECONFIG", "/dev/null")
+    assert "error: the kubeconfig cannot be used" in run("my", "pods")
+    assert "whole" in run("my", "pods", "--kubeconfig", file)
+    assert "whole" in run("my", "pods", "--kubeconfig", file, "--context", "lab")
+    found = run("my", "pods", "--kubeconfig", file, "--context", "other")
+    assert "error: the kubeconfig has no context other; its contexts: lab;" in found
+
+
+def test_the_plugin_of_kubectl_has_the_same_commands(server, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/bin/kubectl-fleet", "queues"])
+    plugin = kubectl_plugin.app
+    assert "1 waits: kubectl fleet pending" in run("queues", app=plugin)
+    assert "whole" in run("my", "pods", app=plugin)
+
+
+def test_colours_only_on_a_terminal(server):
+    assert "\x1b" not in run("my", "queues") + run("my", "pods") + run("my", "pending")

@@ -1,0 +1,206 @@
+"""What a person is shown of a run: made from events as the engine writes them."""
+
+from __future__ import annotations
+
+import pytest
+from pulumi.automation.events import EngineEvent
+
+from kai_fleet.cli.engine.narration import Narration
+from kai_fleet.cli.engine.preview_lines import PreviewLines
+
+STACK = "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab"
+TEAM = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+SECRET = "[secret]"
+
+
+def event(**kind):
+    return EngineEvent.from_json({"sequence": 0, "timestamp": 0, **kind})
+
+
+def urn(token, name, above="kai-fleet:index:Team"):
+    return f"urn:pulumi:lab::kai-fleet::{above}${token}::{name}"
+
+
+def step(op, token, name, *, parent=TEAM, old=None, new=None, paths=()):
+    def state(inputs):
+        return None if inputs is None else {"parent": parent, "inputs": inputs}
+
+    return {
+        "metadata": {
+            "op": op,
+            "urn": TEAM if name == "ml" else urn(token, name),
+            "type": token,
+            "provider": "",
+            "old": state(old),
+            "new": state(new if new is not None or op == "delete" else {}),
+            "detailedDiff": {path: {"diffKind": "update", "inputDiff": True} for path in paths},
+        }
+    }
+
+
+def told(severity, message, of=STACK, **more):
+    diagnostic = {"urn": of, "message": message, "severity": severity, "color": "raw", **more}
+    return event(diagnosticEvent=diagnostic)
+
+
+def policy(message, level="advisory", rule="kai-version-supported"):
+    return event(
+        policyEvent={
+            "message": f"<{{%fg 3%}}>Why there is this rule.<{{%reset%}}>\n{message}",
+            "color": "raw",
+            "policyName": rule,
+            "policyPackName": "kai-fleet",
+            "policyPackVersion": "",
+            "policyPackVersionTag": "",
+            "enforcementLevel": level,
+            "resourceUrn": urn(RELEASE, "ml-kai-release"),
+        }
+    )
+
+
+def narrated(*events, color=False):
+    lines: list[str] = []
+    narration = Narration(lines.append, color=color)
+    for it in events:
+        narration.hear(it)
+    return lines, narration
+
+
+SAID = "KAI of ml: is v0.9.3: line v0.9 is out of support"
+OF_THE_FILE = f"kai-fleet:teams.ml.scheduler.version: {SAID} [kai-version-supported]"
+
+
+def test_a_warning_of_the_program_and_of_the_policy_pack_is_one_line():
+    lines, _ = narrated(
+        told(
+            "warning", f"<{{%fg 3%}}>warning: <{{%reset%}}>{OF_THE_FILE}\n".replace("warning: ", "")
+        ),
+        told("warning", OF_THE_FILE),
+        policy(SAID),
+        policy(SAID),
+    )
+    assert lines == [f"warning: {OF_THE_FILE}"]
+
+
+def test_what_only_the_policy_pack_knows_is_said_with_its_resource():
+    lines, narration = narrated(policy("KAI of other: is odd"), policy(SAID, "mandatory", "a-rule"))
+    on = "(Release ml-kai-release)"
+    assert lines == [
+        f"warning: KAI of other: is odd [kai-version-supported] {on}",
+        f"refused: {SAID} [a-rule] {on}",
+    ]
+    assert narration.told_an_error
+
+
+def test_a_resource_is_a_line_at_its_end_and_a_slow_one_at_its_start_too():
+    quick, slow = "kubernetes:core/v1:Namespace", RELEASE
+    lines, _ = narrated(
+        event(resourcePreEvent=step("create", quick, "ml-namespace")),
+        event(resourcePreEvent=step("create-replacement", slow, "ml-kai-release")),
+        event(resOutputsEvent=step("create", quick, "ml-namespace")),
+        event(resOutputsEvent=step("same", quick, "other")),
+        event(resOutputsEvent=step("create-replacement", slow, "ml-kai-release")),
+    )
+    assert lines == [
+        "± Release ml-kai-release creating replacement",
+        "+ Namespace ml-namespace created",
+        "± Release ml-kai-release created replacement",
+    ]
+
+
+def test_a_namespace_that_goes_is_told_at_its_start_too():
+    """It goes once its last pod has ended."""
+    made = step("create", "kubernetes:core/v1:Namespace", "ml-namespace")
+    gone = step("delete", "kubernetes:core/v1:Namespace", "ml-namespace", old={})
+    shown, _ = narrated(
+        *(
+            event(**{at: it})
+            for it in (made, gone)
+            for at in ("resourcePreEvent", "resOutputsEvent")
+        )
+    )
+    assert shown == [
+        "+ Namespace ml-namespace created",
+        "- Namespace ml-namespace deleting",
+        "- Namespace ml-namespace deleted",
+    ]
+
+
+def test_passing_states_and_identifiers_are_no_news():
+    command = urn("command:local:Command", "ml-ready")
+    lines, _ = narrated(
+        told("info", "quotas do not match yet", command, ephemeral=True),
+        told("debug", "x"),
+        told("info", "e893c53d-3f76-4bad-a1fa-048455446a3e", command),
+        told("info", "KAI v0.9.3 is ready after 0 s", command),
+        told("info", "v0.9.3 → v0.16.8 upgrades in place", TEAM),
+    )
+    assert lines == [
+        "  KAI v0.9.3 is ready after 0 s",
+        "  Team ml: v0.9.3 → v0.16.8 upgrades in place",
+    ]
+
+
+def test_an_error_is_said_once_with_its_resource():
+    mistake = "the stack's configuration has 1 mistake:\n  key: is odd"
+    lines, _ = narrated(
+        told("error", mistake),
+        told("error", f"an unhandled error occurred: {mistake}"),
+        told("error", "quota exceeded", urn(RELEASE, "ml-release")),
+    )
+    assert lines == [f"error: {mistake}", "error: Release ml-release: quota exceeded"]
+
+
+@pytest.mark.parametrize("by_event", [True, False])
+def test_a_failure_that_no_event_tells_shows_what_the_engine_printed(by_event):
+    lines, narration = narrated(*([told("error", "why")] if by_event else []))
+    narration.keep("error: passphrase must be set")
+    narration.failed()
+    assert ("error: passphrase must be set" in lines) is not by_event
+
+
+def previewed(*steps, color=False):
+    found = PreviewLines()
+    for it in steps:
+        found.hear(event(resourcePreEvent=it))
+    return found.lines(color=color)
+
+
+def test_a_preview_has_a_line_per_change_and_counts_the_rest():
+    before = {"version": "v0.9.3", "values": {"a": 1, "token": SECRET, "b": {"c": "x" * 99}}}
+    after = {"version": "v0.16.8", "values": {"a": 1, "token": SECRET, "b": {"c": "y" * 99}}}
+    hard = {"hard": {"requests.nvidia.com/gpu": 2}}, {"hard": {"requests.nvidia.com/gpu": 3}}
+    lines = previewed(
+        step("same", RELEASE, "other"),
+        step("update", RELEASE, "ml-kai-release", old=before, new=after,
+             paths=("values.b.c", "values.token", "values.d[0]", "version")),
+        step("update", "kubernetes:core/v1:ResourceQuota", "ml-gpus",
+             old={"spec": hard[0]}, new={"spec": hard[1]},
+             paths=('spec.hard["requests.nvidia.com/gpu"]',)),
+        step("delete", "kubernetes:core/v1:Namespace", "old", old={}),
+        step("create-replacement", "command:local:Command", "c"),
+        step("replace", "command:local:Command", "c"),
+        step("delete-replaced", "command:local:Command", "c", old={}),
+    )  # fmt: skip
+    assert lines == [
+        "~ Release ml-kai-release: version v0.9.3 → v0.16.8, values.b.c, values.token, and 1 more",
+        '~ ResourceQuota ml-gpus: spec.hard["requests.nvidia.com/gpu"] 2 → 3',
+        "- Namespace old",
+        "± Command c",
+        "2 to update, 1 to delete, 1 to replace, 1 unchanged.",
+    ]
+
+
+def test_more_than_a_screen_is_a_line_per_team():
+    steps = [step("create", "kai-fleet:index:Team", "ml", parent=STACK)]
+    steps += [step("create", "kubernetes:core/v1:Secret", f"s{number}") for number in range(60)]
+    assert previewed(*steps) == [
+        "+ Team ml: 61 resources to create",
+        "61 to create, 0 unchanged.",
+    ]
+
+
+def test_colours_are_for_a_terminal():
+    (line, _) = previewed(step("create", RELEASE, "r"), color=True)
+    assert line == "\033[32m+\033[0m Release r"

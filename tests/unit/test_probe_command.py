@@ -1,0 +1,62 @@
+"""How a probe is found: in the project's environment, on PATH, in the plugin's, by old states."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.components import probes
+from kai_fleet.components.probes.__main__ import PROBES
+
+SAYS = '#!/bin/sh\necho "$0" "$@"\n'
+
+
+def put(folder):
+    folder.mkdir(parents=True)
+    probe = folder / "fleet-probe"
+    probe.write_text(SAYS)
+    probe.chmod(0o755)
+
+
+def run(command, where, **variables):
+    environment = {"PATH": os.defpath, "HOME": str(where / "nobody"), **variables}
+    return subprocess.run(
+        ["/bin/sh", "-c", command], cwd=where, env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("place", [".venv/bin", "venv/bin"])
+def test_the_environment_of_the_project_comes_first(tmp_path, place):
+    put(tmp_path / place)
+    put(tmp_path / "other")
+    path = f"{tmp_path / 'other'}:{os.defpath}"
+    done = run(probes.command("kai", "wait"), tmp_path, PATH=path)
+    assert done.stdout == f"{place}/fleet-probe kai wait\n"
+
+
+def test_then_path_then_the_plugin(tmp_path):
+    plugin = "resource-forge.example_acme_kai-fleet.git-v0.3.0/plugin/venv/bin"
+    put(tmp_path / "home" / "plugins" / plugin)
+    home = {"PULUMI_HOME": str(tmp_path / "home")}
+    done = run(probes.command("vacant"), tmp_path, **home)
+    assert done.stdout == f"{tmp_path}/home/plugins/{plugin}/fleet-probe vacant\n"
+    put(tmp_path / "other")
+    path = f"{tmp_path / 'other'}:{os.defpath}"
+    done = run(probes.command("vacant"), tmp_path, PATH=path, **home)
+    assert done.stdout == f"{tmp_path}/other/fleet-probe vacant\n"
+
+
+def test_no_text_of_a_state_names_a_folder_of_this_machine():
+    for probe in PROBES:
+        assert str(ROOT) not in probes.command(probe, "verb")
+
+
+def test_what_older_states_name_is_there_still():
+    done = subprocess.run(
+        [ROOT / "components" / "probes" / "run", "nothing"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"fleet-probe: write one of {', '.join(PROBES)}, then its verb\n"

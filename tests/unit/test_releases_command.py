@@ -1,0 +1,69 @@
+"""`fleet releases`: what is known, and where each team could go."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.teams import connect, stack_state
+from kai_fleet.cli.upstream import seen
+from kai_fleet.components.releases import KAI, VCLUSTER, support, taken_for, vcluster_support
+
+
+@pytest.fixture(autouse=True)
+def nobody_to_ask(monkeypatch):
+    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(note="no engine here"))
+
+
+def test_every_version_is_listed_with_its_support():
+    ran = CliRunner().invoke(app, ["releases"])
+    assert ran.exit_code == 0
+    lines = ran.stdout.splitlines()
+    for version in [*KAI, "v0.20.1"]:
+        assert f"KAI {version:<9} {support(version).words}" in lines
+    for version in VCLUSTER:
+        said = f"vCluster {version:<9} {vcluster_support(version).words}"
+        assert any(line.startswith(said) for line in lines)
+    assert "KAI v0.20.1   retracted: its chart is that of v0.10.2" in lines
+
+
+def test_a_stacks_teams_are_told_where_they_could_go():
+    ran = CliRunner().invoke(app, ["releases", "--stack", "prod"])
+    assert "research is to run KAI v0.14.7" in ran.stdout
+    assert "v0.14.7 → v0.16.8 upgrades in place" in ran.stdout
+    assert "ml is to run KAI v0.16.8, the newest maintained one" in ran.stdout
+    assert "- no engine here" in ran.output
+
+
+def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
+    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(variables={}))
+    monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.State({"ml": "v0.7.11"}))
+    said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
+    assert "ml runs KAI v0.7.11 (line v0.7 is in no support list); v0.7.11 → v0.16.8 " in said
+    assert "so the old release is removed first" in said
+    assert "research is to run KAI v0.14.7" in said
+
+
+def test_what_was_seen_upstream_is_listed_until_a_table_has_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(seen, "FILE", tmp_path / "seen.json")
+    seen.FILE.write_text(json.dumps({"KAI": ["v0.16.8", "v0.16.9"], "vCluster": ["v0.99.0"]}))
+    said = CliRunner().invoke(app, ["releases"]).stdout
+    assert "KAI v0.16.9   not tried with this program; untested: true takes it for v0.16.8" in said
+    assert "vCluster v0.99.0   not tried" in said
+    assert json.loads(CliRunner().invoke(app, ["releases", "--json"]).stdout)["seen"] == {
+        "KAI": ["v0.16.9"],
+        "vCluster": ["v0.99.0"],
+    }
+
+
+def test_the_list_that_is_shipped_names_nothing_that_a_table_has():
+    listed = json.loads(seen.FILE.read_text())
+    assert set(listed) == {"KAI", "vCluster"}
+    assert all(taken_for(KAI, version) for version in listed["KAI"])
+    assert all(taken_for(VCLUSTER, version) for version in listed["vCluster"])
+
+
+def test_a_stack_that_is_not_there_is_one_sentence():
+    ran = CliRunner().invoke(app, ["releases", "--stack", "nosuch"])
+    assert "is not there; stacks with a file" in str(ran.exception)

@@ -1,0 +1,407 @@
+"""The report's numbers, where they are from, and that it is one file that loads nothing."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.doctor import gather as gathering
+from kai_fleet.cli.doctor.checks import examine
+from kai_fleet.cli.doctor.wanted import host_of, teams_of
+from kai_fleet.cli.report import charts, history
+from kai_fleet.cli.report import page as writing
+from kai_fleet.cli.report.live import live
+from kai_fleet.cli.report.made import of_file
+from kai_fleet.cli.report.page import age, gpus, page
+from kai_fleet.cli.report.planned import planned
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.cli.teams import stack_state
+from kai_fleet.components.settings import load
+from tests.unit.doctor_samples import NOW, Lab, meta, node, pod
+from tests.unit.doctor_spoils import in_host_mode, waiting
+from tests.unit.report_samples import busy, many
+
+GPU = "nvidia.com/gpu"
+
+
+def report(lab):
+    look = lab.look()
+    settings = load(lab.settings).settings
+    return live(planned("lab", settings, (), NOW), look, examine(look))
+
+
+def running(name, queue="train", gpus="1", **more):
+    return pod(name, queue, node="ml-0", limits={GPU: gpus}, **more)
+
+
+def test_numbers_of_the_lab():
+    """Four GPUs; one is shared by 0.5 and 0.25, of which reservation pods are no users."""
+    found = report(Lab())
+    assert found.gpus == replace(found.gpus, ready=4, not_ready=0, in_use=0.75, free=3)
+    (team,) = found.teams
+    assert (team.promised, team.in_use, team.waiting, team.waiting_pods) == (4, 0.75, 0, 0)
+    assert (team.kai.name, team.kai.running, team.vcluster.running) == (
+        "v0.16.8",
+        "v0.16.8",
+        "v0.36.1",
+    )
+    (pool,) = found.pools
+    assert (pool.labels, pool.teams, pool.nodes, pool.ready) == (
+        "kai-fleet/pool=ml",
+        ("ml",),
+        1,
+        1,
+    )
+    (tree,) = found.trees
+    shares = {queue.name: queue.share("gpu") for queue in tree.queues}
+    assert list(shares) == ["default", "serve", "train"]
+    assert (shares["train"].quota, shares["train"].in_use) == (3, 0.75)
+    assert found.said == ()
+    assert found.well > 10
+
+
+def test_who_waits_by_queue_with_the_doctors_reason():
+    lab = Lab()
+    for n in range(3):
+        waiting(f"w-{n}", queue="serve", limits={GPU: "9"})(lab)
+    waiting("young", queue="train", limits={GPU: "1"}, created="2026-11-01T11:59:50Z")(lab)
+    found = report(lab)
+    first, second = found.waits
+    assert (first.team, first.queues, first.pods, first.gpus) == ("ml", ("serve",), 3, 27)
+    assert "queue serve may hold at most 2: it never runs" in first.why
+    assert NOW - first.since == timedelta(hours=1)
+    assert (second.queues, second.pods, second.gpus, second.why) == (("train",), 1, 1, "")
+    assert (found.waiting, found.waiting_pods) == (28, 4)
+    assert found.said == (), "what waits is told once"
+
+
+def test_a_copy_on_the_host_is_not_counted_again():
+    lab = Lab()
+    for name in ("infer-a", "infer-b"):
+        lab.host["pods"].append(
+            pod(f"{name}-x", node="ml-0", namespace="team-ml", annotations={"gpu-fraction": "0.5"})
+        )
+    lab.host["pods"].append(running("reservation-x", None, namespace="team-ml"))
+    lab.host["pods"].append(running("of-somebody-else", None, namespace="other"))
+    found = report(lab)
+    assert (found.teams[0].in_use, found.gpus.in_use, found.gpus.free) == (0.75, 1.75, 2)
+
+
+def test_in_host_mode_the_hosts_own_pods_count():
+    lab = in_host_mode()
+    lab.ml["pods"] = [running("a", gpus="2")]
+    lab.host["pods"] = [running("a-x-ml", gpus="2", namespace="team-ml")]
+    found = report(lab)
+    assert (found.teams[0].in_use, found.gpus.in_use) == (2, 2)
+    (tree,) = found.trees
+    assert tree.name == "the host"
+
+
+def test_a_vcluster_that_does_not_answer_is_said_and_counted_by_the_host():
+    lab = Lab()
+    lab.unreached = "it does not answer in time"
+    lab.host["pods"].append(running("copy", namespace="team-ml", gpus="3"))
+    found = report(lab)
+    (team,) = found.teams
+    assert (team.in_use, team.waiting, team.unreached) == (3, None, "it does not answer in time")
+    (missing,) = found.missing
+    assert missing.part == "what team ml holds and waits for"
+    assert [tree.name for tree in found.trees] == ["ml"], "the queues as they are declared"
+
+
+def test_shares_of_a_vcluster_that_is_not_looked_into_count_as_what_reserves_them():
+    lab = Lab()
+    lab.unreached = "it does not answer in time"
+    half = {"gpu-fraction": "0.5"}
+    group = {"runai-gpu-group": "g"}
+    lab.host["pods"] = [
+        pod("half", node="ml-0", namespace="team-ml", annotations=half, labels=group),
+        running("reservation-x", None, namespace="team-ml"),
+    ]
+    found = report(lab)
+    assert (found.teams[0].in_use, found.gpus.in_use, found.gpus.free) == (1, 1, 3)
+
+
+def test_a_teams_own_stack_is_about_its_own_nodes():
+    lab = Lab()
+    lab.host["nodes"].append(node("other", "8"))
+    lab.host["nodes"][1]["metadata"]["labels"]["kai-fleet/pool"] = "other"
+    look, settings = lab.look(), load(lab.settings).settings
+    own = replace(planned("lab-ml", settings, (), NOW), whole=False)
+    found = live(own, look, examine(look))
+    assert found.gpus.ready == 4
+    assert [pool.labels for pool in found.pools] == ["kai-fleet/pool=ml"]
+    assert [pool.gpus.ready for pool in report(lab).pools] == [4, 8]
+
+
+def test_nodes_that_are_not_ready_have_no_gpus_to_give():
+    lab = Lab()
+    lab.host["nodes"].append(node("ml-1"))
+    lab.host["nodes"][1]["status"]["conditions"] = []
+    found = report(lab)
+    assert (found.gpus.ready, found.gpus.not_ready) == (4, 4)
+    assert (found.pools[0].nodes, found.pools[0].ready) == (2, 1)
+
+
+def test_the_bar_adds_up():
+    for found in (busy(), many(), report(Lab())):
+        total = sum(amount for _, amount in charts.parts_of(found))
+        assert total == pytest.approx(found.gpus.ready + found.gpus.not_ready)
+
+
+def test_a_page_is_one_file_that_loads_nothing():
+    text = page(busy())
+    assert text.startswith("<!doctype html>") or text.lstrip().startswith("<!doctype html>")
+    for wrong in ("<script", "<link", "<img", "<iframe", "src=", "url(", "@import", "http://"):
+        assert wrong not in text, wrong
+    assert re.findall(r"https://[^\"' <]*", text) == []
+    assert "default-src 'none'; style-src 'unsafe-inline'" in text
+
+
+def test_what_is_written_by_others_is_text():
+    found = busy()
+    odd = "<script>alert(1)</script>"
+    text = page(
+        replace(
+            found,
+            stack=odd,
+            teams=[replace(found.teams[0], name=odd)],
+            changes=[replace(found.changes[0], message=odd, who=odd)],
+            said=[replace(found.said[0], cause=odd, fix=f"`{odd}`")],
+            waits=[replace(found.waits[0], queues=(odd,), why=odd, what=odd)],
+        )
+    )
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") > 8
+
+
+def test_a_command_is_code_and_only_that():
+    assert "<code><span>kubectl</span> <span>--kubeconfig</span> <span>ml.kube" in page(busy())
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        (None, "\u2013"),
+        (-1, "no limit"),
+        (2.0, "2"),
+        (0.25, "0.25"),
+        (1 / 3, "0.33"),
+        (1234, "1,234"),
+    ],
+)
+def test_amounts(amount, said):
+    assert gpus(amount) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(20, "< 1 min"), (60, "1 min"), (5400, "1 h 30 min"), (97200, "1 d 3 h")],
+)
+def test_ages(seconds, said):
+    assert age(timedelta(seconds=seconds)) == said
+
+
+def test_of_many_who_wait_the_first_are_shown():
+    found = busy()
+    text = page(replace(found, waits=[found.waits[0]] * 20, said=[found.said[0]] * 15))
+    assert re.findall(r"<summary>(\d+ more)</summary>", text) == ["8 more", "3 more"]
+
+
+def test_many_trees_are_folded_and_few_are_not():
+    assert "<details open>" not in page(many(writing.OPEN_TREES + 1))
+    assert page(many(3)).count("<details open>") == 3
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["report", *arguments])
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A stack file of its own, whose cluster nobody reaches."""
+    config = {f"kai-fleet:{key}": value for key, value in Lab().settings.items()}
+    (tmp_path / "Pulumi.lab.yaml").write_text(yaml.safe_dump({"config": config}))
+    monkeypatch.setattr(reading, "ROOT", tmp_path)
+    kubeconfig = tmp_path / "none"
+    monkeypatch.setattr(
+        "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig)
+    )
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    return tmp_path
+
+
+def test_offline_it_is_the_plan(lab):
+    ran = run("--stack", "lab", "--offline", "--html", str(lab / "out.html"))
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    text = (lab / "out.html").read_text()
+    assert "as declared" in text
+    assert "In use" not in text
+    assert "Who waits" not in text
+    assert "v0.16.8" in text
+
+
+def test_without_a_cluster_it_is_the_plan_and_says_what_is_missing(lab):
+    ran = run("--stack", "lab", "--html", str(lab / "out.html"))
+    assert ran.exit_code == 0
+    assert "not in it: GPUs in use, idle and waited for" in ran.stderr
+    text = (lab / "out.html").read_text()
+    assert "made from the stack&#39;s file" in text or "made from the stack's file" in text
+    assert "GPUs in use, idle and waited for, nodes, the doctor" in text
+
+
+def test_another_file_offline(lab):
+    other = lab / "base" / "Pulumi.lab.yaml"
+    other.parent.mkdir()
+    text = (lab / "Pulumi.lab.yaml").read_text().replace("gpus: 4", "gpus: 3")
+    other.write_text(text.replace("quota: 4", "quota: 3").replace("quota: 3\n", "quota: 2\n"))
+    assert of_file("lab", other).promised == 3
+    refused = run("--stack", "lab", "--config", str(other), "--html", str(lab / "out.html"))
+    assert refused.exit_code == 1
+    assert not (lab / "out.html").exists()
+
+
+def test_a_stack_that_there_is_not_and_a_place_that_cannot_be_written(lab):
+    assert "Pulumi.other.yaml is not there" in str(run("--stack", "other", "--html", "x").exception)
+    ran = run("--stack", "lab", "--offline", "--html", str(lab / "no" / "folder.html"))
+    assert "cannot be written" in str(ran.exception)
+
+
+def test_changes_are_those_of_the_stacks_history(monkeypatch):
+    asked = []
+
+    def ask(stack, variables, *arguments):
+        asked.append((stack, *arguments))
+        return [
+            {
+                "kind": "update",
+                "startTime": "2026-11-24T06:42:04.000Z",
+                "message": "One more team\n\nAnd why",
+                "environment": {"git.author": "Ada", "git.author.email": "ada@example.org"},
+                "result": "succeeded",
+                "resourceChanges": {"create": 3, "same": 120, "delete": 1},
+            },
+            {"kind": "update", "startTime": "2026-11-23T06:42:04Z", "result": "failed"},
+        ]
+
+    monkeypatch.setattr(stack_state, "ask", ask)
+    first, second = history.last_changes("prod", {})
+    assert asked == [("prod", "history", "--json", "--page-size", "10")]
+    assert (first.kind, first.message, first.who) == ("update", "One more team", "Ada")
+    assert first.resources == "3 created, 1 deleted"
+    assert (second.result, second.resources, second.who) == ("failed", "", "")
+
+
+class Canned:
+    """An API server in memory that takes its time, and notes what it is asked."""
+
+    asked: list[str] = []
+    at_once = most_at_once = 0
+    lock = threading.Lock()
+
+    def __init__(self, objects, delay=0.002):
+        self.objects, self.delay = objects, delay
+
+    def get(self, path, **query):
+        cls = type(self)
+        with cls.lock:
+            cls.asked.append(f"{id(self)} {path} {sorted(query.items())}")
+            cls.at_once += 1
+            cls.most_at_once = max(cls.most_at_once, cls.at_once)
+        time.sleep(self.delay)
+        with cls.lock:
+            cls.at_once -= 1
+        return {"metadata": {"name": "x"}, "items": self.objects.get(path.rpartition("/")[2], [])}
+
+    def close(self):
+        """Nothing is open."""
+
+
+def fleet(teams, queues, pods):
+    """The settings of a fleet, and the objects of its host and of each vCluster."""
+    tree = {f"q-{n}": {"gpu": {"quota": 0}} for n in range(queues - 1)}
+    settings = {"cluster": {"name": "big", "context": "big"}, "teams": {}}
+    for n in range(teams):
+        settings["teams"][f"t-{n}"] = {
+            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+            "nodePool": {"kai-fleet/pool": f"t-{n}"},
+            "gpus": 8,
+            "queues": {"all": {"gpu": {"quota": 8}, "children": tree}},
+        }
+    found = load(settings).settings
+    host = {"nodes": [], "pods": [], "namespaces": [], "statefulsets": []}
+    inside = {}
+    for name, team in teams_of(found).items():
+        here = node(f"{name}-n", "8")
+        here["metadata"]["labels"]["kai-fleet/pool"] = name
+        host["nodes"].append(here)
+        host["namespaces"].append({"metadata": meta(f"team-{name}")})
+        own = [
+            pod(
+                f"p-{n}", f"q-{n % (queues - 1)}", f"{name}-n" if n < 4 else None, limits={GPU: "1"}
+            )
+            for n in range(pods)
+        ]
+        inside[name] = {
+            "nodes": [here],
+            "pods": own,
+            "queues": [
+                {"metadata": meta(q), "spec": dict(spec)} for q, spec in team.inside.queues.items()
+            ],
+            "podgroups": [
+                {"metadata": meta(f"pg-{p['metadata']['name']}", "default")} for p in own
+            ],
+        }
+    return found, host, inside
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The report of a fleet of so many teams, its page, and the seconds of the processor it took.
+
+    Every vCluster has 10 queues and 50 pods.
+    """
+    servers: dict[str, Canned] = {}
+    monkeypatch.setattr(Canned, "asked", [])
+    monkeypatch.setattr(
+        gathering, "_way_in", lambda reader, host, team: gathering._Way(kubeconfig=team.name)
+    )
+    monkeypatch.setattr(gathering.Api, "of_kubeconfig", lambda content, **limits: servers[content])
+
+    def of(teams, heard=lambda done, of: None):
+        settings, host, inside = fleet(teams, 10, 50)
+        servers.update({name: Canned(objects) for name, objects in inside.items()})
+        begun = time.process_time()
+        sources = gathering.Sources(
+            host=lambda: Canned(host),
+            wanted=host_of(settings),
+            teams=teams_of(settings),
+            heard=heard,
+        )
+        look = gathering.gather(sources)
+        found = live(planned("big", settings, (), NOW), look, examine(look))
+        return found, page(found), time.process_time() - begun
+
+    return of
+
+
+def test_a_hundred_teams_are_asked_at_once_and_each_kind_once(made):
+    """100 teams, 1,000 queues, 5,000 pods."""
+    told = []
+    found, text, seconds = made(100, lambda done, of: told.append((done, of)))
+    assert len(Canned.asked) == len(set(Canned.asked)) > 2000, "each kind once"
+    assert Canned.most_at_once > 8
+    assert told[0] == (1, 101) and told[-1] == (101, 101)
+    assert (len(found.teams), sum(len(tree.queues) for tree in found.trees)) == (100, 1000)
+    assert (found.gpus.in_use, found.waiting, found.waiting_pods) == (400, 4600, 4600)
+    assert text.count('role="row"') > 1000
+    _, _, of_ten = made(10)
+    assert seconds < 30 * of_ten, "ten times the teams, and not much more than ten times the work"

@@ -1,0 +1,238 @@
+"""A slip in a stack file is a sentence that says what to write, and never the end of a team."""
+
+import json
+import subprocess
+from contextvars import ContextVar
+
+import pulumi
+import pytest
+from pulumi.runtime import config
+
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.cli.stack_file.reading import ROOT, Unreadable, parse
+from kai_fleet.cli.stack_file.write import Edit, restore
+from kai_fleet.components.settings import read_config
+from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.policies import validation
+
+CLUSTER = {"name": "prod", "context": "prod"}
+HEAD = "config:\n  kai-fleet:cluster: {name: prod, context: prod}\n"
+HF = "hf_" + "a1B2" * 8
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("kai-flet:teams", "kai-fleet:teams"),
+        ("kai-Fleet:teams", "kai-fleet:teams"),
+        ("kaifleet:vcluster", "kai-fleet:vcluster"),
+        ("kai_fleet:queues", "kai-fleet:queues"),
+        ("fleet:teamStacks", "kai-fleet:teamStacks"),
+        ("teams", "kai-fleet:teams"),
+    ],
+)
+def test_a_misspelt_prefix_is_refused_with_the_key_that_was_meant(key, meant):
+    with pytest.raises(Unreadable) as refusal:
+        parse(f"{HEAD}  {key}: {{}}\n", "Pulumi.prod.yaml")
+    assert f"{key} " in str(refusal.value)
+    assert f"write {meant}" in str(refusal.value)
+
+
+def test_keys_of_other_programs_are_theirs():
+    text = HEAD + "  aws:region: eu-west-1\n  kubernetes:context: x\n  mine:colour: red\n"
+    assert set(parse(text, "Pulumi.prod.yaml")) == {"cluster"}
+
+
+def test_the_program_refuses_a_misspelt_prefix_too(monkeypatch):
+    """What plain `pulumi up` hands over: every key of the file, as JSON text."""
+    handed = '{"kai-fleet:cluster": "{}", "kai-flet:teams": "{}", "aws:region": "eu"}'
+    monkeypatch.setenv("PULUMI_CONFIG", handed)
+    monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
+    raw, _, (mistake,) = read_config()
+    assert raw == {"cluster": {}}
+    assert mistake.path == "kai-flet:teams" and "write kai-fleet:teams" in mistake.message
+    assert [p.path for p in validation.validate({"cluster": CLUSTER}, more=[mistake]).refused] == [
+        "kai-flet:teams"
+    ]
+
+
+def test_team_for_teams_is_one_mistake():
+    (problem,) = validation.validate({"cluster": CLUSTER, "team": {"ml": {}}, "gpu": {}}).refused
+    assert problem.path == "kai-fleet:team" and "write kai-fleet:teams" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("raw", "place"),
+    [
+        ({"cluster": {"name": "p", "kubeconfig": "apiVersion: v1"}}, "cluster.kubeconfig"),
+        ({"workloads": {"q.1": {"huggingFaceToken": HF}}}, 'workloads["q.1"].huggingFaceToken'),
+        ({"gpu": {"values": {"registry": {"password": "p"}}}}, "gpu.values.registry.password"),
+        ({"gpu": {"values": {"auth": [{"apiToken": "p"}]}}}, "gpu.values.auth[0].apiToken"),
+        ({"gpu": {"values": {"args": f"--key {HF}"}}}, "gpu.values.args"),
+        ({"gpu": {"values": {"args": f"nvapi-{'a1B2' * 8}"}}}, "gpu.values.args"),
+        (
+            {"gpu": {"values": {"env": {"AWS_SECRET_ACCESS_KEY": "p"}}}},
+            "gpu.values.env.AWS_SECRET_ACCESS_KEY",
+        ),
+        (
+            {"gpu": {"values": {"env": [{"name": "HF_TOKEN", "value": "p"}]}}},
+            "gpu.values.env[0].value",
+        ),
+    ],
+)
+def test_a_secret_in_clear_is_refused_with_the_command_that_encrypts_it(raw, place):
+    said = [str(p) for p in validation.validate({"cluster": CLUSTER, **raw}).refused]
+    command = f"pulumi config set --secret --path 'kai-fleet:{place}' --stack STACK"
+    assert len([line for line in said if command in line]) == 1
+    assert not any(HF in line for line in said), "the secret itself is not shown"
+
+
+def test_what_is_encrypted_or_only_named_is_no_secret_in_clear():
+    values = {"env": [{"name": "PORT", "value": "80"}, {"name": "A_TOKEN", "valueFrom": {}}]}
+    values |= {"password": "[secret]", "existingSecret": "s", "imagePullSecrets": "s", "token": ""}
+    raw = {"cluster": {**CLUSTER}, "gpu": {"values": values}}
+    assert validation.validate(raw).refused == []
+    decrypted = {"cluster": {"name": "p", "kubeconfig": "apiVersion: v1"}}
+    assert validation.validate(decrypted, encrypted=frozenset({"cluster"})).refused == []
+
+
+def test_files_are_put_back_unless_somebody_else_wrote_them(tmp_path):
+    mine, theirs = tmp_path / "mine.yaml", tmp_path / "theirs.yaml"
+    edits = [Edit(mine, "before", "after"), Edit(theirs, "before", "after")]
+    mine.write_text("after")
+    theirs.write_text("something else")
+    assert restore(edits) == ["theirs.yaml"]
+    assert mine.read_text() == "before"
+    assert theirs.read_text() == "something else"
+
+
+def test_kubeconfigs_are_ignored_by_git():
+    asked = ["git", "check-ignore", "--no-index", "--quiet", "ml.kubeconfig"]
+    assert subprocess.run(asked, cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("010", "another number for Pulumi"),
+        ("0o17", "another number for Pulumi"),
+        ("0x1F", "another number for Pulumi"),
+        ("0O1", "another number for Pulumi"),
+        ("0o-17", "another number for Pulumi"),
+        (".8e1", "another number for Pulumi"),
+        ('"\\nx"', "begins with a line break"),
+        ("1_000", "without _"),
+        ("1E_4", "without _"),
+        ("-_.9", "without _"),
+        ("4e1282", "no number"),
+        ('!!bool "yes"', "the type"),
+        ("! 1", "the type"),
+        ("&a/b 1", "the anchor"),
+        ("\u20282", "line separator"),
+        ("12:30:45", "in quotes"),
+        ("2026-11-21", "the date"),
+        (".nan", "no number"),
+        ("-.inf", "no number"),
+        ("123456789012345678", "more digits"),
+        ("!!binary R0lGOD", "the type"),
+        ("!custom {a: 1}", "the type"),
+        ('"\\0"', "control character"),
+        ('"\\ud800"', "lone surrogate"),
+        ("{2: 3}", "no text"),
+        ("{null: 3}", "no text"),
+        ("&x [*x]", "contains itself"),
+        ("[" * 3000, "levels deep"),
+    ],
+)
+def test_an_odd_value_is_refused_by_its_line(value, said):
+    with pytest.raises(Unreadable) as refusal:
+        parse(f"{HEAD}  kai-fleet:gpu: {{values: {{a: {value}}}}}\n", "Pulumi.prod.yaml")
+    assert said in str(refusal.value)
+    assert "line 3" in str(refusal.value) or "kai-fleet:gpu.values" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "0.5", "1e3", "'010'", "yes", "v1.2.3", "1.30.4", "a_1", "!!str 1"]
+)
+def test_plain_values_pass(value):
+    assert "gpu" in parse(f"{HEAD}  kai-fleet:gpu: {{values: {{a: {value}}}}}\n", "x")
+
+
+def test_anchors_that_stand_for_billions_are_refused_at_once():
+    lines = ["  a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"  a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 20)]
+    with pytest.raises(Unreadable, match="stands for more than"):
+        parse("config:\n" + "\n".join(lines), "Pulumi.prod.yaml")
+
+
+@pytest.mark.parametrize("text", ["१२", "٣"])
+def test_digits_of_other_scripts_are_no_numbers(text):
+    raw = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}, "queues": {"a": {"gpu": text}}}
+    (problem,) = validation.validate(raw).refused
+    assert "is no Kubernetes quantity" in problem.message
+    raw["kai"] = {"version": f"v0.{text}.8"}
+    assert any(p.path == "kai-fleet:kai.version" for p in validation.validate(raw).refused)
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\u202eb", "a\x1b[31mb", "9" * 5000])
+def test_a_message_about_an_odd_text_is_one_short_line(text):
+    queues = {"a": {"gpu": 1, "preemptMinRuntime": text}}
+    raw = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}, "queues": queues}
+    (problem,) = validation.validate(raw).refused
+    assert str(problem).isprintable() and len(str(problem)) < 1000
+
+
+@pytest.mark.parametrize("duration", ["2562048h", "9" * 40 + "h", "9" * 5000 + "s"])
+def test_durations_that_overflow_are_refused(duration):
+    queues = {"a": {"gpu": 1, "preemptMinRuntime": duration}}
+    raw = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}, "queues": queues}
+    (problem,) = validation.validate(raw).refused
+    assert "2562047h" in problem.message
+    raw["queues"] = {"a": {"gpu": 1}}
+    raw["kai"]["fairshare"] = {"window": duration}
+    (problem,) = validation.validate(raw).refused
+    assert "2562047h" in problem.message
+
+
+def test_every_shipped_file_is_read():
+    for stack in reading.stacks():
+        assert reading.read(reading.path_of(stack))
+
+
+def kubeconfig(port):
+    server = {"cluster": {"server": f"https://127.0.0.1:{port}"}, "name": "c"}
+    return json.dumps({"clusters": [server]})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "refused"),
+    [
+        ({"context": "prod"}, "context: cluster c: is prod"),
+        ({"kind": {}}, "kind: cluster c: makes a cluster of its own"),
+        ({"kubeconfig": kubeconfig(2)}, "kubeconfig: cluster c: is of another cluster"),
+        ({"kubeconfig": "{"}, "kubeconfig: cluster c: is of another cluster"),
+        ({"context": "kai-fleet-sandbox"}, None),
+        ({"kubeconfig": kubeconfig(1)}, None),  # a team stack's account on the sandbox
+    ],
+)
+def test_the_sandboxs_state_takes_no_stack_of_another_cluster(
+    tmp_path, monkeypatch, cluster, refused
+):
+    """After `eval "$(fleet sandbox env)"` plain pulumi would write prod's state there."""
+    handed = {"kai-fleet:cluster": json.dumps({"name": "c", **cluster})}
+    (tmp_path / "kubeconfig").write_text(kubeconfig(1))
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(handed))
+    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(["kai-fleet:cluster"]))
+    monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
+    monkeypatch.setattr(config, "_SECRET_KEYS", ContextVar("secrets", default=frozenset()))
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}/state")
+    if refused is None:
+        assert validation.checked_settings(DeployedState(), lambda _: None)
+        return
+    with pytest.raises(pulumi.RunError, match="where make down deletes it") as refusal:
+        validation.checked_settings(DeployedState(), lambda _: None)
+    assert f"kai-fleet:cluster.{refused}" in str(refusal.value)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://states")
+    assert validation.checked_settings(DeployedState(), lambda _: None)

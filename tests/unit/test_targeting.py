@@ -1,0 +1,190 @@
+"""A command about one team: what the engine may touch, and what the stack says of the others."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pulumi
+import pytest
+
+from kai_fleet.cli.engine import runs, targeting
+from kai_fleet.cli.plan import recorder
+from kai_fleet.cli.plan.recorder import record
+from kai_fleet.components.settings import load
+from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.components.state.targeting import Targets, declared
+
+TEAM = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "a"}, "gpus": 1}
+SETTINGS = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "teams": {name: {**TEAM, "nodePool": {"pool": name}} for name in ("ml", "ml-two", "dev")},
+}
+ML = Targets(frozenset({"ml"}))
+OUTPUTS = {
+    "teams": {name: {"gpus": 1} for name in ("ml", "ml-two", "dev", "gone")},
+    "kubeconfigs": {name: f"{name}'s" for name in ("ml", "ml-two", "dev", "gone")},
+    "workloads": {"a": {"team": "gone"}, "b": {"team": "dev"}},
+    "cluster": "an older name",
+}
+HOST = "host-team-stacks"
+
+
+def granting(*teams):
+    """A platform that lets teams in with stacks of their own."""
+    granted = {name: {"nodePool": {"pool": name}, "gpus": 1} for name in teams}
+    return {"cluster": SETTINGS["cluster"], "teamStacks": granted}
+
+
+def resources(settings):
+    """The state that an update leaves: parents come first."""
+    found = sorted(record("lab", settings), key=lambda it: (bool(it.parent), it.urn.count("$")))
+    return [{"urn": it.urn, "parent": it.parent} for it in found]
+
+
+def urns(settings):
+    return {it["urn"] for it in resources(settings)}
+
+
+def matched(found, state):
+    """The names of what the patterns hit, by the engine's rules: `**` is anything."""
+    assert all("*" in pattern for pattern in found.urns), "else a missing one is an error"
+    texts = ["[^:]*".join(map(re.escape, p.replace("**", "\0").split("*"))) for p in found.urns]
+    any_of = re.compile("|".join(text.replace("\0", ".*") for text in texts))
+    return {urn.rpartition("::")[2] for urn in state if any_of.fullmatch(urn)}
+
+
+def said(monkeypatch, settings, deployed, targets):
+    """What the program exports."""
+    found = {}
+    with monkeypatch.context() as patch:
+        patch.setattr(pulumi, "export", found.__setitem__)
+        patch.setattr("kai_fleet.program.read_deployed_state", lambda: deployed)
+        run = recorder.runpy.run_path
+
+        def targeted(*args, **_):
+            run(*args, run_name="checkout")["program"](targets)
+
+        patch.setattr(recorder.runpy, "run_path", targeted)
+        names = {it.name for it in record("lab", settings)}
+    return found, names
+
+
+def test_an_update_of_a_team_targets_that_one_team():
+    found = targeting.of_teams(["ml"], resources(SETTINGS), grants=False)
+    assert not found.others
+    assert matched(found, urns(SETTINGS)) == {"ml"}, "not ml-two; what is below goes along"
+    assert found.targets == ML
+    told = found.told("lab")
+    assert told.startswith("Only team ml is updated: pulumi up --target '**::kai-fleet:index:Team")
+    assert told.endswith("waits for: make up STACK=lab")
+
+
+def test_a_stack_without_anything_gets_all_of_it():
+    assert targeting.of_teams(["ml"], (), grants=False) is None
+
+
+@pytest.mark.parametrize("neighbour", ["nlp", "vision-bounds", "vis", "host"])
+def test_a_grant_is_an_account_and_a_namespace_and_none_of_another_grant(neighbour):
+    granted = granting("vision", neighbour)
+    found = targeting.of_teams(["vision"], resources(granted), grants=True)
+    parts = ["account", "binding", "role"]
+    assert matched(found, urns(granted)) == {"vision", *(f"{HOST}-vision-{part}" for part in parts)}
+    assert not found.targets.shared_grants
+
+
+@pytest.mark.parametrize("before", [(), ("vision",)], ids=["first", "last"])
+def test_with_the_first_or_the_last_grant_comes_or_goes_what_all_share(before):
+    granted = granting("vision")
+    known = resources(granted if before else SETTINGS)
+    found = targeting.of_teams(["vision"], known, grants=True)
+    assert matched(found, urns(granted)) == {HOST, "vision"}
+    assert found.targets.shared_grants
+
+
+def test_a_grant_that_came_meanwhile_ends_the_run_before_all_are_taken_back():
+    deployed = DeployedState(urns=frozenset(urns(granting("late"))), outputs=OUTPUTS)
+    settings = load(SETTINGS).settings
+    only = Targets(frozenset({"ml"}), shared_grants=True)
+    with pytest.raises(pulumi.RunError, match="another update granted team late a stack"):
+        declared(settings, deployed, only)
+    assert declared(settings, deployed, ML).teams == ("ml",)
+
+
+def test_a_removal_names_everything_that_stays():
+    whole = urns(SETTINGS)
+    release = next(urn for urn in whole if urn.endswith("::ml-release"))
+    beside, after = (f"urn:pulumi:lab::kai-fleet::a:b:C::{name}" for name in ("beside", "after"))
+    more = [{"urn": beside}, {"urn": after, "dependencies": [release]}]
+    state = [*resources(SETTINGS), *more]
+    found = targeting.of_teams(["ml"], state, grants=False, removes=True)
+    platform, *stays = found.others
+    gone = {urn.rpartition("::")[2] for urn in whole - set(stays)}
+    assert {"ml", "ml-namespace", "ml-release"} < gone
+    assert not [name for name in gone if name != "ml" and not name.startswith("ml-")]
+    assert not [name for name in gone if name.startswith("ml-two")]
+    assert beside in stays
+    assert after not in stays, "it cannot stay without what it depends on"
+    assert platform == "**::kai-fleet:index:Platform**", "what an edit adds there waits"
+    assert f"pulumi up --exclude '{platform}' and so for" in found.told("lab")
+    assert found.targets.known == {it["urn"] for it in state}
+
+
+def test_what_came_meanwhile_ends_a_run_that_would_remove_it():
+    settings = load(SETTINGS).settings
+    known = frozenset(urns(SETTINGS))
+    came = "urn:pulumi:lab::kai-fleet::a:b:C::came"
+    deployed = DeployedState(urns=known | {came}, outputs=OUTPUTS)
+    gone = Targets(frozenset({"ml"}), known=known)
+    with pytest.raises(pulumi.RunError, match=f"another update made {came} meanwhile"):
+        declared(settings, deployed, gone)
+    assert declared(settings, replace(deployed, urns=known), gone).teams == ("ml",)
+
+
+def test_a_state_that_cannot_be_read_does_not_forget_the_others():
+    with pytest.raises(pulumi.RunError, match="the stack's state cannot be read"):
+        declared(load(SETTINGS).settings, DeployedState(), ML)
+
+
+def test_the_history_tells_whom_an_update_was_about():
+    found = targeting.of_teams(["ml", "dev"], resources(SETTINGS), grants=False)
+    about = [targeting.was_about(found.message, name) for name in ("ml", "dev", "ml-two")]
+    assert about == [True, True, False]
+    older = "only the platform and team ml, dev"
+    assert [targeting.was_about(older, name) for name in ("dev", "ml-two")] == [True, False]
+    assert not targeting.was_about("only the removal of team ml", "dev")
+    assert targeting.was_about("", "ml")
+
+
+def test_only_the_named_team_is_declared_beside_the_platform(monkeypatch):
+    whole = {it.name for it in record("lab", SETTINGS)}
+    deployed = DeployedState(urns=frozenset(urns(SETTINGS)), outputs=OUTPUTS)
+    _, part = said(monkeypatch, SETTINGS, deployed, ML)
+    assert {"host", "ml", "ml-release"} <= part < whole
+    assert not [name for name in part if name.startswith(("ml-two", "dev"))]
+
+
+def test_the_outputs_still_tell_of_the_others_and_no_more_of_who_has_gone(monkeypatch):
+    deployed = DeployedState(urns=frozenset(urns(SETTINGS)), outputs=OUTPUTS)
+    gone = Targets(frozenset({"gone"}))
+    found, _ = said(monkeypatch, SETTINGS, deployed, gone)
+    assert set(found["teams"]) == set(found["kubeconfigs"]) == {"ml", "ml-two", "dev"}
+    assert found["teams"]["ml"] == {"gpus": 1}
+    assert found["workloads"] == {"b": {"team": "dev"}}
+    assert found["cluster"] == "lab"
+    assert set(found["platform"]["teams"]) == {"ml", "ml-two", "dev"}, "for the team stacks"
+    assert all(isinstance(it, pulumi.Output) for it in found["kubeconfigs"].values())
+    assert "dev's" not in repr(found["kubeconfigs"])
+    whole, _ = said(monkeypatch, SETTINGS, deployed, None)
+    assert whole["platform"] == found["platform"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "began"), [("same", False), ("read", False), ("create", True)]
+)
+def test_a_run_has_begun_once_it_changes_something(operation, began):
+    steps = runs.Steps()
+    step = SimpleNamespace(metadata=SimpleNamespace(op=operation))
+    steps.note(
+        SimpleNamespace(diagnostic_event=None, resource_pre_event=step, res_op_failed_event=None)
+    )
+    assert steps.began is began

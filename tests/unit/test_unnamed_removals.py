@@ -1,0 +1,131 @@
+"""A deployed team that the file does not declare any more goes only when it is named."""
+
+import json
+from contextvars import ContextVar
+from types import SimpleNamespace
+
+import pulumi
+import pytest
+from pulumi.runtime import config
+from typer.testing import CliRunner
+
+from kai_fleet.cli import __main__ as fleet
+from kai_fleet.cli.engine import removal_question, runs, summary
+from kai_fleet.cli.engine.environment import Environment
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.policies import validation
+from kai_fleet.policies.stack.unnamed_removals import VARIABLE
+
+CLUSTER = {"name": "prod", "context": "prod"}
+TEAM = {"scheduler": {"mode": "default"}, "gpus": 1, "nodePool": {"pool": "a"}}
+URN = "urn:pulumi:prod::kai-fleet::kai-fleet:index:Team::{}"
+BELOW = "urn:pulumi:prod::kai-fleet::kai-fleet:index:Team$kubernetes:core/v1:Namespace::other"
+
+
+def deployed(*teams):
+    return DeployedState(urns=frozenset([*map(URN.format, teams), BELOW]))
+
+
+def settings(monkeypatch, past, whole=True, **raw):
+    """What the program does first, with this configuration."""
+    raw = {"cluster": CLUSTER, "teams": {"ml": TEAM}, **raw}
+    handed = {f"kai-fleet:{key}": json.dumps(value) for key, value in raw.items()}
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(handed))
+    monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
+    return validation.checked_settings(past, lambda _: None, whole=whole)
+
+
+@pytest.mark.parametrize("teams", [{"ml": TEAM}, {}], ids=["one cut", "all cut"])
+def test_the_program_refuses_to_remove_a_team_that_nobody_named(monkeypatch, teams):
+    with pytest.raises(pulumi.RunError) as refusal:
+        settings(monkeypatch, deployed("ml", "research"), teams=teams)
+    said = str(refusal.value)
+    assert "kai-fleet:teams.research: team research" in said
+    assert "its volumes would go" in said
+    assert "kai-fleet:removed: [research]" in said
+    assert "--remove-team research" in said and f"{VARIABLE}=research" in said
+    assert ("team ml" in said) == (not teams)
+    assert "other" not in said
+
+
+def test_a_named_team_may_go(monkeypatch):
+    past = deployed("ml", "research", "dev")
+    assert settings(monkeypatch, past, removed=["research", "dev", "long-gone"])
+    monkeypatch.setenv(VARIABLE, "research,dev")
+    assert settings(monkeypatch, past)
+
+
+def test_a_command_about_some_teams_removes_no_other(monkeypatch):
+    assert settings(monkeypatch, deployed("ml", "research"), whole=False)
+
+
+def test_a_first_run_and_an_offline_plan_know_of_no_team(monkeypatch):
+    assert settings(monkeypatch, DeployedState())
+
+
+def test_a_team_cannot_be_kept_and_removed():
+    raw = {"cluster": CLUSTER, "teams": {"ml": TEAM}, "removed": ["ml"]}
+    (problem,) = validation.validate(raw).refused
+    assert problem.path == "kai-fleet:removed" and "names ml" in problem.message
+
+
+@pytest.fixture
+def prod(tmp_path, monkeypatch):
+    """A stack in which `research` is deployed and not in the file; what its updates were told."""
+    (tmp_path / "Pulumi.prod.yaml").write_text(
+        "config:\n  kai-fleet:cluster: {name: prod, context: prod}\n"
+        "  kai-fleet:teams: {ml: {scheduler: {mode: default}, gpus: 1}}\n"
+    )
+    monkeypatch.setattr(reading, "ROOT", tmp_path)
+    told = []
+
+    def up(stack, *_, **__):
+        told.append(stack.environment.get(VARIABLE))
+        if stack.environment.get(VARIABLE) != "research":
+            raise runs.EngineError("the program refused")
+        return SimpleNamespace()
+
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(fleet, "for_stack", lambda *_, **__: Environment())
+    opened = lambda name, environment: SimpleNamespace(name=name, environment=environment)  # noqa: E731
+    monkeypatch.setattr(runs, "stack", opened)
+    monkeypatch.setattr(runs, "up", up)
+    monkeypatch.setattr(runs, "urns", lambda _: {URN.format("research"), URN.format("ml")})
+    monkeypatch.setattr(summary, "show", lambda *_: None)
+    return told
+
+
+def at_a_terminal(monkeypatch, answer):
+    monkeypatch.setattr(removal_question, "_somebody_is_there", lambda _: True)
+    monkeypatch.setattr(removal_question.Prompt, "ask", lambda *_, **__: answer)
+
+
+def run(*arguments):
+    return CliRunner().invoke(fleet.app, ["up", "--stack", "prod", *arguments])
+
+
+def test_elsewhere_than_at_a_terminal_the_refusal_stands(prod):
+    assert str(run().exception) == "the program refused"
+    assert prod == [None]
+
+
+def test_the_flag_names_it(prod):
+    assert run("--remove-team", "research").exit_code == 0
+    assert prod == ["research"]
+
+
+def test_at_a_terminal_its_name_is_asked_for(prod, monkeypatch):
+    at_a_terminal(monkeypatch, "research")
+    ran = run()
+    assert ran.exit_code == 0, ran.exception
+    assert prod == [None, "research"]
+
+
+@pytest.mark.parametrize("answer", ["no", "yes", "y", "ml", ""])
+def test_any_other_answer_changes_nothing(prod, monkeypatch, answer):
+    at_a_terminal(monkeypatch, answer)
+    ran = run()
+    assert isinstance(ran.exception, UserError) and not isinstance(ran.exception, runs.EngineError)
+    assert prod == [None]

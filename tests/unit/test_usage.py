@@ -1,0 +1,225 @@
+"""Who holds what: counted from objects, in the amounts that KAI counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from kai_fleet.usage.counting import usage
+from kai_fleet.usage.gpu_share import gpu_ask, gpu_memory
+from kai_fleet.usage.requests import requests_of
+from tests.unit.usage_samples import (
+    GROUP_A,
+    GROUP_B,
+    answers,
+    kai,
+    node,
+    pod,
+    queue,
+    reservation,
+)
+
+GPU = "nvidia.com/gpu"
+
+
+def gpus(item, *nodes, version="v0.16.8"):
+    """What a single pod counts for."""
+    found = usage(
+        answers(pods=[item], nodes=list(nodes or [node("ml-0")]), deployments=[kai(version)])
+    )
+    return found.pods[0].amounts.gpu
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        (pod("cpu", node="ml-0", asks={"cpu": "1"}), 0),
+        (pod("whole", node="ml-0", asks={GPU: "2"}), 2),
+        (pod("amd", node="ml-0", asks={"amd.com/gpu": "1"}), 1),
+        (pod("half", node="ml-0", gpu_fraction="0.5"), 0.5),
+        (pod("halves", node="ml-0", gpu_fraction="0.5", gpu_fraction_num_devices="3"), 1.5),
+        # 20480 of 81900, which is what KAI makes of 81920, rounded up to a hundredth.
+        (pod("memory", node="ml-0", gpu_memory="20480"), 0.26),
+        (pod("memories", node="ml-0", gpu_memory="20480", gpu_fraction_num_devices="2"), 0.52),
+        (pod("mig", node="ml-0", asks={"nvidia.com/mig-3g.20gb": "2"}), 6),
+        (pod("odd-mig", node="ml-0", asks={"nvidia.com/mig-1g.5gb.me": "1"}), 0),
+        (pod("nonsense", node="ml-0", gpu_fraction="half"), 0),
+        (pod("nan", node="ml-0", gpu_fraction="NaN"), 0),
+    ],
+    ids=lambda it: it["metadata"]["name"] if isinstance(it, dict) else str(it),
+)
+def test_a_pod_counts_for_what_kai_counts(item, wanted):
+    assert gpus(item) == pytest.approx(wanted)
+
+
+def test_a_share_of_memory_is_of_the_nodes_gpus_and_of_the_smallest_while_it_waits():
+    nodes = [node("big", memory="81920"), node("small", memory="23034"), node("unknown", 8, None)]
+    assert gpus(pod("a", node="small", gpu_memory="11500"), *nodes) == 0.5
+    assert gpus(pod("a", node="big", gpu_memory="11500"), *nodes) == 0.15
+    assert gpus(pod("a", gpu_memory="11500"), *nodes) == 0.5
+    # Nobody can say which part it is: nobody may say less than all of it.
+    assert gpus(pod("a", node="unknown", gpu_memory="11500"), *nodes) == 1
+
+
+def test_v0_7_takes_the_nodes_memory_in_millions_of_bytes():
+    # 81920 MiB are 85899 times 10^6 bytes, rounded down to 85800.
+    assert gpus(pod("a", node="ml-0", gpu_memory="20480"), version="v0.7.11") == 0.24
+    assert gpus(pod("a", node="ml-0", gpu_memory="20480"), version="v0.8.5") == 0.26
+
+
+def test_a_label_in_bytes_is_taken_for_what_was_meant():
+    assert gpu_memory({"nvidia.com/gpu.memory": str(81920 * 2**20)}) == 81900
+    assert gpu_memory({"nvidia.com/gpu.memory": "much"}) is None
+
+
+def test_containers_that_start_first_count_where_they_need_more():
+    def container(cpu, **more):
+        return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+    spec = {
+        "containers": [container("1"), container("500m")],
+        "initContainers": [container("250m", restartPolicy="Always"), container("4")],
+    }
+    assert requests_of(spec)["cpu"] == 4.25
+    spec["initContainers"].pop()
+    assert requests_of(spec)["cpu"] == 1.75
+    assert requests_of({"containers": [{"resources": {"limits": {"cpu": "2"}}}]})["cpu"] == 2
+
+
+TREE = [
+    queue("default", gpu=8),
+    queue("train", "default", gpu=(4, 8), cpu=(8000, 16000), memory=64000),
+    queue("serve", "default", gpu=4),
+    queue("lab", gpu=4),
+]
+
+
+def test_a_tree_with_borrowing_fractions_memory_and_several_gpus():
+    found = usage(
+        answers(
+            queues=TREE,
+            pods=[
+                pod("a", "train", "ml-0", asks={GPU: "4", "cpu": "2500m", "memory": "1Gi"}),
+                pod("b", "train", "ml-0", (GROUP_A,), gpu_fraction="0.5"),
+                pod("c", "train", "ml-0", (GROUP_A, GROUP_B), None, gpu_memory="20480"),
+                pod("d", "serve", "ml-0", asks={GPU: "1"}, phase="Pending"),
+                pod("e", "serve", asks={GPU: "2"}),
+                pod("done", "serve", "ml-0", asks={GPU: "4"}, phase="Succeeded"),
+                pod("other", None, "ml-0", asks={GPU: "1"}, scheduler="default-scheduler"),
+                reservation(GROUP_A, "ml-0"),
+                reservation(GROUP_B, "ml-0", "GPU-1"),
+            ],
+        )
+    )
+    train, serve, default, lab = (found.queues[it] for it in ("train", "serve", "default", "lab"))
+    assert list(found.queues) == ["default", "serve", "train", "lab"]
+    assert (default.level, train.level, train.parent, default.leaf) == (1, 2, "default", False)
+    assert train.share("gpu").in_use == 4.76  # c takes 0.26 of one device: it names no number
+    assert train.share("gpu").borrowed == 0.76
+    assert serve.share("gpu").in_use == 1
+    assert serve.share("gpu").lent == 0.76
+    assert serve.share("gpu").idle == 2.24
+    assert serve.share("gpu").waiting == 2
+    assert (serve.pods, serve.waiting_pods) == (1, 1)
+    assert default.share("gpu").in_use == 5.76
+    assert default.share("gpu").borrowed == default.share("gpu").lent == lab.share("gpu").lent == 0
+    assert train.share("cpu").record() | {"overQuotaWeight": 1} == {
+        "quota": 8000,
+        "limit": 16000,
+        "overQuotaWeight": 1,
+        "inUse": 2500,
+        "waiting": 0,
+        "borrowed": 0,
+        "lent": 0,
+    }
+    assert train.share("memory").in_use == 1073.741824
+
+
+def lent(queues, **in_use):
+    pods = [pod(name, name, "ml-0", asks={GPU: str(count)}) for name, count in in_use.items()]
+    found = usage(answers(queues=queues, pods=pods)).queues
+    return {name: one.share("gpu").lent for name, one in found.items() if one.share("gpu").lent}
+
+
+def test_what_is_borrowed_across_trees_is_lent_by_a_parent_and_its_leaves():
+    tree = [
+        queue("p", gpu=4),
+        queue("p1", "p", gpu=2),
+        queue("p2", "p", gpu=2),
+        queue("q", gpu=6),
+        queue("q1", "q", gpu=4),
+        queue("q2", "q", gpu=2),
+    ]
+    # p1 holds 4 more than its own: 2 of p2's, and 2 that p takes from q.
+    assert lent(tree, p1=6) == {"p2": 2, "q": 2, "q1": pytest.approx(4 / 3), "q2": 0.666667}
+    assert lent(tree, p1=2, q2=1) == {}
+
+
+def test_what_a_parent_keeps_undivided_is_borrowed_first():
+    tree = [queue("p", gpu=6), queue("a", "p", gpu=2), queue("b", "p", gpu=2)]
+    assert lent(tree, a=4) == {}
+    assert lent(tree, a=5) == {"b": 1}
+
+
+def test_queues_that_kai_drops_are_not_in_the_tree_and_their_pods_are_named():
+    found = usage(
+        answers(
+            queues=[queue("a", "nowhere"), queue("b", "c"), queue("c", "b"), queue("d")],
+            pods=[pod("x", "a"), pod("y", None), pod("z", "d")],
+        )
+    )
+    assert list(found.queues) == ["d"]
+    assert [it.name for it in found.without_queue] == ["x", "y"]
+
+
+def test_the_podgroup_names_the_queue_before_the_pods_label_does():
+    item = pod("a", "wrong", "ml-0", pod_group_name="pg-a")
+    group = {"metadata": {"name": "pg-a", "namespace": "default"}, "spec": {"queue": "right"}}
+    found = usage(answers(pods=[item], podgroups=[group]))
+    assert found.pods[0].queue == "right"
+    group["metadata"]["namespace"] = "elsewhere"
+    assert usage(answers(pods=[item], podgroups=[group])).pods[0].queue == "wrong"
+
+
+def test_gpus_by_node_with_who_shares_which():
+    found = usage(
+        answers(
+            nodes=[node("ml-0", **{"nvidia.com/gpu.product": "A100"}), node("cpu", 0, None)],
+            pods=[
+                pod("a", "train", "ml-0", (GROUP_A,), gpu_fraction="0.5"),
+                pod("b", "train", "ml-0", (GROUP_A, GROUP_B), gpu_fraction="0.25"),
+                pod("c", "train", "ml-0", asks={GPU: "3"}),
+                pod("d", "train", asks={GPU: "1"}),
+                reservation(GROUP_A, "ml-0", "GPU-7"),
+            ],
+        )
+    )
+    assert list(found.gpus) == ["ml-0"]
+    ml = found.gpus["ml-0"]
+    assert (ml.count, ml.memory, ml.product, ml.free) == (8, 81920, "A100", 3)
+    assert [(it.name, count) for it, count in ml.whole] == [("c", 3)]
+    first, second = ml.shared
+    assert (first.group, first.device, first.reserved, first.taken) == (
+        GROUP_A,
+        "GPU-7",
+        True,
+        0.75,
+    )
+    assert [(it.name, part) for it, part in first.holders] == [("a", 0.5), ("b", 0.25)]
+    assert (second.device, second.reserved, second.taken) == ("", False, 0.25)
+
+
+def test_gpus_are_told_without_nodes_too():
+    found = usage(answers(nodes=[], pods=[pod("c", "train", "ml-0", asks={GPU: "3"})]))
+    assert [(it.name, count) for it, count in found.gpus["ml-0"].whole] == [("c", 3)]
+
+
+def test_the_release_is_the_running_one():
+    assert usage(answers(deployments=[kai("v0.9.3")])).release.version == "v0.9.3"
+    assert usage(answers(deployments=[kai("v0.16.99")])).release.version == "v0.16.99"
+    assert usage(answers(deployments=[kai("latest")])).release is None
+    assert usage(answers(deployments=[])).release is None
+
+
+def test_an_ask_says_whether_it_is_shared():
+    assert gpu_ask({"gpu-memory": "100"}, {}).shared
+    assert not gpu_ask({}, {GPU: 1}).shared
