@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from bench.shell import kubectl, run, until
-from components.kai_values import kai_values
-from components.releases import KAI, vcluster
-from components.settings.teams import Access
-from components.vcluster_values import vcluster_values
+from kai_fleet.components.kai.values import kai_values
+from kai_fleet.components.releases import KAI, vcluster
+from kai_fleet.components.settings.sections.teams import Access
+from kai_fleet.components.vcluster.values import vcluster_values
 from sandbox.lifecycle import Sandbox
 
 KAI_SPACE = ("-n", "kai-scheduler")

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from bench import one_team
 from bench.by_hand import ByHand
 from bench.figures import Figure, Table, exponent
 from bench.measure import Ran
@@ -23,12 +24,14 @@ from bench.pools import nodes
 from bench.program import STACK, Program
 from bench.stacks import team, teams, text
 from bench.synced import synced
-from fleet.stack_file import path_of
+from kai_fleet.cli.stack_file.reading import path_of
 
 OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
 # The script really makes these; it is linear, so more of them tell nothing more.
 _HANDS: Final = ("hand0", "hand1", "hand2")
-_PREVIEWED: Final = 100
+_FIRST_OF_MANY: Final = 0.4  # of the script's time, at most
+_AMONG_MANY: Final = 2.0  # the same for a command about one of twenty teams or more
+_MANY: Final = 20
 _ONE_IN: Final = 4  # so many teams to one that has a stack of its own
 # So long before each step nothing is done, for either side: the sandbox looks more often, for ten
 # seconds, at the vCluster that the step before was about.
@@ -54,16 +57,15 @@ def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
                 first = _first(program, own)
                 firsts.append((float(size), first))
                 what = f"{size} teams, {len(own)} in own stacks"
-                wanted = 1 / 3 if size >= 20 else None
+                wanted = _FIRST_OF_MANY if size >= _MANY else None
                 made = f"{what}: first `up` of all"
                 table.figures += [
                     _shown(Figure(made, first, script * size, wanted)),
                     _nothing(program, f"{what}: `up` of the platform, nothing changed"),
-                    *_one(program, hands[0], "team0", f"{size}, one in the platform's stack"),
-                    *_one(program, hands[1], own[0], f"{size}, one in its own stack"),
+                    *_one(program, hands[0], "team0", size, "in the platform's stack"),
+                    *_one(program, hands[1], own[0], size, "in its own stack"),
                     _all_removed(program, own, what, removal * size),
                 ]
-        table.figures.append(_preview(program))
     if len(firsts) > 1:
         table.notes.append(f"First `up` grows with teams^{exponent(firsts):.2f} (1 is linear).")
     table.notes += [
@@ -113,7 +115,7 @@ def _first(program: Program, own: list[str]) -> float:
 
 def _at_once(program: Program, command: str, own: list[str]) -> None:
     def run(name: str) -> Ran:
-        return program.hand(sys.executable, "-m", "fleet", command, "--stack", _stack(name))
+        return program.hand(sys.executable, "-m", "kai_fleet.cli", command, "--stack", _stack(name))
 
     with ThreadPoolExecutor(max(1, len(own))) as pool:
         list(pool.map(run, own))
@@ -123,16 +125,7 @@ def _all_removed(program: Program, own: list[str], what: str, script: float) -> 
     begun = time.monotonic()
     _at_once(program, "destroy", own)
     program.fleet("destroy")
-    return _shown(Figure(f"{what}: all removed", time.monotonic() - begun, script, 1.0))
-
-
-def _preview(program: Program) -> Figure:
-    """What a first `up` of so many teams would do; no machine of two cores holds so many."""
-    program.write(teams(_PREVIEWED, OLD))
-    ran = program.fleet("preview")
-    return _shown(
-        Figure(f"{_PREVIEWED} teams: preview of their first `up`", ran.seconds, mib=ran.mib)
-    )
+    return _shown(Figure(f"{what}: all removed", time.monotonic() - begun, script))
 
 
 def _nothing(program: Program, what: str) -> Figure:
@@ -140,8 +133,14 @@ def _nothing(program: Program, what: str) -> Figure:
     return Figure(what, ran.seconds, mib=ran.mib)
 
 
-def _one(program: Program, hand: ByHand, name: str, what: str) -> Iterator[Figure]:
+def _one(program: Program, hand: ByHand, name: str, size: int, where: str) -> Iterator[Figure]:
     """What is done to one team, each time beside the script."""
+    what = f"{size}, one {where}"
+    new_team, switch, removal = (
+        (one_team.NEW_TEAM, one_team.SWITCH, one_team.REMOVAL)
+        if size < _MANY
+        else (_AMONG_MANY,) * 3
+    )
     own = ("--own-stack",) if name.startswith("own") else ()
     pool = f"bench-{name.removeprefix('team')}"
 
@@ -156,16 +155,16 @@ def _one(program: Program, hand: ByHand, name: str, what: str) -> Iterator[Figur
     new = scripted(partial(hand.new_team, OLD))
     switched = typed("switch", name, NEW)
     upgraded = scripted(partial(hand.upgrade, NEW))
-    yield _told(f"{what}: switched in place", switched, upgraded, 1.3)
+    yield _told(f"{what}: switched in place", switched, upgraded, switch)
     back = typed("rollback", name)
     replaced = scripted(partial(hand.replace, OLD))
-    yield _told(f"{what}: rolled back, by replacement", back, replaced, 1.3)
+    yield _told(f"{what}: rolled back, by replacement", back, replaced, switch)
     synced(program.sandbox, f"team-{name}", pool, OLD)
     removed = typed("remove", name)
     synced(program.sandbox, hand.namespace, hand.pool, OLD)
-    yield _told(f"{what}: removed", removed, scripted(hand.remove), 1.0)
+    yield _told(f"{what}: removed", removed, scripted(hand.remove), removal)
     added = typed("add", name, *_AS_BEFORE, "--pool", f"kai-fleet/pool={pool}", *own)
-    yield _told(f"{what}: added", added, new, 1.3)
+    yield _told(f"{what}: added", added, new, new_team)
 
 
 def _told(what: str, ran: Ran, by_hand: float, wanted: float) -> Figure:

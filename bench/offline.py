@@ -13,13 +13,13 @@ from typing import Final
 from bench.figures import Figure, Table, exponent
 from bench.measure import run
 from bench.stacks import host_queues, teams, text
-from fleet.stack_file import ROOT
+from kai_fleet.cli.stack_file.reading import ROOT
 
 _SDKS: Final = "import pulumi, pulumi_kubernetes.core.v1, pydantic"
 _OURS: Final = (
-    "import components.platform, components.team, components.past, policies.gate;"
-    "from fleet import stack_file; import pathlib;"
-    "policies.gate.judge(stack_file.read(pathlib.Path('{file}')))"
+    "import kai_fleet.components.host.platform, kai_fleet.components.team;"
+    "import kai_fleet.policies.validation, pathlib; from kai_fleet.cli.stack_file import reading;"
+    "kai_fleet.policies.validation.validate(reading.read(pathlib.Path('{file}')))"
 )
 
 
@@ -51,14 +51,15 @@ def compare() -> Table:
         ]
     table.notes.append(
         f"The plan grows with teams^{exponent(points[1:]):.2f} (1 is linear). Each is the best of"
-        " three. That of 100 teams is recorded by two processes, half of the teams each."
+        " three."
     )
     return table
 
 
 def _plan(file: Path) -> float:
     """The best of three."""
-    command = [sys.executable, "-m", "fleet", "plan", "--stack", "bench", "--config", str(file)]
+    plan = ("plan", "--stack", "bench", "--config", str(file))
+    command = [sys.executable, "-m", "kai_fleet.cli", *plan]
     runs = [run([*command, "--format", "json"], os.environ, ROOT) for _ in range(3)]
     assert json.loads(runs[0].printed)["ok"], runs[0].printed[-2000:]
     return min(ran.seconds for ran in runs)
@@ -67,7 +68,7 @@ def _plan(file: Path) -> float:
 def _diff(project: Path, count: int) -> float:
     """A copy of the project, committed with so many teams; then one of them has another version."""
     project.mkdir()
-    for part in ("fleet", "components", "policies", "provider"):
+    for part in ("kai_fleet", "policies"):
         shutil.copytree(ROOT / part, project / part)
     for part in ("__main__.py", "Pulumi.yaml"):
         shutil.copy(ROOT / part, project)
@@ -78,7 +79,7 @@ def _diff(project: Path, count: int) -> float:
         run(["git", *command], os.environ, project)
     config["kai-fleet:teams"]["team0"]["scheduler"]["version"] = "v0.17.0"
     stack.write_text(text({"config": config}))
-    asked = [sys.executable, "-m", "fleet", "diff", "--stack", "bench", "--base", "HEAD"]
+    asked = [sys.executable, "-m", "kai_fleet.cli", "diff", "--stack", "bench", "--base", "HEAD"]
     ran = run([*asked, "--format", "json"], os.environ, project, fine=(3,))
     assert "v0.17.0" in ran.printed, ran.printed[-2000:]
     return ran.seconds

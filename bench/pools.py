@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.shell import kubectl
 from sandbox.lifecycle import Sandbox
-from sandbox.nodes import EVERY_NODE, POOL_LABEL, fake_node
+from sandbox.nodes.fake_nodes import EVERY_NODE, POOL_LABEL, fake_node
 
 _HAS: Final = {**EVERY_NODE, "cpu": "32", "memory": "128Gi", "nvidia.com/gpu": "2"}
 

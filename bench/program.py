@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bench.measure import Ran, run
 from bench.stacks import text
-from fleet.stack_file import ROOT, path_of
+from kai_fleet.cli.stack_file.reading import ROOT, path_of
 from sandbox.lifecycle import Sandbox
 
 STACK: Final = "bench"
@@ -21,7 +21,7 @@ LARGEST: Final = 100_000  # bytes: Pulumi hands a stack file on as one variable 
 
 @dataclass
 class Program:
-    """Runs `python -m fleet` as a person does, from the shell."""
+    """Runs `fleet` as a person does, from the shell."""
 
     sandbox: Sandbox
 
@@ -35,7 +35,7 @@ class Program:
 
     def fleet(self, *arguments: str, fine: tuple[int, ...] = (0,)) -> Ran:
         """One command. Raises CommandFailed."""
-        command = [sys.executable, "-m", "fleet", *arguments, "--stack", STACK]
+        command = [sys.executable, "-m", "kai_fleet.cli", *arguments, "--stack", STACK]
         return run(command, {**os.environ, **self.sandbox.env()}, ROOT, fine=fine)
 
     def hand(self, *command: str, stdin: str = "", fine: tuple[int, ...] = (0,)) -> Ran:

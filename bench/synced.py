@@ -9,9 +9,9 @@ import json
 from functools import partial
 
 from bench.shell import kubectl, until
-from components.releases import KAI
+from kai_fleet.components.releases import KAI
 from sandbox.lifecycle import Sandbox
-from sandbox.nodes import POOL_LABEL
+from sandbox.nodes.fake_nodes import POOL_LABEL
 
 
 def synced(sandbox: Sandbox, namespace: str, pool: str, version: str) -> None:
