@@ -1,16 +1,17 @@
 # The commands of kai-fleet. `make up` is the first one to run.
 STACK ?= sandbox
 PYTHON ?= python3
-FLEET := .venv/bin/python -m fleet
+DETAILS ?=
+FLEET := .venv/bin/fleet
 UV := .venv/bin/uv
 
-.PHONY: up preview down setup check format test unit soak bench schema
+.PHONY: up preview down setup check format test unit test-all bench reference
 
 up: setup          ## everything set up, the sandbox started, the stack made (STACK=dev: your cluster)
 	@$(FLEET) up --stack $(STACK)
 
-preview: setup     ## what `make up` would change, with every rule's verdict
-	@$(FLEET) preview --stack $(STACK)
+preview: setup     ## what `make up` would change, with every rule's verdict (DETAILS=1: every property)
+	@$(FLEET) preview --stack $(STACK) $(if $(DETAILS),--details)
 
 down: setup        ## stop the sandbox; no process and no state is left
 	@$(FLEET) sandbox down
@@ -22,30 +23,38 @@ setup: .venv/.synced  ## the Python environment only
 	@echo "setting up .venv"
 	@test -x $(UV) || { $(PYTHON) -m venv .venv && .venv/bin/python -m pip install --quiet 'uv==0.13.9'; }
 	@$(UV) sync --quiet --frozen --inexact --compile-bytecode
-	@.venv/bin/python -m compileall -q __main__.py components fleet policies provider sandbox
+	@.venv/bin/python -m compileall -q __main__.py kai_fleet sandbox
 	@touch $@
 
 check: setup       ## format, lint, types, licences and known vulnerabilities of what is used
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	.venv/bin/python -m fleet.supply
+	.venv/bin/python -m kai_fleet.cli.reference.licenses
 
 format: setup      ## put the format right
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-test: check        ## all tests, engine tests on the sandbox included; builds what they need
-	.venv/bin/python -m pytest
+test: check        ## unit tests, engine tests and faults, on two sandboxes at once; builds what they need
+	@$(FLEET) sandbox tools
+	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
+
+test-all: check    ## these, the slow proofs, and thirty kills of each kind instead of a few
+	@$(FLEET) sandbox tools
+	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 unit: setup        ## the tests that need no engine, in under a minute
-	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults'
-
-soak: setup        ## the long form of tests/faults: everything is killed at 30 random moments
-	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -m faults tests/faults
+	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not browser'
 
 bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
 	.venv/bin/python -m bench --write
 
-schema: setup      ## write the schema that the stack files point at
-	@$(FLEET) schema > fleet/stack.schema.json
+reference: setup   ## write what is generated from the code: two schemas, the plugin's environment, pages of docs/
+	@.venv/bin/python -m kai_fleet.package.schema > .schema.new && mv .schema.new kai_fleet/package/schema.json
+	@.venv/bin/python -m kai_fleet.package.environment > plugin/requirements.txt
+	@.venv/bin/python -m kai_fleet.package.pages docs/api
+	@$(FLEET) schema > kai_fleet/stack.schema.json
+	@.venv/bin/python -m kai_fleet.cli.reference.settings_page > docs/settings.md
+	@.venv/bin/python -m kai_fleet.cli.reference.rules_page > docs/rules.md
+	@PYTHONPATH=. .venv/bin/typer kai_fleet.cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
