@@ -211,8 +211,11 @@ class TestVirtualMode:
 @pytest.mark.parametrize("stack", [("sandbox-host", "nlp")], indirect=True)
 class TestHostMode:
     def test_on_the_host_the_teams_namespace_is_guarded(self, stack, core):
-        message = _until_denied(core, "team-nlp", pod(labels={"kai.scheduler/queue": "test"}))
-        assert message.endswith("write the label kai.scheduler/queue: engineering-team")
+        # A pod without a queue is for this guard alone; a wrong one is denied by the host's too.
+        message = _until_denied(core, "team-nlp", pod())
+        remedy = "write the label kai.scheduler/queue: engineering-team"
+        assert message.endswith(remedy)
+        assert remedy in sent(core, "team-nlp", pod(labels={"kai.scheduler/queue": "test"}))
         own = pod(labels={"kai.scheduler/queue": "engineering-team"}, annotations=HALF)
         assert sent(core, "team-nlp", own) == ""
         assert sent(core, "default", pod()) == ""
