@@ -4,3 +4,4 @@ from kai_fleet.program import program
 
 if __name__ == "__main__":
     program()
+    # Resources of your own can follow here: `pulumi up` and `fleet up` both declare them.

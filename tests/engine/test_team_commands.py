@@ -52,6 +52,8 @@ SWITCH = ("team", "switch", "vision", "v0.16.8", "--yes")
 def folder(tmp_path_factory):
     folder = copied(tmp_path_factory.mktemp("commands") / "project")
     (folder / f"Pulumi.{STACK}.yaml").write_text(FILE + SALT)
+    with (folder / "__main__.py").open("a") as program:  # as somebody who declares more does
+        program.write('    import pulumi\n\n    pulumi.ComponentResource("own:index:Own", "own")\n')
     return folder
 
 
@@ -261,6 +263,12 @@ def test_the_stack_says_after_the_removal_what_an_update_of_all_says(fleet, sand
     said, kept = told()
     ran = fleet("up")
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Nothing changed: " in ran.stdout
     assert told()[0] == said
     assert set(said["teams"]) == set(said["kubeconfigs"]) == {"nlp"}
     assert is_secret(kept["kubeconfigs"]["nlp"])
+
+
+def test_what_the_program_declares_besides_is_never_taken_away(fleet, sandbox, folder):
+    opened = runs.stack(STACK, sandbox.env(), folder)
+    assert [it for it in state.read(opened).resources if it["type"] == "own:index:Own"]

@@ -57,8 +57,15 @@ class Outcome:
 
 
 def program(targets: Targets | None = None) -> None:
-    """The checkout's program."""
-    runpy.run_path(str(ROOT / "__main__.py"), run_name="checkout")["program"](targets)
+    """The checkout's program, as Pulumi's Python host runs it: whatever it declares is declared.
+
+    With `targets` only its function `program` runs. The engine leaves alone what is no target.
+    """
+    main = str(ROOT / "__main__.py")
+    if targets is None:
+        runpy.run_path(main, run_name="__main__")
+    else:
+        runpy.run_path(main, run_name="checkout")["program"](targets)
 
 
 def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
