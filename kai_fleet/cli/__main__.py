@@ -13,9 +13,11 @@ import typer
 from rich.console import Console
 from rich.prompt import Confirm
 
+from kai_fleet.cli import checkout_check
 from kai_fleet.cli.commands import my, releases, report, team_stacks, teams, usage
 from kai_fleet.cli.display.screen import engine_line
 from kai_fleet.cli.engine.environment import for_stack
+from kai_fleet.cli.engine.interruption import going_on_with
 from kai_fleet.cli.errors import UserError, ended
 
 if TYPE_CHECKING:
@@ -143,20 +145,21 @@ def up(
     from kai_fleet.cli.recovery import failures
     from kai_fleet.policies.stack.unnamed_removals import VARIABLE
 
-    environment = for_stack(stack, say)
     names = remove_team or []
-    by_name = {VARIABLE: ",".join(names)} if names else {}
-    opened = runs.stack(stack, {**environment.variables, **by_name})
-    try:
+    with going_on_with(f"up --refresh --stack {stack}", say):
+        environment = for_stack(stack, say)
+        by_name = {VARIABLE: ",".join(names)} if names else {}
+        opened = runs.stack(stack, {**environment.variables, **by_name})
         try:
-            outcome = runs.up(opened, engine_line, color=out.is_terminal, refresh=refresh)
-        except runs.EngineError:
-            if not (names := removal_question.named(opened, names, out)):
-                raise
-            opened = runs.stack(stack, {**environment.variables, VARIABLE: ",".join(names)})
-            outcome = runs.up(opened, engine_line, color=out.is_terminal, refresh=refresh)
-    except UserError as why:
-        raise UserError(failures.naming(str(why), stack, names)) from None
+            try:
+                outcome = runs.up(opened, engine_line, color=out.is_terminal, refresh=refresh)
+            except runs.EngineError:
+                if not (names := removal_question.named(opened, names, out)):
+                    raise
+                opened = runs.stack(stack, {**environment.variables, VARIABLE: ",".join(names)})
+                outcome = runs.up(opened, engine_line, color=out.is_terminal, refresh=refresh)
+        except UserError as why:
+            raise UserError(failures.naming(str(why), stack, names)) from None
     summary.show(stack, outcome, environment.standins, out)
 
 
@@ -191,7 +194,7 @@ def drift(stack: Stack = "sandbox") -> None:
     for name, operation in found.resources.items():
         out.print(f"{name}: {'gone' if operation == 'delete' else 'changed'}", highlight=False)
     if found.resources:
-        say(f"to put it right: .venv/bin/fleet up --refresh --stack {stack}")
+        say(f"To make it as declared again: .venv/bin/fleet up --refresh --stack {stack}")
         raise typer.Exit(DRIFT)
     if found.silent:
         told = "; ".join(f"{name}: {why}" for name, why in found.silent.items())
@@ -204,9 +207,10 @@ def destroy(stack: Annotated[str, typer.Option("--stack", "-s")], refresh: Refre
     """Remove everything that a stack made from its cluster."""
     from kai_fleet.cli.engine import runs
 
-    environment = for_stack(stack, say, validated=False)
-    opened = runs.stack(stack, environment.variables)
-    runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
+    with going_on_with(f"destroy --refresh --stack {stack}", say):
+        environment = for_stack(stack, say, validated=False)
+        opened = runs.stack(stack, environment.variables)
+        runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
     environment.vacate()
 
 
@@ -346,7 +350,12 @@ def _running() -> Sandbox:
 
 def main() -> None:
     """Run a command; a user's mistake is one sentence and exit code 1."""
-    ended(app)
+    ended(_run)
+
+
+def _run() -> None:
+    checkout_check.check(sys.argv[0])
+    app()
 
 
 if __name__ == "__main__":

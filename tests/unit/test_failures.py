@@ -140,6 +140,16 @@ def test_a_lock_names_who_has_it(host, pid, words):
     assert words in said
 
 
+def test_a_lock_that_is_gone_by_now_was_no_killed_one(backend, monkeypatch):
+    """Of two updates at once the first may end while the second one reads who held the lock."""
+    monkeypatch.setenv("PULUMI_BACKEND_URL", backend[1]["PULUMI_BACKEND_URL"])
+    refused = failed(stderr=LOCK.format(host=socket.gethostname(), pid=2**22 + 1))
+    said = failures.explain("the update", "dev", refused)
+    assert (
+        said == "the update did not start: another one has just ended. Run the same command again"
+    )
+
+
 @pytest.fixture
 def backend(tmp_path):
     """A file backend with a stack's state, the version before it, and two older ones."""

@@ -7,12 +7,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
 import psutil
+import typer
 
 
 class Interrupted(KeyboardInterrupt):
@@ -33,6 +34,19 @@ class Signals:
         """Raise Interrupted if a signal came."""
         if self.number:
             raise Interrupted(self.number)
+
+
+@contextmanager
+def going_on_with(command: str, say: Callable[[str], None]) -> Iterator[None]:
+    """After Ctrl-C or SIGTERM: name the `fleet` command that goes on, and end with its code."""
+    try:
+        yield
+    except KeyboardInterrupt as why:
+        say(
+            "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
+            f" what is there and go on: .venv/bin/fleet {command}"
+        )
+        raise typer.Exit(why.exit_code if isinstance(why, Interrupted) else 130) from None
 
 
 @contextmanager

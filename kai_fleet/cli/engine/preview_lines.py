@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.cli.engine.narration import coloured, mark, named, operation
+from kai_fleet.cli.display.narration import coloured, mark, named, operation
 from kai_fleet.provider.paths import parsed
 
 SCREEN: Final = 40  # lines; more are folded

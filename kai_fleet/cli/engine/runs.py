@@ -18,8 +18,9 @@ from typing import Any, Final
 
 from pulumi import automation
 
+from kai_fleet.cli.display.narration import Narration
 from kai_fleet.cli.engine import targeting
-from kai_fleet.cli.engine.narration import Narration
+from kai_fleet.cli.engine.interruption import Signals, ended_in_order
 from kai_fleet.cli.engine.preview_lines import PreviewLines
 from kai_fleet.cli.engine.steps import UNTOUCHED, Steps
 from kai_fleet.cli.errors import UserError
@@ -78,7 +79,12 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         workspace = automation.LocalWorkspace(
             work_dir=str(directory), env_vars=dict(environment), program=program
         )
-        return automation.Stack.create_or_select(name, workspace)
+        try:
+            return automation.Stack.create_or_select(name, workspace)
+        except automation.errors.CommandError as why:
+            if "already exists" not in str(why):
+                raise
+            return automation.Stack.select(name, workspace)  # another command made it meanwhile
     except automation.errors.CommandError as why:
         raise EngineError(
             failures.explain(f"opening stack {name}", name, why), began=False
@@ -123,14 +129,16 @@ def up(
         steps.note(event)
         told.hear(event)
 
-    def run() -> Outcome:
+    def run(signals: Signals) -> Outcome:
         reconcile.before(stack, show, refresh=refresh)
         mended: set[str] = set()
         while True:  # what waits for the mended things may stand in the way as well
             steps.failed.clear()
+            signals.check()
             try:
                 return once()
             except automation.errors.CommandError:
+                signals.check()
                 failed = {step.urn for step, _ in steps.failed}
                 if failed <= mended or not reconcile.after(
                     stack, steps.failed, show, refresh=refresh
@@ -179,7 +187,7 @@ def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool =
         told.hear(event)
         found.hear(event)
 
-    def run() -> Outcome:
+    def run(_: Signals) -> Outcome:
         warned: list[str] = []  # beside a diff the CLI says them on stderr, somewhere in between
         result = stack.preview(
             on_output=show if details else told.keep,
@@ -207,7 +215,8 @@ def drift(stack: automation.Stack, show: Show) -> reading.Drift:
     Raises EngineError.
     """
     try:
-        return reading.drift(stack, show)
+        with ended_in_order():
+            return reading.drift(stack, show)
     except automation.errors.CommandError as why:
         said = failures.explain("the look at the clusters", stack.name, why)
         raise EngineError(said, began=False) from None
@@ -229,8 +238,9 @@ def destroy(
 
     told = Narration(show, color=color)
 
-    def run() -> Outcome:
+    def run(signals: Signals) -> Outcome:
         reconcile.before(stack, show, refresh=refresh, command="destroy")
+        signals.check()
         show(f"Destroying ({stack.name})")
         done = stack.destroy(
             on_output=told.keep,
@@ -261,14 +271,17 @@ def _color(color: bool) -> str:
 def _guarded(
     what: str,
     stack: str,
-    run: Callable[[], Outcome],
+    run: Callable[[Signals], Outcome],
     told: Narration | None,
     steps: Steps | None = None,
 ) -> Outcome:
-    try:
-        return run()
-    except automation.errors.CommandError as why:
-        if told is not None:
-            told.failed()
-        began = steps is None or steps.began
-        raise EngineError(failures.explain(what, stack, why), began=began) from None
+    """Run the engine; raises EngineError, and Interrupted once the engine has stopped."""
+    with ended_in_order() as signals:
+        try:
+            return run(signals)
+        except automation.errors.CommandError as why:
+            signals.check()
+            if told is not None:
+                told.failed()
+            began = steps is None or steps.began
+            raise EngineError(failures.explain(what, stack, why), began=began) from None

@@ -97,7 +97,10 @@ def explain(what: str, stack: str, why: automation.errors.CommandError) -> str:
     """One sentence for a user: what happened to `what` (the update…), and what to do."""
     text = str(why)
     if isinstance(why, automation.errors.ConcurrentUpdateError):
-        return locked(what, stack, locks.named_in(text))
+        held = locks.named_in(text)
+        if held and held.alive is False and file_backend.folder({}) and not locks.holder(stack, {}):
+            return f"{what} did not start: another one has just ended. Run the same command again"
+        return locked(what, stack, held)
     killed = re.search(r"code: -(\d+)", text)
     if killed:
         return (

@@ -7,13 +7,14 @@ makes it anew in the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pulumi import automation
 
+from kai_fleet.cli.display.narration import Narration, named, operation
 from kai_fleet.cli.recovery import state
 from kai_fleet.cli.recovery.state import State, provider_of
 
@@ -66,14 +67,20 @@ def refresh(
     left = unread(state.read(stack))
     for name, why in (left.silent or {}).items():
         show(f"vCluster {name} is not read: {why}")
-    stack.refresh(
-        target=list(only) or None,
-        exclude=None if only else list(left.urns) or None,
-        clear_pending_creates=clear_pending_creates or None,
-        on_output=show,
-        suppress_outputs=True,
-        suppress_progress=True,
-    )
+    show(f"Refreshing ({stack.name})")
+    found: dict[str, str] = {}
+    with _narrated(show, found) as (told, note):
+        stack.refresh(
+            target=list(only) or None,
+            exclude=None if only else list(left.urns) or None,
+            clear_pending_creates=clear_pending_creates or None,
+            on_output=told.keep,
+            on_event=note,
+            suppress_outputs=True,
+            suppress_progress=True,
+        )
+    for name, done in found.items():
+        show(f"  {name}: {'gone' if done == 'delete' else 'changed'}")
 
 
 @dataclass(frozen=True)
@@ -90,18 +97,37 @@ def drift(stack: automation.Stack, show: Say) -> Drift:
     """Look for what was changed by hand, and change nothing. Raises CommandError."""
     left = unread(state.read(stack))
     found: dict[str, str] = {}
+    with _narrated(show, found) as (told, note):
+        stack.preview_refresh(exclude=list(left.urns) or None, on_output=told.keep, on_event=note)
+    return Drift(found, left.silent or {})
+
+
+@contextmanager
+def _narrated(
+    show: Say, found: dict[str, str]
+) -> Iterator[tuple[Narration, Callable[[automation.EngineEvent], None]]]:
+    """For a refresh: messages only, not a line per resource; `found` gets what differs."""
+    told = Narration(show, color=False, steps=False)
 
     def note(event: automation.EngineEvent) -> None:
-        done = event.resource_pre_event or event.res_outputs_event
-        if done is None:
-            return
-        operation = str(getattr(done.metadata.op, "value", done.metadata.op))
-        if operation in ("update", "delete"):
-            urn = done.metadata.urn
-            found[f"{urn.split('::')[2].rpartition(':')[2]} {urn.rpartition('::')[2]}"] = operation
+        _note(event, found)
+        told.hear(event)
 
-    stack.preview_refresh(exclude=list(left.urns) or None, on_event=note, on_output=show)
-    return Drift(found, left.silent or {})
+    try:
+        yield told, note
+    except automation.errors.CommandError:
+        told.failed()
+        raise
+
+
+def _note(event: automation.EngineEvent, found: dict[str, str]) -> None:
+    """Keep what a refresh found: a resource that was changed (update) or is gone (delete)."""
+    done = event.resource_pre_event or event.res_outputs_event
+    if done is None:
+        return
+    done_to = operation(done.metadata)
+    if done_to in ("update", "delete"):
+        found[named(done.metadata.urn)] = done_to
 
 
 def _vcluster_of(resource: Mapping[str, Any], now: State) -> str:
