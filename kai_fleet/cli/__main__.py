@@ -75,7 +75,12 @@ def say(text: str) -> None:
 
 @app.command()
 def plan(
-    stack: Stack = "sandbox",
+    stack: Annotated[
+        str | None,
+        typer.Option(
+            "--stack", "-s", help="Its file is Pulumi.STACK.yaml.", show_default="sandbox"
+        ),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="A stack file from anywhere.")
     ] = None,
@@ -88,7 +93,8 @@ def plan(
     from kai_fleet.cli.plan import as_markdown, as_text
     from kai_fleet.cli.plan import offline as offline
 
-    result = offline.plan(stack, config)
+    of_file = config and config.stem.removeprefix("Pulumi.")
+    result = offline.plan(of_file or "sandbox" if stack is None else stack, config)
     match format:
         case Format.json:
             sys.stdout.write(result.json() + "\n")
@@ -178,7 +184,7 @@ def preview(
     if runs.preview(opened, engine_line, color=out.is_terminal, details=details).unchanged:
         out.print("Nothing would change.")
     elif not details:
-        out.print(f"Every property of it: make preview STACK={stack} DETAILS=1", highlight=False)
+        out.print(f"Every property: make preview STACK={stack} DETAILS=1", highlight=False)
 
 
 @app.command()

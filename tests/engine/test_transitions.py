@@ -196,7 +196,7 @@ def test_the_preview_says_that_a_downgrade_replaces_and_why(first, product):
     said: list[str] = []
     product.stack.preview(on_output=said.append)
     text = "\n".join(said)
-    assert f"KAI is replaced: {NEW} → {OTHER} is a downgrade" in text
+    assert f"KAI is replaced: {NEW} → {OTHER}: helm cannot downgrade" in text
     assert "Its queues and running pods stay" in text
 
 

@@ -27,6 +27,7 @@ def test_versions_of_the_table_pass(version):
     [
         ("v0.9.4", "write v0.9.3 or v0.9.8"),
         ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v0.17.0"),
+        ("v1.2.0", "write v0.17.0 or v0.16.8, or add untested"),
         ("0.9.3", "keep their v; write v0.9.3"),
         ("latest", "which is not supported here; write "),
         (None, "has no version, and the highest published one (v0.20.1) is retracted"),
@@ -58,12 +59,12 @@ def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_nearest_main
     assert messages("v0.9.3", date(2026, 9, 30)) == []
     (message,) = messages("v0.9.3", date(2026, 10, 1))
     assert "line v0.9 is out of support since 2026-09-30" in message
-    assert "the nearest maintained one is v0.12.23 (supported until 2026-12-31)" in message
+    assert "move to v0.12.23 (supported until 2026-12-31)" in message
 
 
 def test_a_line_that_no_list_names_is_warned_about():
     (message,) = messages("v0.7.11", date(2026, 1, 1))
-    assert "line v0.7 is in no support list" in message
+    assert "no support dates are published for line v0.7" in message
     assert "v0.9." in message
 
 

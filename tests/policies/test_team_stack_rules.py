@@ -151,6 +151,9 @@ def test_grants_that_clash_with_each_other_are_refused_on_the_platform():
     stacks = PLATFORM["teamStacks"]
     both = told(changed(PLATFORM, teamStacks={**stacks, "ml": stacks["vision"]}))
     assert "drop one of the two" in both[("team-unique", "kai-fleet:teamStacks.ml")]
+    mine = PLATFORM["teams"]["ml"]["nodePool"]
+    same = told(changed(PLATFORM, teamStacks={"ml": {"nodePool": mine, "gpus": 1}}))
+    assert not [rule for rule, _ in same if rule == "team-node-pools"], "a team beside itself"
     for pool in ("ml", "vision"):
         grants = {**stacks, "late": {"nodePool": {"pool": pool}, "gpus": 1}}
         found = told(changed(PLATFORM, teamStacks=grants))

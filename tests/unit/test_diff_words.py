@@ -14,21 +14,21 @@ def test_a_switch_says_what_is_replaced_and_what_stays():
     named(record, "research-kai-release")["inputs"]["version"] = "v0.14.7"
     (sentence,) = said(record)
     assert sentence.startswith("research: KAI v0.16.8 → v0.14.7, replaced, its 3 queues are")
-    assert "is a downgrade, which helm cannot do" in sentence
+    assert "helm cannot downgrade this chart" in sentence
     assert "are re-declared and running pods stay" in sentence
     found = report(record)
     assert found.untouched == ["dev"]
     replaced = {change.name: change.reason for change in found.difference.replaced}
     assert set(replaced) == {"research-kai-release", "research-kai-ready"}
-    assert "it runs again after the release" in replaced["research-kai-ready"]
+    assert "it runs again after its release" in replaced["research-kai-ready"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "replaced", "says"),
     [
-        ("v0.9.3", "v0.7.11", True, "is a downgrade, which helm cannot do with this chart"),
-        ("v0.7.11", "v0.9.3", True, "brings the operator"),
-        ("v0.14.7", "v0.16.8", False, "upgrades in place"),
+        ("v0.9.3", "v0.7.11", True, "helm cannot downgrade this chart"),
+        ("v0.7.11", "v0.9.3", True, "the new chart has kai-operator"),
+        ("v0.14.7", "v0.16.8", False, "helm upgrades it in place"),
         ("v0.1.0", "v0.16.8", True, "v0.1.0 is not in the table"),
     ],
 )
@@ -63,13 +63,13 @@ def test_new_values_replace_a_kai_whose_upgrades_are_harmful():
         inputs["values"]["global"]["gpuSharing"] = sharing
     (change, wait) = report(now, base["resources"]).difference.replaced
     assert {change.name, wait.name} == {"research-kai-release", "research-kai-ready"}
-    assert "kai-config of v0.9.8 anew" in change.reason + wait.reason
+    assert "recreate kai-config of v0.9.8" in change.reason + wait.reason
 
 
 def test_vcluster_steps_that_are_not_supported_say_so():
     assert vcluster_switch("v0.34.7", "v0.35.0") == "upgraded in place"
-    assert "the update will refuse: skips v0.35" in vcluster_switch("v0.34.7", "v0.36.1")
-    assert "will refuse: is a downgrade" in vcluster_switch("v0.36.1", "v0.34.7")
+    assert "the update refuses: skips v0.35" in vcluster_switch("v0.34.7", "v0.36.1")
+    assert "the update refuses: is a downgrade" in vcluster_switch("v0.36.1", "v0.34.7")
     record = golden.record()
     named(record, "dev-release")["inputs"]["version"] = "0.37.0"
     assert said(record) == ["dev: vCluster v0.36.1 → v0.37.0, upgraded in place"]

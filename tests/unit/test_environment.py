@@ -138,7 +138,7 @@ def test_in_a_shell_of_the_sandbox_another_clusters_stack_is_refused_before_it_i
     sandbox_shell, monkeypatch
 ):
     monkeypatch.setattr(toolbox, "ensure", lambda *_: pytest.fail("tools were looked for"))
-    assert "where make down deletes it" in refusal("prod")
+    assert "and make down deletes it" in refusal("prod")
 
 
 def test_in_a_shell_of_the_sandbox_a_plan_is_a_plan(sandbox_shell):

@@ -150,3 +150,18 @@ def test_the_tree_for_people_names_versions_and_quotas():
     assert "Queue ml-queues-train gpu quota 12, limit unlimited" in ran.stdout
     assert "stack prod: fine" in ran.stdout
     assert "\x1b[" not in ran.stdout, "no colours where this is no terminal"
+
+
+def test_a_file_from_anywhere_is_called_by_its_own_name(tmp_path):
+    file = tmp_path / "Pulumi.lab.yaml"
+    file.write_text(GOOD)
+    assert as_json("--config", str(file))[1]["stack"] == "lab"
+    assert as_json("--config", str(file), "--stack", "prod")[1]["stack"] == "prod"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "organization/kai-fleet/prod"])
+def test_what_is_no_stack_name_is_refused_with_the_stacks_that_there_are(name):
+    ran = plan("--stack", name)
+    assert ran.returncode == 1
+    assert "is no stack name" in ran.stderr and "prod, sandbox" in ran.stderr
+    assert "Traceback" not in ran.stderr

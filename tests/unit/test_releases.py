@@ -205,7 +205,7 @@ def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version
     [
         ("v0.16.8", True, "supported until 2027-06-30"),
         ("v0.9.3", False, "line v0.9 is out of support since 2026-09-30"),
-        ("v0.7.11", False, "line v0.7 is in no support list"),
+        ("v0.7.11", False, "no support dates are published for line v0.7"),
         ("v0.20.1", False, "retracted: its chart is that of v0.10.2"),
         ("v0.18.0", False, "not tried with this program"),
         ("v0.5.0", False, "not supported here"),

@@ -1,3 +1,5 @@
+import pytest
+
 from kai_fleet.components.settings import Settings, load
 from kai_fleet.components.settings.sections.queues import walk
 
@@ -168,3 +170,18 @@ def test_amd_gpus_are_never_shared():
     )
     assert set(found) == {"kai-fleet:kai.gpuSharing", "kai-fleet:teams.ml.scheduler.gpuSharing"}
     assert "pods with amd.com/gpu get whole GPUs" in found["kai-fleet:kai.gpuSharing"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"scheduler": "virtual"}, "'virtual'; write {mode: virtual, version: v0.16.8}"),
+        ({"nodePool": "ml"}, "'ml'; write {kai-fleet/pool: ml}"),
+        ({"scheduler": ...}, "is missing; write scheduler: {mode: virtual, version: v0.16.8}"),
+        ({"queues": {"a": {"gpu": "6G"}}}, "6G is 6,000,000,000 GPUs; write a number such as 4"),
+    ],
+)
+def test_a_slip_is_answered_with_what_to_write(change, says):
+    team = {**VIRTUAL, "gpus": 8, **change}
+    (said,) = mistakes(teams={"ml": {k: v for k, v in team.items() if v is not ...}}).values()
+    assert says in said

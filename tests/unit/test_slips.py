@@ -153,6 +153,28 @@ def test_an_odd_value_is_refused_by_its_line(value, said):
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<<<<<<< HEAD\nconfig:\n  a: 1\n=======\n", "line 1: has a merge conflict"),
+        ("config:\n\tkai-fleet:teams: {}\n", "line 2: has a tab"),
+        ("config:\n  kai-fleet:teams:\n      ml: {}\n    b: {}\n", "line 4: is indented otherwise"),
+        ("config:\n  a: 1\n    b: 2\n", "line 3: a key where none can be"),
+        ("config:\n  kai-fleet:teams:\n    ml: {}\n    ml: {}\n", "line 4: has the key ml again"),
+        ("Config:\n  kai-fleet:teams: {}\n", "Config is not read; write config"),
+        (
+            "config:\n  kai-fleet:gpu: {}\nkai-fleet:teams: {}\n",
+            "kai-fleet:teams is not below config",
+        ),
+    ],
+)
+def test_a_slip_in_the_yaml_says_what_to_do(text, said):
+    with pytest.raises(Unreadable) as refusal:
+        parse(text, "Pulumi.prod.yaml")
+    assert str(refusal.value).startswith("Pulumi.prod.yaml")
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
     "value", ["0", "-1", "0.5", "1e3", "'010'", "yes", "v1.2.3", "1.30.4", "a_1", "!!str 1"]
 )
 def test_plain_values_pass(value):
@@ -231,8 +253,12 @@ def test_the_sandboxs_state_takes_no_stack_of_another_cluster(
     if refused is None:
         assert validation.checked_settings(DeployedState(), lambda _: None)
         return
-    with pytest.raises(pulumi.RunError, match="where make down deletes it") as refusal:
+    with pytest.raises(pulumi.RunError, match="and make down deletes it") as refusal:
         validation.checked_settings(DeployedState(), lambda _: None)
     assert f"kai-fleet:cluster.{refused}" in str(refusal.value)
+    # After `unset PULUMI_BACKEND_URL` alone the sandbox's plugins would still be used.
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://states")
+    with pytest.raises(pulumi.RunError, match=r"the sandbox's stand-ins .* would run"):
+        validation.checked_settings(DeployedState(), lambda _: None)
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     assert validation.checked_settings(DeployedState(), lambda _: None)

@@ -109,7 +109,7 @@ def _way(name: str, verb: str, version: str) -> str:
         said = "the newest maintained one" if version == newest else support(version).words
         return f"{name} {verb} KAI {version}, {said}"
     way = kai_transition(kai(version), kai(newest))
-    first = ", so the old release is removed first" if way.kind == "replace" else ""
+    first = ", so the release is replaced" if way.kind == "replace" else ""
     return f"{name} {verb} KAI {version} ({support(version).words}); {way.why}{first}"
 
 

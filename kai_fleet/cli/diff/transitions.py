@@ -18,7 +18,7 @@ PROVIDER: Final = "pulumi:providers:kubernetes"
 COMMAND: Final = "command:local:Command"
 KAI_COMPONENT: Final = "kai-fleet:index:KaiScheduler"
 
-AFTER_ITS_RELEASE: Final = "it runs again after the release that it waits for"
+AFTER_ITS_RELEASE: Final = "it runs again after its release"
 AFTER_ITS_PROVIDER: Final = "its cluster is another one"
 _TRAP = re.compile(r" \([A-Z]\d+\)$")
 
@@ -54,7 +54,7 @@ def vcluster_switch(old: str, new: str) -> str:
     refusal = transitions.vcluster_refusal(old, new)
     if refusal is None:
         return "upgraded in place"
-    return f"which the update will refuse: {refusal.removeprefix(f'{old} → {new} ')}"
+    return f"which the update refuses: {refusal.removeprefix(f'{old} → {new} ')}"
 
 
 def why_replaced(
@@ -71,7 +71,7 @@ def why_replaced(
             return "a release cannot change its name or namespace"
     elif type_ == PROVIDER:
         if "clusterIdentifier" in changed:
-            return "the cluster has another identity, so everything on it is made anew"
+            return "the cluster has another identity, so everything on it is created again"
     elif type_ == COMMAND:
         if any(path.split("[")[0] == "triggers" for path in changed):
             return "its trigger changed"
@@ -90,5 +90,7 @@ def _kai_replaced(changed: Collection[str], old: str, new: str) -> str | None:
     known = KAI.get(new)
     values = any(path.startswith("values.") for path in changed)
     if values and known is not None and known.recreates_config:
-        return f"new values make kai-config of {new} anew, and its scheduler is refused for long"
+        return (
+            f"new values recreate kai-config of {new}, and its scheduler would not come up for long"
+        )
     return None

@@ -50,7 +50,8 @@ def _sentence(visit: Visit) -> str:
         return f"{what} could not be looked at"
     well, warned, broken = (visit.count(h) for h in (Health.OK, Health.WARNING, Health.BROKEN))
     kinds = sorted({finding.check for finding in visit.findings if finding.health is Health.OK})
-    healthy = f"{well} well ({', '.join(kinds)})" if well else "nothing else was seen"
+    fine = f"{well} {'check' if well == 1 else 'checks'} passed ({', '.join(kinds)})"
+    healthy = fine if well else "no check passed"
     warnings = f"{warned} warning{'' if warned == 1 else 's'}"
     if broken:
         return f"{what}: {broken} broken, {warnings}; {healthy}"

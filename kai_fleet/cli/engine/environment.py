@@ -101,8 +101,8 @@ def _sandbox(stack: str, say: Say, platform: str | None) -> Environment:
         return Environment(variables, running.standins)
     if there not in ("", stack):
         raise UserError(
-            f"the sandbox runs stack {there}; a host cluster is in one mode, so make room for"
-            f" {stack} first: make down"
+            f"the sandbox runs stack {there}, and it runs one platform stack at a time. For"
+            f" {stack}, first: make down"
         )
     occupant.write_text(stack)
     return Environment(variables, running.standins, occupant)
@@ -133,9 +133,9 @@ def _own_cluster(say: Say) -> Environment:
         raise UserError(str(why)) from None
     if missing := plugin_folder.missing(found):
         raise UserError(
-            f"this cluster is not the sandbox, which alone kai-fleet's stand-ins serve, and"
-            f" Pulumi's own plugins cannot be had from here; install them:"
-            f" {', '.join(f'`{command}`' for command in missing)}"
+            "this stack is on a cluster of its own, which needs Pulumi's own plugins: kai-fleet's"
+            " stand-ins work on the sandbox only. The plugins could not be downloaded. Install"
+            f" them: {', '.join(f'`{command}`' for command in missing)}"
         )
     real = [tool for tool in found.values() if tool.origin != "stand-in"]
     folders = dict.fromkeys(str(tool.path.parent) for tool in real)

@@ -91,12 +91,11 @@ def _agree(stack: automation.Stack, what: str, refresh: bool, command: str, say:
     if refresh:
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
-        if Confirm.ask("Look at what is there (pulumi refresh) and go on from that?", default=True):
+        if Confirm.ask("Run pulumi refresh, repair what is left, and go on?", default=True):
             return
         raise UserError("nothing was done")
     raise UserError(
-        f"{what}. Have it looked at and mended with:"
-        f" .venv/bin/fleet {command} --refresh --stack {stack.name}"
+        f"{what}. Repair it with: .venv/bin/fleet {command} --refresh --stack {stack.name}"
     )
 
 

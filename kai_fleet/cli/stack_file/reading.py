@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from kai_fleet.cli.errors import UserError
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.files import stack_keys, yaml_file
 from kai_fleet.components.settings.files.clear_secrets import MASK
@@ -17,6 +19,7 @@ from kai_fleet.project import ROOT as ROOT
 
 PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _KNOWN: Final = {
     field.alias or name
     for model in (Settings, TeamStack)
@@ -32,7 +35,12 @@ class Unreadable(Exception):  # noqa: N818 - its message is all a user sees
 
 
 def path_of(stack: str) -> Path:
-    """The file of a stack of this project."""
+    """The file of a stack of this project. Raises UserError for what is no stack's name."""
+    if not _NAME.fullmatch(stack):
+        raise UserError(
+            f"{stack!r} is no stack name; write what stands in the file's name, as in"
+            f" Pulumi.NAME.yaml; stacks with a file: {', '.join(stacks())}"
+        )
     return ROOT / f"Pulumi.{stack}.yaml"
 
 
@@ -62,7 +70,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
     try:
         document = yaml_file.load(text)
     except MarkedYAMLError as why:
-        raise Unreadable(f"{name}{yaml_file.place(why)}: {why.problem or why.context}") from None
+        raise Unreadable(f"{name} {yaml_file.mistake(text, why)}") from None
     except yaml_file.Odd as why:
         raise Unreadable(f"{name} {why}") from None
     except (YAMLError, ValueError, RecursionError) as why:
@@ -71,6 +79,8 @@ def parse(text: str, name: str) -> dict[str, Any]:
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
         raise Unreadable(f"{name} is not a stack file; write config: and keys below it")
+    if outside := stack_keys.outside(document):
+        raise Unreadable(f"{name}: {outside}")
     text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
     if wrong := stack_keys.misspelt(text_keys, _KNOWN):
         raise Unreadable(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))

@@ -145,7 +145,7 @@ class KaiScheduler(pulumi.ComponentResource):
             way = kai_transition(known, release) if known else None
             verb = "upgraded in place" if way and way.kind == "in-place" else "replaced"
             why = way.why if way else f"{before} → {release.version}: {before} is not in the table"
-            pulumi.log.info(f"KAI is {verb}: {why}. Its queues and running pods stay", self)
+            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay", self)
             if way and way.kind == "in-place":
                 return []
         # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).

@@ -33,6 +33,8 @@ def takes_external_pod_groups(version: str) -> bool:
 def nearest(table: Mapping[str, Any], version: str, count: int = 2) -> list[str]:
     """The supported versions closest to `version`, nearest first."""
     wanted = (*version_key(version), 0, 0, 0)[:3]
+    if table and wanted > max(map(version_key, table)):
+        return sorted(table, key=version_key, reverse=True)[:count]
 
     def distance(known: str) -> tuple[int, ...]:
         return tuple(abs(a - b) for a, b in zip(version_key(known), wanted, strict=True))

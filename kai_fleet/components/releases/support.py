@@ -45,7 +45,7 @@ def _of(
         newer = taken_for(table, version) is not None
         return Support(False, "not tried with this program" if newer else "not supported here")
     if known.support_end is None:
-        return Support(False, f"line {known.line} is in no support list")
+        return Support(False, f"no support dates are published for line {known.line}")
     if known.support_end < day:
         return Support(False, f"line {known.line} is out of support since {known.support_end}")
     return Support(True, f"supported until {known.support_end}")

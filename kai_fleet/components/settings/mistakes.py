@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -60,7 +60,7 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
         case "extra_forbidden":
             return _unknown_key(detail["loc"], model)
         case "missing":
-            return f"is missing{_described(detail['loc'], model)}"
+            return f"is missing; write {_described(detail['loc'], model)}"
         case "literal_error":
             return f"is {_shown(found)}; write one of {context['expected']}"
         case "value_error":
@@ -81,10 +81,22 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
         case "less_than_equal":
             return f"is {_shown(found)}; write {context['le']} or less"
     if kind in _WANTED:
-        return f"is {_shown(found)}; write {_WANTED[kind]}"
+        wanted = _EXAMPLES.get(detail["loc"][-1]) if _WANTED[kind] == _MAPPING else None
+        return f"is {_shown(found)}; write {wanted or _WANTED[kind]}"
     return f"is wrong: {detail['msg'].lower()}"
 
 
+_MAPPING: Final = "a mapping of keys"
+# What a mapping of that name may look like; text in its place is the commonest slip.
+_EXAMPLES: Final[Mapping[str | int, str]] = {
+    "cluster": "{name: prod, context: prod}",
+    "scheduler": "{mode: virtual, version: v0.16.8}",
+    "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
+    "access": "{type: LoadBalancer}",
+    "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
+    "children": "names of queues with a mapping each, such as train: {gpu: 4}",
+    "teams": "each team below its name, such as ml: {scheduler: …}",
+}
 _WANTED: Final = {
     "string_type": 'text, in quotes where YAML would read a number: "0.9"',
     "bool_type": "true or false",
@@ -92,9 +104,10 @@ _WANTED: Final = {
     "int_from_float": "a whole number",
     "float_type": "a number",
     "finite_number": "a finite number",
-    "dict_type": "a mapping of keys",
-    "model_type": "a mapping of keys",
-    "model_attributes_type": "a mapping of keys",
+    "list_type": "a list, such as [a, b]",
+    "dict_type": _MAPPING,
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
 }
 
 _FORMS: Final = {
@@ -127,10 +140,12 @@ def _described(location: Location, model: type[BaseModel]) -> str:
     holder = _model_at(location[:-1], model)
     for name, field in holder.model_fields.items() if holder else ():
         if (field.alias or name) == location[-1]:
-            if choices := get_args(field.annotation):
-                return f"; write one of {', '.join(map(repr, choices))}"
-            return f"; {field.description}" if field.description else "; write it"
-    return "; write it"
+            if get_origin(field.annotation) is Literal:
+                return f"one of {', '.join(map(repr, get_args(field.annotation)))}"
+            if example := _EXAMPLES.get(location[-1]):
+                return f"{location[-1]}: {example}"
+            return f"{location[-1]}: {field.description or '…'}"
+    return f"{location[-1]}: …"
 
 
 def _known_keys(location: Location, model: type[BaseModel]) -> list[str]:

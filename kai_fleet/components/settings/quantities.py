@@ -24,6 +24,7 @@ _SUFFIX: Final = {
     **{letter: Decimal(10) ** (3 * i) for i, letter in enumerate("kMGTPE", start=1)},
     **{f"{letter}i": Decimal(2) ** (10 * i) for i, letter in enumerate("KMGTPE", start=1)},
 }
+_MOST_GPUS: Final = 1_000_000  # more is a unit that is none of GPUs, such as 8G
 _MOST = Decimal(10) ** 18  # what a Kubernetes quantity can hold at least
 
 
@@ -65,7 +66,10 @@ def memory_megabytes(value: Any) -> float:
 
 def gpu_devices(value: Any) -> float:
     """GPUs of a quantity, fractions allowed; -1 for `unlimited`."""
-    return _convert(value, Decimal(1), "GPUs such as 4, 0.5", digits=6)
+    amount = _convert(value, Decimal(1), "GPUs such as 4, 0.5", digits=6)
+    if amount > _MOST_GPUS:
+        raise ValueError(f"{value} is {amount:,.0f} GPUs; write a number such as 4")
+    return amount
 
 
 def _convert(value: Any, per_unit: Decimal, example: str, digits: int | None = 3) -> float:

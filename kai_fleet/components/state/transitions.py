@@ -30,17 +30,15 @@ def kai_transition(before: KaiRelease | None, after: KaiRelease) -> Transition:
     if before.version == after.version:
         return Transition("keep", f"{after.version} stays")
     if version_key(after.version) < version_key(before.version):
-        return Transition(
-            "replace", f"{step} is a downgrade, which helm cannot do with this chart (K9)"
-        )
+        return Transition("replace", f"{step}: helm cannot downgrade this chart (K9)")
     if before.has_operator != after.has_operator:
         return Transition(
             "replace",
-            f"{step} brings the operator: the upgrade would not find its kind Config (K7)",
+            f"{step}: the new chart has kai-operator, whose CRD helm upgrade does not install (K7)",
         )
     if not before.has_operator and before.deployments != after.deployments:
         return Transition(
-            "replace", f"{step}: admission moves from the binder into a deployment of its own"
+            "replace", f"{step}: admission moves from the binder into its own Deployment"
         )
     if before.operator_makes_binder != after.operator_makes_binder:
         return Transition(
@@ -49,10 +47,10 @@ def kai_transition(before: KaiRelease | None, after: KaiRelease) -> Transition:
     if after.recreates_config:
         return Transition(
             "replace",
-            f"{step}: upgrading to {after.version} makes kai-config anew, and the scheduler is"
-            " refused for most of an hour (K12)",
+            f"{step}: helm upgrade to {after.version} recreates kai-config, and its scheduler would"
+            " not come up for most of an hour (K12)",
         )
-    return Transition("in-place", f"{step} upgrades in place")
+    return Transition("in-place", f"{step}: helm upgrades it in place")
 
 
 def vcluster_refusal(before: str, after: str) -> str | None:

@@ -1,6 +1,7 @@
 """A stack of another cluster, in a shell that has the sandbox's variables.
 
-Its state would go to where `make down` deletes it, and its resources would stay.
+With the backend its state would go to where `make down` deletes it, and its resources would stay.
+With PULUMI_HOME alone the sandbox's stand-ins for Pulumi's plugins would run on that cluster.
 """
 
 from __future__ import annotations
@@ -22,20 +23,26 @@ _CONTEXT: Final = "kai-fleet-sandbox"
 def problems(settings: Settings) -> list[Problem]:
     """What is wrong where the state would be the sandbox's and the cluster is not."""
     home = Path(os.environ.get("PULUMI_HOME", "/"))
-    backend = f"file://{home.parent / 'state'}"
-    in_sandbox = home.name == "pulumi-home" and os.environ.get("PULUMI_BACKEND_URL") == backend
+    in_backend = os.environ.get("PULUMI_BACKEND_URL") == f"file://{home.parent / 'state'}"
+    in_sandbox = home.name == "pulumi-home" and (
+        in_backend or (home.parent / "kubeconfig").is_file()
+    )
     other = _other(settings.cluster, home.parent / "kubeconfig") if in_sandbox else None
     if other is None:
         return []
     key, said = other
+    if in_backend:
+        harm = "the stack's state would be in the sandbox, and make down deletes it"
+    else:
+        harm = "the sandbox's stand-ins for Pulumi's plugins would run on that cluster"
     return [
         mandatory(
             RULE,
             f"cluster {settings.cluster.name}",
             key_path(("cluster", key)),
-            f"{said}, and this shell has the sandbox's variables: the stack's state would go"
-            " to the sandbox, where make down deletes it. Use another shell, or unset"
-            " PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG KAI_FLEET_CHARTS",
+            f"{said}, but this shell has the sandbox's variables: {harm}. Use another shell, or"
+            " unset PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG"
+            " KAI_FLEET_CHARTS",
         )
     ]
 

@@ -16,7 +16,7 @@ from kai_fleet.cli.teams.listing.rows import Listing, Row
 _GPUS = "GPUs used,\npromised,\nmost"
 _HEADINGS = ("team", "stack", "mode", "version", "running", "support ends", "queues", _GPUS)
 # On a narrow terminal a team's stack and queues stand on the lines below it.
-_NARROW = ("team", "mode", "version", "running", "support ends", "GPUs used/promised/most")
+_NARROW = ("team", "mode", "version", "running", "support ends", "GPUs used/quota/limit")
 _ENDLESS = 10_000  # columns
 
 

@@ -7,7 +7,7 @@ one of those: everything that it declares would go, without a word.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from typing import Any, Final
 
 from kai_fleet.components.settings.mistakes import NAMESPACE, Mistake, on_one_line
@@ -21,6 +21,16 @@ _PROVIDERS: Final = frozenset({"kubernetes", "command", "pulumi", "aws", "azure"
 def own(config: Mapping[str, Any]) -> dict[str, Any]:
     """The values of our keys, by what follows the prefix."""
     return {key.removeprefix(_PREFIX): config[key] for key in config if key.startswith(_PREFIX)}
+
+
+def outside(document: Mapping[Any, Any]) -> str | None:
+    """What is wrong with a key of ours, or a misspelt `config`, at the top of a stack file."""
+    for key in map(str, document):
+        if key.startswith(_PREFIX):
+            return f"{on_one_line(key)} is not below config, so Pulumi does not read it; indent it"
+        if "config" not in document and get_close_matches(key.lower(), ["config"], cutoff=0.7):
+            return f"{on_one_line(key)} is not read; write config"
+    return None
 
 
 def misspelt(keys: Iterable[str], known: Iterable[str]) -> list[Mistake]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from kai_fleet.components.settings.files.yaml_limits import Odd, check
 
-__all__ = ["Odd", "load", "place"]
+__all__ = ["Odd", "load", "mistake", "place"]
 
 
 def load(text: str) -> Any:
@@ -25,6 +26,28 @@ def load(text: str) -> Any:
         return YAML(typ="safe").load(text)
     except (YAMLError, ValueError):
         return YAML(typ="safe", pure=True).load(text)
+
+
+_CONFLICT: Final = re.compile(r"^(<<<<<<<|>>>>>>>)(?= |$)", re.MULTILINE)
+_DUPLICATE: Final = re.compile(r'found duplicate key "(.*?)" with value')
+# Of the parser's words, and what they mean to somebody who edits the file.
+_MEANS: Final = (
+    (r"found character '\\t'", "has a tab; indent with spaces"),
+    ("mapping values are not allowed", "a key where none can be: check the indentation, or quotes"),
+    ("expected <block end>|did not find expected", "is indented otherwise than the lines above"),
+)
+
+
+def mistake(text: str, why: MarkedYAMLError) -> str:
+    """Where a text is no YAML, and what is wrong: `line 3: has a tab; indent with spaces`."""
+    if conflict := _CONFLICT.search(text):
+        line = text.count("\n", 0, conflict.start()) + 1
+        return f"line {line}: has a merge conflict ({conflict[0]}); resolve it"
+    said = str(why.problem or why.context)
+    if twice := _DUPLICATE.match(said):
+        said = f"has the key {twice[1]} again, in the same mapping"
+    said = next((means for words, means in _MEANS if re.search(words, said)), said)
+    return f"{place(why).strip()}: {said}".removeprefix(": ")
 
 
 def place(why: MarkedYAMLError) -> str:

@@ -13,7 +13,7 @@ NAME = "kai-version-supported"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = "A line out of support gets no more fixes, security fixes included (K18)."
-REMEDY = "Move to the maintained line that the message names."
+REMEDY = "Move to the maintained version that the message names."
 
 
 def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
@@ -24,9 +24,9 @@ def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
             continue
         near = releases.nearest_maintained(version, today)
         advice = (
-            f"the nearest maintained one is {near} ({releases.support(near, today).words})"
+            f"move to {near} ({releases.support(near, today).words})"
             if near
-            else "no version known here is maintained any more, look for a newer kai-fleet"
+            else "no version known here is maintained any more: look for a newer kai-fleet"
         )
-        message = f"is {version}: {said.words}; {advice}"
+        message = f"is {version}, and {said.words}; {advice}"
         yield advisory(NAME, f"KAI of {cluster.name}", at(release.path, "version"), message)

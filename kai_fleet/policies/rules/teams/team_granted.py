@@ -95,8 +95,9 @@ def _not_moved(grant: Grant) -> Problem:
         NAME,
         f"team {grant.name}",
         grant.path,
-        f"still runs in this stack, which would remove it with all that is in it; move it to its"
-        f" own stack first (fleet team move {grant.name}), or put it back into kai-fleet:teams",
+        "still runs in this stack, and this update would delete it with all its pods and volumes;"
+        f" move it first (.venv/bin/fleet team move {grant.name} --stack STACK --to"
+        f" STACK-{grant.name}), or put it back into kai-fleet:teams",
     )
 
 

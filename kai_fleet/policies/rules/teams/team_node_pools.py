@@ -59,6 +59,8 @@ def _overlaps(teams: list[VirtualCluster]) -> Iterator[tuple[VirtualCluster, Vir
             else [other for group in groups.values() for other in group]
         )
         for other in candidates:
+            if team.name == other.name:
+                continue  # team-unique says it
             if "virtual" in (team.mode, other.mode) and not _disjoint(_pool(team), _pool(other)):
                 yield team, other
                 break

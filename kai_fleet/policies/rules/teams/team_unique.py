@@ -32,7 +32,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 f"team {team.name}",
                 team.path,
                 "is granted to a team stack and is a team of this stack too; drop one of the two"
-                f" (to give a running team its own stack: fleet team move {team.name})",
+                f" (to give a running team its own stack: .venv/bin/fleet team move {team.name})",
             )
         elif team.name in first and team.own_stack:
             yield mandatory(
