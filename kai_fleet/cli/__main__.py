@@ -285,13 +285,13 @@ def doctor(
     """
     from kai_fleet.cli.display.clusters_read import clusters_read
     from kai_fleet.cli.doctor import show
+    from kai_fleet.cli.doctor.diagnosis import diagnose
     from kai_fleet.cli.doctor.finding import ExitCode
-    from kai_fleet.cli.doctor.visit import visit
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
     try:
         with clusters_read() as heard:
-            found = visit(chosen, team, context, kubeconfig, heard)
+            found = diagnose(chosen, team, context, kubeconfig, heard)
     except UserError as why:
         say(f"error: {why}")
         raise typer.Exit(ExitCode.BLIND) from None

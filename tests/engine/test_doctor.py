@@ -12,8 +12,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.cli.doctor.checks.kai import gpu_sharing, leftovers
+from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.doctor.visit import visit
 from kai_fleet.cli.stack_file import reading
 from tests.engine import broken_things as things
 from tests.engine.product import Product, api, project
@@ -50,14 +50,14 @@ def host(sandbox):
 
 
 def ill():
-    return [finding for finding in visit("sandbox").findings if finding.health is Health.BROKEN]
+    return [finding for finding in diagnose("sandbox").findings if finding.health is Health.BROKEN]
 
 
 def says(check, *words, health=Health.BROKEN):
     """The doctor's findings of a check that has all the words; it may need a moment to show."""
     ends = time.monotonic() + 15
     while True:
-        found = [finding for finding in visit("sandbox").findings if finding.health is health]
+        found = [finding for finding in diagnose("sandbox").findings if finding.health is health]
         said = [f for f in found if f.check == check and all(w in str(f.record()) for w in words)]
         if said or time.monotonic() > ends:
             assert said, "\n".join(str(f.record()) for f in found)
@@ -85,7 +85,7 @@ def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
         return real(self, method, url, **more)
 
     monkeypatch.setattr(urllib3.PoolManager, "request", noted)
-    found = visit("sandbox")
+    found = diagnose("sandbox")
     assert [f for f in found.findings if f.health is Health.BROKEN] == []
     assert int(found.exit_code) == 0
     well = {f.check for f in found.findings if f.health is Health.OK}
@@ -186,7 +186,7 @@ def test_an_api_that_is_not_reached(product):
     product.edit(to("127.0.0.9"))
     try:
         says("vcluster", "API of vCluster ml", "logs ml-0")
-        assert int(visit("sandbox").exit_code) == 1
+        assert int(diagnose("sandbox").exit_code) == 1
     finally:
         product.edit(to("127.0.0.1"))
 

@@ -13,8 +13,8 @@ from kubernetes import client
 
 from kai_fleet.cli.doctor.causes import commands
 from kai_fleet.cli.doctor.checks.kai import gpu_sharing
+from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.doctor.visit import visit
 from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.stack_file import reading
 from tests.engine import broken_things as things
@@ -92,7 +92,7 @@ def mend(run, ml):
     def found(check, words):
         return [
             finding
-            for finding in visit("sandbox").findings
+            for finding in diagnose("sandbox").findings
             if finding.health is not Health.OK
             and finding.check == check
             and words in f"{finding.subject} {finding.cause}"
@@ -119,7 +119,7 @@ def eventually(true, seconds=20):
     ends = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < ends, "\n".join(
-            str(f.record()) for f in visit("sandbox").findings if f.health is not Health.OK
+            str(f.record()) for f in diagnose("sandbox").findings if f.health is not Health.OK
         )
         time.sleep(0.5)
     return found

@@ -9,7 +9,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.cli.doctor.checks.monitoring import NAME
-from kai_fleet.cli.doctor.visit import visit
+from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.stack_file import reading
 from kai_fleet.components.monitoring import dashboards
 from tests.engine import kai_metrics, prometheus
@@ -164,7 +164,7 @@ def test_rules_are_all_healthy(measured):
 def said(product, monkeypatch):
     """What the doctor says of monitoring, in one word for each finding."""
     monkeypatch.setattr(reading, "ROOT", product.file.parent)
-    found = [it for it in visit("sandbox").findings if it.check in (NAME, "isolation")]
+    found = [it for it in diagnose("sandbox").findings if it.check in (NAME, "isolation")]
     of_it = [it for it in found if "onitoring" in it.subject or "Prometheus" in it.subject]
     return [it.health.value for it in of_it]
 

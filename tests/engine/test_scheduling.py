@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from kubernetes import client
 
+from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.doctor.visit import visit
 from kai_fleet.cli.stack_file import reading
 from tests.engine.product import Product, api, project, queues
 
@@ -94,7 +94,7 @@ def test_the_doctor_misses_the_nodes_of_a_shard(first, product, host, monkeypatc
         core.patch_node(node, {"metadata": {"labels": values}})
 
     def found(health):
-        return {f.subject for f in visit("sandbox-host").findings if f.health is health}
+        return {f.subject for f in diagnose("sandbox-host").findings if f.health is health}
 
     assert found(Health.BROKEN) == {"SchedulingShard gold"}
     assert "Topology racks" in found(Health.WARNING)

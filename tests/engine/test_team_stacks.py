@@ -12,8 +12,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
+from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.doctor.visit import visit
 from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.plan.offline import plan
 from kai_fleet.cli.stack_file import reading
@@ -175,7 +175,7 @@ def test_the_doctor_looks_at_a_team_stack_with_its_own_credentials(
     monkeypatch.setattr(reading, "ROOT", directory)
 
     def said(stack, **by):
-        found = visit(stack, **by)
+        found = diagnose(stack, **by)
         return found, {each.check: each for each in found.findings if each.health is not Health.OK}
 
     for stack in ("sandbox-vision", "sandbox-nlp"):

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kai_fleet.cli.doctor.checks import examine
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet.cli.doctor.declared import host_of, teams_of
 from kai_fleet.cli.doctor.finding import Finding, Health
-from kai_fleet.cli.doctor.seen import Look, Seen, TeamSeen
-from kai_fleet.cli.doctor.wanted import host_of, teams_of
 from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.components.isolation.host_guard import owners
 from kai_fleet.components.isolation.rules import guard
@@ -187,22 +187,22 @@ class Lab:
         objects = self.host if where == "host" else self.ml
         objects[kind] = [item for item in objects[kind] if item["metadata"]["name"] != name]
 
-    def look(self) -> Look:
+    def look(self) -> Snapshot:
         settings = load(self.settings).settings
         assert settings is not None
         every = teams_of(settings)
         wanted = every["ml"]
-        granted = {name: TeamSeen(each) for name, each in every.items() if each.granted}
+        granted = {name: TeamState(each) for name, each in every.items() if each.granted}
         common: dict[str, Any] = {"now": NOW, "update": "`make up STACK=lab`"}
         own = {**_queue_guards(wanted.guards), **self.ml}
-        inside = Seen("ml", wanted.inside, own, kubectl="kubectl --kubeconfig ml", **common)
-        team = TeamSeen(wanted, None if self.unreached else inside, self.unreached)
+        inside = ClusterState("ml", wanted.inside, own, kubectl="kubectl --kubeconfig ml", **common)
+        team = TeamState(wanted, None if self.unreached else inside, self.unreached)
         team = replace(team, certificate_ends=self.certificate_ends)
         guards = _guards(wanted.rules)
         self.spoil_guards(guards)
         objects = {"validatingadmissionpolicies": list(guards.values()), **self.host}
-        host = Seen("host", host_of(settings), objects, kubectl="kubectl", **common)
-        return Look(host, {"ml": team, **granted})
+        host = ClusterState("host", host_of(settings), objects, kubectl="kubectl", **common)
+        return Snapshot(host, {"ml": team, **granted})
 
     def ill(self) -> list[Finding]:
         """Everything that is not well."""

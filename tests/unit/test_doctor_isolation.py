@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kai_fleet.cli.doctor.checks import isolation
+from kai_fleet.cli.doctor.cluster_state import Snapshot, TeamState
+from kai_fleet.cli.doctor.declared import teams_of
 from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.doctor.seen import Look, TeamSeen
-from kai_fleet.cli.doctor.wanted import teams_of
 from kai_fleet.components.settings import load
 from tests.unit.doctor_samples import Lab, meta
 
@@ -156,8 +156,8 @@ def test_the_place_of_a_team_with_a_stack_of_its_own_is_looked_at_with_its_platf
     lab = Lab()
     lab.settings["teamStacks"] = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 2}}
     lab.host["namespaces"].append({"metadata": meta("team-nlp")})
-    granted = TeamSeen(teams_of(load(lab.settings).settings)["nlp"])
-    subjects = {f.subject for f in isolation.check(Look(lab.look().host, {"nlp": granted}))}
+    granted = TeamState(teams_of(load(lab.settings).settings)["nlp"])
+    subjects = {f.subject for f in isolation.check(Snapshot(lab.look().host, {"nlp": granted}))}
     assert {
         "namespace team-nlp",
         "ResourceQuota shared in namespace team-nlp",

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from kai_fleet.cli.__main__ import app
 from kai_fleet.cli.doctor import gather as gathering
 from kai_fleet.cli.doctor.checks import examine
-from kai_fleet.cli.doctor.wanted import host_of, teams_of
+from kai_fleet.cli.doctor.declared import host_of, teams_of
 from kai_fleet.cli.report import charts, history
 from kai_fleet.cli.report import page as writing
 from kai_fleet.cli.report.live import live

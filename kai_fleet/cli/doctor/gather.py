@@ -12,9 +12,9 @@ from typing import Any, Final
 import yaml
 from cryptography import x509
 
+from kai_fleet.cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
+from kai_fleet.cli.doctor.declared import HOST, DeclaredCluster, DeclaredTeam, found_team
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, namespace_of, spec
-from kai_fleet.cli.doctor.seen import OF_ITS_STACK, Look, Seen, TeamSeen
-from kai_fleet.cli.doctor.wanted import HOST, Wanted, WantedTeam, found_team
 from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
 from kai_fleet.components.guard.names import GUARD
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
@@ -97,8 +97,8 @@ class Sources:
     """
 
     host: Callable[[], Api]
-    wanted: Wanted = field(default_factory=Wanted)
-    teams: Mapping[str, WantedTeam] | None = None
+    wanted: DeclaredCluster = field(default_factory=DeclaredCluster)
+    teams: Mapping[str, DeclaredTeam] | None = None
     only: str | None = None
     kubeconfigs: Callable[[], Mapping[str, str]] = dict
     update: str = OF_ITS_STACK
@@ -111,7 +111,7 @@ class Sources:
     seconds: float = SECONDS
 
 
-def gather(sources: Sources) -> Look:
+def gather(sources: Sources) -> Snapshot:
     """Everything that the checks want to know. Raises Unreachable where the host is not reached.
 
     A vCluster that is not reached is a part of the answer.
@@ -151,18 +151,18 @@ def gather(sources: Sources) -> Look:
         }
         for count, _ in enumerate(as_completed(asked), 2):
             sources.heard(count, 1 + len(teams))
-    return Look(host, {name: each.result() for each, name in asked.items()})
+    return Snapshot(host, {name: each.result() for each, name in asked.items()})
 
 
 def see(
     reader: Api,
     name: str,
-    wanted: Wanted,
+    wanted: DeclaredCluster,
     update: str,
     kubectl: str,
     namespace: str | None = None,
     kinds: frozenset[str] | None = None,
-) -> Seen:
+) -> ClusterState:
     """One API server. Raises Unreachable when it does not answer, or stops answering.
 
     `namespace` is asked for what this user may not list in all. `kinds` is as in `Sources`.
@@ -188,7 +188,7 @@ def see(
             elif answer.status != _ABSENT:
                 unreadable[kind] = str(answer)
     if kinds is not None:
-        return Seen(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
+        return ClusterState(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
     try:
         objects["clusterpolicycrd"] = [reader.get(_CLUSTER_POLICIES)]
     except Refused as why:
@@ -196,7 +196,7 @@ def see(
             unreadable["clusterpolicycrd"] = str(why)
         else:
             objects["clusterpolicycrd"] = []
-    return Seen(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
+    return ClusterState(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
 
 
 def _answer(reader: Api, asked: _Question, namespace: str | None) -> list[Object] | Refused:
@@ -232,7 +232,7 @@ class _Way:
     forbidden: bool = False
 
 
-def own_name(host: Seen, context: str) -> Seen:
+def own_name(host: ClusterState, context: str) -> ClusterState:
     """A cluster without a stack's file: a host has teams; a vCluster goes by its team's name, which
     its guard has, and its queues are declared at the team's.
     """
@@ -251,7 +251,7 @@ def own_name(host: Seen, context: str) -> Seen:
     return replace(host, name=name, wanted=wanted, update=OF_THE_PLATFORM)
 
 
-def _found(host: Seen) -> dict[str, WantedTeam]:
+def _found(host: ClusterState) -> dict[str, DeclaredTeam]:
     """The teams that a host has, by the label that this program puts on their namespaces."""
     return {
         team: found_team(team, name_of(item))
@@ -260,7 +260,7 @@ def _found(host: Seen) -> dict[str, WantedTeam]:
     }
 
 
-def _way_in(reader: Api, host: Seen, team: WantedTeam) -> _Way:
+def _way_in(reader: Api, host: ClusterState, team: DeclaredTeam) -> _Way:
     """The kubeconfig that the vCluster itself wrote, at the address that it has from here."""
     path = f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}"
     try:
@@ -283,7 +283,7 @@ def _way_in(reader: Api, host: Seen, team: WantedTeam) -> _Way:
         return _Way(missing=f"its Secret vc-{team.name} {why}")
 
 
-def _address(service: Object, team: WantedTeam) -> str | None:
+def _address(service: Object, team: DeclaredTeam) -> str | None:
     ports = spec(service).get("ports") or [{}]
     host = team.access.host if team.access else None
     match spec(service).get("type"):
@@ -297,23 +297,23 @@ def _address(service: Object, team: WantedTeam) -> str | None:
     return f"{name_of(service)}.{namespace_of(service)}.svc:{ports[0].get('port')}"
 
 
-def _team(team: WantedTeam, way: _Way | None, sources: Sources) -> TeamSeen:
+def _team(team: DeclaredTeam, way: _Way | None, sources: Sources) -> TeamState:
     update = sources.team_update or sources.update
     if way is None or not way.kubeconfig:
-        return TeamSeen(team, unreached=way.missing if way else "", update=update)
+        return TeamState(team, unreached=way.missing if way else "", update=update)
     ends = _certificate_end(way.kubeconfig)
     kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
     try:
         reader = Api.of_kubeconfig(way.kubeconfig, in_all=sources.seconds)
     except Unreachable as why:
-        return TeamSeen(team, unreached=str(why), certificate_ends=ends, update=update)
+        return TeamState(team, unreached=str(why), certificate_ends=ends, update=update)
     try:
         inside = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
     except Unreachable as why:
-        return TeamSeen(team, unreached=str(why), certificate_ends=ends, update=update)
+        return TeamState(team, unreached=str(why), certificate_ends=ends, update=update)
     finally:
         reader.close()
-    return TeamSeen(team, inside, certificate_ends=ends, update=update)
+    return TeamState(team, inside, certificate_ends=ends, update=update)
 
 
 def _certificate_end(kubeconfig: str) -> datetime | None:

@@ -8,13 +8,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from kai_fleet.cli.doctor.causes import COMMAND
+from kai_fleet.cli.doctor.diagnosis import Diagnosis
 from kai_fleet.cli.doctor.finding import Finding, Health
-from kai_fleet.cli.doctor.visit import Visit
 
 _STYLE = {Health.BROKEN: "red", Health.WARNING: "yellow"}
 
 
-def show(visit: Visit, console: Console) -> None:
+def show(visit: Diagnosis, console: Console) -> None:
     """Print a visit."""
     ill = [finding for finding in visit.findings if finding.health is not Health.OK]
     ill.sort(key=lambda finding: finding.health is Health.WARNING)
@@ -44,7 +44,7 @@ def _bold(fix: str) -> str:
     return COMMAND.sub(lambda command: f"[bold]{command[0]}[/]", escape(fix))
 
 
-def _sentence(visit: Visit) -> str:
+def _sentence(visit: Diagnosis) -> str:
     what = f"stack {visit.stack}" if visit.stack else "the cluster"
     if visit.blind:
         return f"{what} could not be looked at"

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kai_fleet.cli.doctor.declared import DeclaredTeam, host_of, teams_of
 from kai_fleet.cli.doctor.gather import SECONDS, Sources
-from kai_fleet.cli.doctor.wanted import WantedTeam, host_of, teams_of
 from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.stack_file import reading
@@ -91,7 +91,7 @@ def variables_of(stack: str) -> dict[str, str]:
     return _kubeconfig_file(settings.cluster.context or _of_platform(settings))[1]
 
 
-def _narrowed(teams: Mapping[str, WantedTeam], team: str | None) -> Mapping[str, WantedTeam]:
+def _narrowed(teams: Mapping[str, DeclaredTeam], team: str | None) -> Mapping[str, DeclaredTeam]:
     return teams if team is None else {team: teams[team]}
 
 

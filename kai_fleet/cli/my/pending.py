@@ -10,11 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet.cli.doctor.checks import pending, written_wrong
+from kai_fleet.cli.doctor.checks import pending, rule_violations
 from kai_fleet.cli.doctor.checks.kai import pod_groups
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet.cli.doctor.declared import DeclaredCluster
 from kai_fleet.cli.doctor.objects import Object, name_of, pod_subject, spec
-from kai_fleet.cli.doctor.seen import Look, Seen
-from kai_fleet.cli.doctor.wanted import Wanted
 from kai_fleet.cli.my.ages import age
 from kai_fleet.cli.my.bars import Ink
 from kai_fleet.cli.my.standing import Standing, standing
@@ -23,7 +23,7 @@ from kai_fleet.components.releases import KAI
 from kai_fleet.usage.pods import PodUse
 from kai_fleet.usage.words import in_words
 
-_CHECKS: Final = (written_wrong, pending, pod_groups)
+_CHECKS: Final = (rule_violations, pending, pod_groups)
 _SOON: Final = "it was made a moment ago", "wait a minute"
 _NOT_KNOWN: Final = "nothing that may be read here says why"
 
@@ -102,7 +102,7 @@ def _standing(each: Waits) -> str:
 
 def _said(view: View) -> dict[str, tuple[str, str]]:
     """What the doctor's checks say first of each pod, cause and fix, by its subject."""
-    look = Look(_seen(view))
+    look = Snapshot(_seen(view))
     found: dict[str, tuple[str, str]] = {}
     started = {
         f"pod {pod.name} in namespace {pod.namespace}" for pod in view.usage.pods if not pod.waits
@@ -116,21 +116,21 @@ def _said(view: View) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _seen(view: View) -> Seen:
+def _seen(view: View) -> ClusterState:
     """The cluster as the doctor's checks take it, with words for what a team does not have."""
     unreadable = dict(view.answers.forbidden)
     if not view.schedules_here:  # the KAI of the host: whether it serves is not seen here
         unreadable |= dict.fromkeys(("deployments", "queues", "podgroups"), "on the host")
     # Who may not see which KAI runs gets the words of the newest: queues say that there is one.
     unseen = "deployments" in view.answers.forbidden and view.schedules_here
-    wanted = Wanted(
+    wanted = DeclaredCluster(
         declared=unseen,
         kai=list(KAI.values())[-1] if unseen else None,
         queues={name_of(item): spec(item) for item in view.answers.all("queues")},
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )
-    return Seen(
+    return ClusterState(
         "this cluster",
         wanted,
         view.answers.objects,

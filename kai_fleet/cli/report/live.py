@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from kai_fleet.cli.doctor.checks.nodes import in_pool
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.finding import Finding, Health
 from kai_fleet.cli.doctor.objects import Object, is_true, labels_of, name_of
-from kai_fleet.cli.doctor.seen import Look, Seen, TeamSeen
 from kai_fleet.cli.report.model import Gpus, Missing, Pool, Report, Said, Team, Tree, Version, Wait
 from kai_fleet.cli.report.planned import pools_of, version
 from kai_fleet.usage.devices import NodeGpus
@@ -19,7 +19,7 @@ from kai_fleet.usage.pods import PodUse
 _OTHERS = ""
 
 
-def live(report: Report, look: Look, findings: Sequence[Finding]) -> Report:
+def live(report: Report, look: Snapshot, findings: Sequence[Finding]) -> Report:
     """A planned report with what was seen now."""
     gpus = by_node(look)
     if not report.whole:
@@ -54,7 +54,7 @@ def live(report: Report, look: Look, findings: Sequence[Finding]) -> Report:
     )
 
 
-def by_node(look: Look) -> dict[str, NodeGpus]:
+def by_node(look: Snapshot) -> dict[str, NodeGpus]:
     """Each node's GPUs with who holds them, every pod once.
 
     A pod of a vCluster is counted inside it: on the host a share of a GPU shows twice, as the pod
@@ -107,7 +107,7 @@ def _held(node: NodeGpus) -> float:
     return whole + sum(shared.taken for shared in node.shared)
 
 
-def _team(team: Team, look: Look, made: datetime) -> Team:
+def _team(team: Team, look: Snapshot, made: datetime) -> Team:
     seen = look.teams.get(team.name)
     if seen is None or seen.wanted.granted:
         return _by_host(team, look)
@@ -127,7 +127,7 @@ def _team(team: Team, look: Look, made: datetime) -> Team:
     )
 
 
-def _by_host(team: Team, look: Look) -> Team:
+def _by_host(team: Team, look: Snapshot) -> Team:
     """By the copies of its pods on the host: what waits inside a vCluster is not among them."""
     if "pods" in look.host.unreadable:
         return team
@@ -140,14 +140,14 @@ def _by_host(team: Team, look: Look) -> Team:
     return replace(team, in_use=sum(pod.gpu.whole + pod.gpu.mig for pod in held))
 
 
-def _runs(host: Seen, seen: TeamSeen) -> str | None:
+def _runs(host: ClusterState, seen: TeamState) -> str | None:
     item = host.named("statefulsets", seen.wanted.name, seen.wanted.namespace)
     chart = labels_of(item).get("chart", "") if item else ""
     return f"v{chart.removeprefix('vcluster-')}" if chart else None
 
 
 def _pools(
-    report: Report, look: Look, gpus: Mapping[str, NodeGpus], ready: set[str]
+    report: Report, look: Snapshot, gpus: Mapping[str, NodeGpus], ready: set[str]
 ) -> Iterator[Pool]:
     nodes = {name_of(node): node for node in look.host.all("nodes")}
     left = set(gpus)
@@ -182,7 +182,7 @@ def _pool(
     )
 
 
-def _trees(report: Report, look: Look) -> Iterator[Tree]:
+def _trees(report: Report, look: Snapshot) -> Iterator[Tree]:
     """The trees that are there; the planned one of a cluster that was not reached."""
     seen = {"the host": look.host} | {
         name: team.inside for name, team in look.teams.items() if team.inside is not None
@@ -196,7 +196,7 @@ def _trees(report: Report, look: Look) -> Iterator[Tree]:
             yield planned[name]
 
 
-def _waits(look: Look, findings: Sequence[Finding]) -> Iterator[Wait]:
+def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[Wait]:
     """Who waits, by team and reason."""
     why = {
         (finding.cluster, subject): finding
@@ -225,7 +225,7 @@ def _waits(look: Look, findings: Sequence[Finding]) -> Iterator[Wait]:
             )
 
 
-def _waits_only(finding: Finding, look: Look) -> bool:
+def _waits_only(finding: Finding, look: Snapshot) -> bool:
     """Whether it is about pods without a node alone, which are told of as who waits."""
     cluster = next((each for each in look.clusters if each.name == finding.cluster), look.host)
     waiting = {f"pod {pod.name} in namespace {pod.namespace}" for pod in cluster.usage.waiting}

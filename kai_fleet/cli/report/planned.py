@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kai_fleet.cli.doctor.wanted import WantedTeam, host_of, teams_of
+from kai_fleet.cli.doctor.declared import DeclaredTeam, host_of, teams_of
 from kai_fleet.cli.report.model import Missing, Pool, Report, Said, Team, Tree, Version
 from kai_fleet.components.releases import KAI, support
 from kai_fleet.components.settings import Settings
@@ -42,7 +42,7 @@ def planned(
     )
 
 
-def pools_of(teams: Iterable[WantedTeam]) -> dict[str, list[str]]:
+def pools_of(teams: Iterable[DeclaredTeam]) -> dict[str, list[str]]:
     """The node pools as `key=value` texts, and the teams that have each."""
     found: dict[str, list[str]] = {}
     for team in teams:
@@ -62,7 +62,7 @@ def version(wanted: str | None, running: str | None, made: datetime) -> Version 
     return Version(wanted, running, said.words, said.maintained, ends)
 
 
-def _team(settings: Settings, team: WantedTeam, made: datetime) -> Team:
+def _team(settings: Settings, team: DeclaredTeam, made: datetime) -> Team:
     kai = None
     if team.mode == "host":
         kai = settings.kai.version if settings.kai else None
@@ -78,7 +78,7 @@ def _team(settings: Settings, team: WantedTeam, made: datetime) -> Team:
     )
 
 
-def _trees(settings: Settings, wanted: Mapping[str, WantedTeam]) -> Iterable[Tree]:
+def _trees(settings: Settings, wanted: Mapping[str, DeclaredTeam]) -> Iterable[Tree]:
     on_host = host_of(settings).queues
     if on_host:
         yield _tree("the host", on_host)

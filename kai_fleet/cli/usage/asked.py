@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from kai_fleet.cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet.cli.doctor.gather import Sources, gather
-from kai_fleet.cli.doctor.seen import Look, TeamSeen
 from kai_fleet.cli.doctor.sources import of_stack, settings_of
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.usage import now
@@ -80,13 +80,15 @@ def _ask(prometheus: Prometheus, sources: Sources) -> Ask:
     return through(sources.host(), prometheus.service or "")
 
 
-def _look(sources: Sources) -> Look:
+def _look(sources: Sources) -> Snapshot:
     """The host, and the vClusters with a KAI of their own: the pods of others are seen there."""
     every = sources.teams or {}
     own = {name: it for name, it in every.items() if it.mode == "virtual" and not it.granted}
     try:
         look = gather(replace(sources, teams=own))
-        return Look(look.host, {n: look.teams.get(n) or TeamSeen(it) for n, it in every.items()})
+        return Snapshot(
+            look.host, {n: look.teams.get(n) or TeamState(it) for n, it in every.items()}
+        )
     except Unreachable as why:
         raise UserError(
             f"the host cluster is not reached: {why}; look with: {sources.host_kubectl} version"

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet.cli.doctor.declared import DeclaredTeam
 from kai_fleet.cli.doctor.objects import seconds_since
-from kai_fleet.cli.doctor.seen import Look, Seen, TeamSeen
-from kai_fleet.cli.doctor.wanted import WantedTeam
 from kai_fleet.cli.usage.rows import OWN_STACK, QueueRow, Shares, TeamRow, Wait
 from kai_fleet.usage.pods import PodUse
 
@@ -16,7 +16,7 @@ from kai_fleet.usage.pods import PodUse
 KINDS: Final = frozenset({"nodes", "pods", "queues", "podgroups", "deployments", "services"})
 
 
-def teams_now(look: Look) -> list[TeamRow]:
+def teams_now(look: Snapshot) -> list[TeamRow]:
     """Each team's GPUs at the moment of the look."""
     shared: Counter[str | None] = Counter(
         it.wanted.queue for it in look.teams.values() if it.wanted.queue
@@ -30,14 +30,14 @@ def teams_now(look: Look) -> list[TeamRow]:
     ]
 
 
-def waits_now(look: Look, count: int = 10) -> list[Wait]:
+def waits_now(look: Snapshot, count: int = 10) -> list[Wait]:
     """The pods that have waited longest for GPUs."""
     found = sorted(_waits(look), key=lambda wait: -wait.seconds)
     return found[:count]
 
 
 def _team(
-    team: TeamSeen, host: Seen, on_host: Sequence[PodUse], shared: Counter[str | None]
+    team: TeamState, host: ClusterState, on_host: Sequence[PodUse], shared: Counter[str | None]
 ) -> TeamRow:
     wanted = team.wanted
     promised = wanted.gpus or 0
@@ -56,7 +56,7 @@ def _team(
     )
 
 
-def _of_own_kai(inside: Seen) -> Iterator[QueueRow]:
+def _of_own_kai(inside: ClusterState) -> Iterator[QueueRow]:
     usage = inside.usage
     for queue in usage.queues.values():
         if queue.leaf:
@@ -70,7 +70,7 @@ def _of_own_kai(inside: Seen) -> Iterator[QueueRow]:
 
 
 def _of_host(
-    host: Seen, pods: Sequence[PodUse], wanted: WantedTeam, shared: Counter[str | None]
+    host: ClusterState, pods: Sequence[PodUse], wanted: DeclaredTeam, shared: Counter[str | None]
 ) -> Iterator[QueueRow]:
     """In host mode: by the queue that the team's pods name, which may be another team's as well."""
     by_queue: dict[str | None, list[PodUse]] = defaultdict(list)
@@ -100,7 +100,7 @@ def _held(pods: Iterable[PodUse]) -> float:
     return sum(pod.amounts.gpu for pod in pods if not pod.waits)
 
 
-def _waits(look: Look) -> Iterator[Wait]:
+def _waits(look: Snapshot) -> Iterator[Wait]:
     for name, team in look.teams.items():
         if team.inside is not None and team.wanted.mode == "virtual":
             cluster, pods = team.inside, team.inside.usage.waiting

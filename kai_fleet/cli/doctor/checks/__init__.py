@@ -14,10 +14,10 @@ from kai_fleet.cli.doctor.checks import (
     nodes,
     pending,
     refused,
+    rule_violations,
     runtime_classes,
     unreadable,
     vclusters,
-    written_wrong,
 )
 from kai_fleet.cli.doctor.checks.kai import (
     gpu_sharing,
@@ -29,8 +29,8 @@ from kai_fleet.cli.doctor.checks.kai import (
     shards,
     webhooks,
 )
+from kai_fleet.cli.doctor.cluster_state import Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.seen import Look
 
 
 class Check(Protocol):
@@ -38,7 +38,7 @@ class Check(Protocol):
 
     NAME: str
 
-    def check(self, look: Look, /) -> Iterator[Finding]:
+    def check(self, look: Snapshot, /) -> Iterator[Finding]:
         """Everything that this check looked at, what is well included."""
 
 
@@ -59,7 +59,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         queues,
         queue_guard,
         shards,
-        written_wrong,
+        rule_violations,
         pending,
         refused,
         pod_groups,
@@ -68,6 +68,6 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
 )
 
 
-def examine(look: Look) -> list[Finding]:
+def examine(look: Snapshot) -> list[Finding]:
     """What all checks say, in their order, each cause once."""
     return one_each(finding for check in CHECKS for finding in check.check(look))

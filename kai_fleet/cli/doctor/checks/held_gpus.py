@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.cli.doctor.cluster_state import Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.seen import Look
 
 NAME = "gpu-quota"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every team whose pods the host's KAI places: a shared GPU is reserved by a pod of KAI's."""
     host = look.host
     if "pods" in host.unreadable:

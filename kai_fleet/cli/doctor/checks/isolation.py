@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet.cli.doctor.declared import DeclaredTeam
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
-from kai_fleet.cli.doctor.seen import Look, Seen
-from kai_fleet.cli.doctor.wanted import WantedTeam
 from kai_fleet.components.guard.names import HOST_GUARD, NODE_GUARD, OWNER_GUARD
 from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.components.isolation.host_guard import owners
@@ -28,7 +28,7 @@ _WORD: Final = re.compile("_(.)")
 _POLICIES: Final = "validatingadmissionpolicies"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every team whose stack says how it is kept from the others, those of other stacks too."""
     host = look.host
     for wanted in (team.wanted for team in look.teams.values()):
@@ -51,7 +51,7 @@ def check(look: Look) -> Iterator[Finding]:
         yield from _refused(host, wanted)
 
 
-def _label(host: Seen, wanted: WantedTeam, space: Object) -> Iterator[Finding]:
+def _label(host: ClusterState, wanted: DeclaredTeam, space: Object) -> Iterator[Finding]:
     has = labels_of(space).get(_LEVEL)
     if has != "baseline":
         yield host.broken(
@@ -63,7 +63,7 @@ def _label(host: Seen, wanted: WantedTeam, space: Object) -> Iterator[Finding]:
         )
 
 
-def _quotas(host: Seen, wanted: WantedTeam, isolation: Isolation) -> Iterator[Finding]:
+def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Iterator[Finding]:
     if "resourcequotas" in host.unreadable:
         return
     matters = {
@@ -88,7 +88,7 @@ def _amounts(quota: Mapping[str, Any], without: str) -> dict[str, Any]:
     return {key: parse_quantity(value) for key, value in hard.items() if key != without}
 
 
-def _network(host: Seen, wanted: WantedTeam, isolation: Isolation) -> Iterator[Finding]:
+def _network(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Iterator[Finding]:
     if not isolation.network.enabled or "networkpolicies" in host.unreadable:
         return
     own = network_policies.policies(wanted.name, isolation.network)
@@ -132,7 +132,7 @@ def _upper(found: re.Match[str]) -> str:
     return found.group(1).upper()
 
 
-def _named(wanted: WantedTeam) -> list[str]:
+def _named(wanted: DeclaredTeam) -> list[str]:
     """The guards of a team, by the names of their policies."""
     rules, names = wanted.rules, [f"{HOST_GUARD}{wanted.name}"]
     if rules is not None and rules.names_nodes and rules.pool:
@@ -142,7 +142,7 @@ def _named(wanted: WantedTeam) -> list[str]:
     return names
 
 
-def _guards(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+def _guards(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
     if _BINDINGS in host.unreadable:
         return
     for name in _named(wanted):
@@ -165,7 +165,7 @@ def _guards(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
                 yield host.broken(NAME, subject, cause, host.update)
 
 
-def _policies(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+def _policies(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
     """What the bindings are about: one whose policy is gone or emptied denies nothing."""
     rules = wanted.rules
     if _POLICIES in host.unreadable or rules is None:
@@ -203,7 +203,7 @@ def _said(expressions: Any) -> list[str]:
     return [str(each.get("expression")) for each in expressions or []]
 
 
-def _rights(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+def _rights(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
     """What its vCluster's account may do outside of its namespace."""
     if "clusterroles" in host.unreadable:
         return
@@ -221,7 +221,7 @@ def _rights(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
         yield host.broken(NAME, f"ClusterRole {name}", cause, host.update)
 
 
-def _control_plane(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+def _control_plane(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
     """Whether its pods are on nodes of its own, or of the platform (T8)."""
     pool = wanted.control_pool
     for pod in host.within("pods", wanted.namespace):
@@ -239,7 +239,7 @@ def _control_plane(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
             )
 
 
-def _refused(host: Seen, wanted: WantedTeam) -> Iterator[Finding]:
+def _refused(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
     """Pods that run, and would not be let in again."""
     rules = wanted.rules
     if rules is None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet.cli.doctor.cluster_state import Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.seen import Look
 
 NAME = "monitoring"
 _KEY: Final = "kai-fleet:monitoring"
 _OURS: Final = "kai-fleet"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """The host of a stack with monitoring."""
     host, wanted = look.host, look.host.wanted.monitoring
     if wanted is None or "namespaces" in host.unreadable or "podmonitors" in host.unreadable:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet.cli.doctor.cluster_state import Snapshot
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import Object, name_of
-from kai_fleet.cli.doctor.seen import Look
 
 NAME = "network-plugin"
 # What the DaemonSets are called of network plugins that enforce NetworkPolicies.
@@ -31,7 +31,7 @@ _BUILT_IN: Final = ("+k3s",)
 _FAKE: Final = "kwok.x-k8s.io/node"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """The host, where a team has network policies; nothing where nothing is to be known."""
     host = look.host
     wanted = [team.wanted.isolation for team in look.teams.values()]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet.cli.doctor.declared import HOST, NVIDIA
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import Object, is_true, labels_of, name_of, spec, status
-from kai_fleet.cli.doctor.seen import Look, Seen, TeamSeen
-from kai_fleet.cli.doctor.wanted import HOST, NVIDIA
 from kai_fleet.components.settings.quantities import parse_quantity
 
 NAME = "nodes"
 _MEMORY = "nvidia.com/gpu.memory"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """The host's nodes, pool by pool, and what each vCluster sees of them."""
     host = look.host
     if "nodes" in host.unreadable:
@@ -42,7 +42,7 @@ def in_pool(node: Object, pool: Mapping[str, str]) -> bool:
     return all(labels_of(node).get(key) == value for key, value in pool.items())
 
 
-def _host(look: Look) -> Iterator[Finding]:
+def _host(look: Snapshot) -> Iterator[Finding]:
     host, resource = look.host, look.host.wanted.gpu_resource
     nodes = host.all("nodes")
     for node in nodes:
@@ -82,7 +82,7 @@ def _host(look: Look) -> Iterator[Finding]:
                 )
 
 
-def _pool(host: Seen, team: TeamSeen) -> Iterator[Finding]:
+def _pool(host: ClusterState, team: TeamState) -> Iterator[Finding]:
     wanted = team.wanted
     if not wanted.declared or not wanted.node_pool:
         return
@@ -120,7 +120,7 @@ def _pool(host: Seen, team: TeamSeen) -> Iterator[Finding]:
         yield host.well(NAME, subject)
 
 
-def _synced(host: Seen, team: TeamSeen, inside: Seen) -> Iterator[Finding]:
+def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Iterator[Finding]:
     pool = team.wanted.node_pool
     wanted = {name_of(node) for node in host.all("nodes") if in_pool(node, pool)}
     there = {name_of(node) for node in inside.all("nodes")}

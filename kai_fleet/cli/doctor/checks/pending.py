@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.cli.doctor.checks import room
+from kai_fleet.cli.doctor.checks import gpu_capacity
+from kai_fleet.cli.doctor.checks.gpu_capacity import Why
 from kai_fleet.cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet.cli.doctor.checks.kai.pod_groups import is_ungrouped
-from kai_fleet.cli.doctor.checks.room import Why
-from kai_fleet.cli.doctor.checks.written_wrong import path_of, wrong
+from kai_fleet.cli.doctor.checks.rule_violations import path_of, wrong
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.known_messages import filled, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     condition,
@@ -22,8 +24,6 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     status,
 )
-from kai_fleet.cli.doctor.seen import Look, Seen
-from kai_fleet.cli.doctor.texts import filled, meaning
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, QUEUE_LABEL, SCHEDULER
 
 NAME = "pending"
@@ -31,7 +31,7 @@ _PATIENCE = 60.0  # what takes no longer is on its way
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every pod without a node that is well written."""
     for cluster in look.clusters:
         ill = wrong(look, cluster)
@@ -49,7 +49,7 @@ def check(look: Look) -> Iterator[Finding]:
                 yield cluster.broken(NAME, pod_subject(pod), cause, fix, same)
 
 
-def not_placed(look: Look, cluster: Seen, pod: Object) -> Why | None:
+def not_placed(look: Snapshot, cluster: ClusterState, pod: Object) -> Why | None:
     """Why a pod has no node; None while it is on its way. What never ends is said first."""
     scheduling = look.scheduling(cluster)
     seen = look.teams.get(cluster.name)
@@ -60,11 +60,11 @@ def not_placed(look: Look, cluster: Seen, pod: Object) -> Why | None:
             _nobody(scheduling)
             or _no_queue(scheduling, pod)
             or _runtime_class(cluster, pod)
-            or room.never(scheduling, cluster, pod, team)
-            or room.full(scheduling, cluster, pod, team)
+            or gpu_capacity.never(scheduling, cluster, pod, team)
+            or gpu_capacity.full(scheduling, cluster, pod, team)
         )
     else:
-        why = room.too_large(cluster, pod)
+        why = gpu_capacity.too_large(cluster, pod)
     why = why or _said(cluster, pod)
     if why is None and cluster.kai is not None and is_ungrouped(cluster, pod):
         return None  # `pod_groups` says that it has no PodGroup
@@ -78,7 +78,7 @@ def not_placed(look: Look, cluster: Seen, pod: Object) -> Why | None:
     return why
 
 
-def _nobody(cluster: Seen) -> Why | None:
+def _nobody(cluster: ClusterState) -> Why | None:
     """No KAI scheduler is there, or none serves."""
     if "deployments" in cluster.unreadable:
         return None
@@ -92,7 +92,7 @@ def _nobody(cluster: Seen) -> Why | None:
     return cause, f"mend KAI first: kai-parts of {cluster.name} says what is wrong with it", ""
 
 
-def _no_queue(cluster: Seen, pod: Object) -> Why | None:
+def _no_queue(cluster: ClusterState, pod: Object) -> Why | None:
     """Its queue is one that the stack declares; whoever writes another is `written_wrong`."""
     name = labels_of(pod).get(QUEUE_LABEL)
     if "queues" in cluster.unreadable or name is None or name not in cluster.wanted.queues:
@@ -102,7 +102,7 @@ def _no_queue(cluster: Seen, pod: Object) -> Why | None:
     return f"its queue {name} is not there, and the stack declares it", cluster.update, ""
 
 
-def _runtime_class(cluster: Seen, pod: Object) -> Why | None:
+def _runtime_class(cluster: ClusterState, pod: Object) -> Why | None:
     name = spec(pod).get("runtimeClassName")
     if not name or "runtimeclasses" in cluster.unreadable or cluster.named("runtimeclasses", name):
         return None
@@ -114,7 +114,7 @@ def _runtime_class(cluster: Seen, pod: Object) -> Why | None:
     )
 
 
-def _said(cluster: Seen, pod: Object) -> Why | None:
+def _said(cluster: ClusterState, pod: Object) -> Why | None:
     """What its last events, or its conditions, say in words that are known."""
     said = [str(event.get("message") or "") for event in reversed(cluster.events_of(pod))]
     said.append(str(condition(pod, "PodScheduled").get("message") or ""))
@@ -125,7 +125,7 @@ def _said(cluster: Seen, pod: Object) -> Why | None:
     return None
 
 
-def _filled(cluster: Seen, fix: str) -> str:
+def _filled(cluster: ClusterState, fix: str) -> str:
     return filled(
         fix,
         key=cluster.wanted.key,
@@ -135,12 +135,12 @@ def _filled(cluster: Seen, fix: str) -> str:
     )
 
 
-def _described(cluster: Seen, pod: Object) -> str:
+def _described(cluster: ClusterState, pod: Object) -> str:
     where = f"-n {namespace_of(pod)} describe pod {name_of(pod)}"
     return f"look with: `{cluster.kubectl} {where}`"
 
 
-def _not_started(cluster: Seen, pod: Object) -> Why | None:
+def _not_started(cluster: ClusterState, pod: Object) -> Why | None:
     """It has a node, and its containers do not start there."""
     for container in status(pod).get("containerStatuses") or []:
         waiting = (container.get("state") or {}).get("waiting") or {}

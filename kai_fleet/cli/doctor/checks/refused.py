@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.known_messages import filled, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     is_true,
@@ -16,8 +18,6 @@ from kai_fleet.cli.doctor.objects import (
     status,
     when,
 )
-from kai_fleet.cli.doctor.seen import Look, Seen
-from kai_fleet.cli.doctor.texts import filled, meaning
 from kai_fleet.components.kai.keys import RESERVED
 
 NAME = "refused"
@@ -27,7 +27,7 @@ _LATELY = 900.0  # seconds; what was mended is not told for long
 _MAKERS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """The controllers that could not make a pod, and the pods that nodes or the host sent back."""
     for cluster in look.clusters:
         for subject, text in [*_events(look, cluster), *_failed(look, cluster)]:
@@ -44,7 +44,7 @@ def check(look: Look) -> Iterator[Finding]:
             yield cluster.broken(known.name, subject, known.cause, fix, known.same)
 
 
-def _events(look: Look, cluster: Seen) -> Iterator[tuple[str, str]]:
+def _events(look: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
     """The last word about each object that is still not as it should be."""
     last: dict[tuple[str, str, str], Object] = {}
     for event in sorted(cluster.all("events"), key=when):
@@ -59,7 +59,7 @@ def _events(look: Look, cluster: Seen) -> Iterator[tuple[str, str]]:
             yield f"{called} {name} in namespace {place}", str(event.get("message") or "")
 
 
-def _over(cluster: Seen, kind: str, name: str, place: str, event: Object) -> bool:
+def _over(cluster: ClusterState, kind: str, name: str, place: str, event: Object) -> bool:
     """Whether the object is gone, or came to be all right since."""
     lately = seconds_since(when(event), cluster.now) <= _LATELY
     if kind == "Pod":
@@ -81,7 +81,7 @@ def _has_its_pods(maker: Object) -> bool:
     return bool(done or now.get("active") or now.get("succeeded"))
 
 
-def _failed(look: Look, cluster: Seen) -> Iterator[tuple[str, str]]:
+def _failed(look: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
     """Pods that a node sent back: these have a node, and Failed with a reason. They stay until
     somebody deletes them, so old ones say nothing about now.
     """

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet.cli.doctor.declared import HOST, NVIDIA
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.seen import Look, Seen
-from kai_fleet.cli.doctor.wanted import HOST, NVIDIA
 
 NAME = "runtime-class"
 _CLASS = "nvidia"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """The host where KAI shares GPUs anywhere, and each cluster in which it does."""
     sharing = [cluster for cluster in look.clusters if _shares(cluster)]
     others = [cluster for cluster in sharing if cluster is not look.host]
@@ -43,7 +43,7 @@ def check(look: Look) -> Iterator[Finding]:
             )
 
 
-def _shares(cluster: Seen) -> bool:
+def _shares(cluster: ClusterState) -> bool:
     return (
         cluster.kai is not None
         and cluster.wanted.gpu_sharing

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.cli.doctor.cluster_state import Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.seen import Look
 
 NAME = "readable"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Each cluster with kinds that were refused."""
     for cluster in look.clusters:
         if cluster.unreadable:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.known_messages import filled, meaning
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec, status
 from kai_fleet.cli.doctor.objects import condition as condition_of
-from kai_fleet.cli.doctor.seen import Look, Seen, TeamSeen
-from kai_fleet.cli.doctor.texts import filled, meaning
 from kai_fleet.components.releases import vcluster_support
 from kai_fleet.components.settings.quantities import parse_quantity
 
@@ -18,7 +18,7 @@ QUOTA = "gpu-quota"
 _SOON = timedelta(days=30)
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every team."""
     for team in look.teams.values():
         if team.wanted.granted:
@@ -31,7 +31,7 @@ def check(look: Look) -> Iterator[Finding]:
         yield from _quota(look.host, team)
 
 
-def _outside(host: Seen, team: TeamSeen) -> Iterator[Finding]:
+def _outside(host: ClusterState, team: TeamState) -> Iterator[Finding]:
     wanted = team.wanted
     subject = f"vCluster {wanted.name}"
     if "namespaces" not in host.unreadable and not host.named("namespaces", wanted.namespace):
@@ -60,7 +60,7 @@ def _outside(host: Seen, team: TeamSeen) -> Iterator[Finding]:
     yield from _certificate(host, team)
 
 
-def _ready(host: Seen, team: TeamSeen, item: Object) -> Iterator[Finding]:
+def _ready(host: ClusterState, team: TeamState, item: Object) -> Iterator[Finding]:
     wanted = team.wanted
     subject = f"vCluster {wanted.name}"
     replicas = spec(item).get("replicas", 1)
@@ -90,7 +90,7 @@ def _ready(host: Seen, team: TeamSeen, item: Object) -> Iterator[Finding]:
         )
 
 
-def _made_again(host: Seen, team: TeamSeen) -> str:
+def _made_again(host: ClusterState, team: TeamState) -> str:
     """Where the chart's Service is left, the release stands, and an update leaves it alone."""
     name, at = team.wanted.name, f"-n {team.wanted.namespace}"
     if not host.named("services", name, team.wanted.namespace):
@@ -105,7 +105,7 @@ def _runs(item: Object) -> bool:
     return bool(status(item).get("readyReplicas", 0))
 
 
-def _why(host: Seen, team: TeamSeen) -> str:
+def _why(host: ClusterState, team: TeamState) -> str:
     """The first reason that its pods, their containers or its events give."""
     wanted = team.wanted
     for pod in host.within("pods", wanted.namespace):
@@ -130,7 +130,7 @@ def _why(host: Seen, team: TeamSeen) -> str:
     return "it is not ready, and nothing says why"
 
 
-def _certificate(host: Seen, team: TeamSeen) -> Iterator[Finding]:
+def _certificate(host: ClusterState, team: TeamState) -> Iterator[Finding]:
     ends = team.certificate_ends
     if ends is None or ends > host.now + _SOON:
         return
@@ -146,7 +146,7 @@ def _certificate(host: Seen, team: TeamSeen) -> Iterator[Finding]:
         yield host.warning(NAME, subject, f"it runs out on {day}", fix)
 
 
-def _quota(host: Seen, team: TeamSeen) -> Iterator[Finding]:
+def _quota(host: ClusterState, team: TeamState) -> Iterator[Finding]:
     """The bound on a team's GPUs, which its own scheduler does not know of (V1, V7)."""
     wanted = team.wanted
     if not wanted.declared or "resourcequotas" in host.unreadable:

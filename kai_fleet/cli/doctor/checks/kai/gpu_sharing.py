@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.cli.doctor.checks.kai.kai_parts import made_again
+from kai_fleet.cli.doctor.cluster_state import RESERVATIONS, ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.known_messages import filled, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     annotations_of,
@@ -17,8 +19,6 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     status,
 )
-from kai_fleet.cli.doctor.seen import RESERVATIONS, Look, Seen
-from kai_fleet.cli.doctor.texts import filled, meaning
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 
 NAME = "gpu-sharing"
@@ -30,7 +30,7 @@ _FLAG = "--gpu-sharing-enabled="
 _PATIENCE = 60.0  # KAI waits 40 s for a reservation pod
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI."""
     for cluster in look.clusters:
         if cluster.kai is None:
@@ -45,7 +45,7 @@ def shares_gpu(pod: Object) -> bool:
     return FRACTION in annotations_of(pod) or MEMORY in annotations_of(pod)
 
 
-def enabled(cluster: Seen) -> bool | None:
+def enabled(cluster: ClusterState) -> bool | None:
     """Whether this KAI lets pods share GPUs, as it was told; None where nothing says so."""
     config = cluster.named("configs", "kai-config")
     told = (spec(config).get("admission") or {}).get("gpuSharing") if config else None
@@ -60,7 +60,7 @@ def enabled(cluster: Seen) -> bool | None:
     return None
 
 
-def _switched_on(cluster: Seen) -> Iterator[Finding]:
+def _switched_on(cluster: ClusterState) -> Iterator[Finding]:
     sharing = [pod for pod in cluster.kai_pods if shares_gpu(pod)]
     now = enabled(cluster)
     if now is None:
@@ -78,7 +78,7 @@ def _switched_on(cluster: Seen) -> Iterator[Finding]:
         yield cluster.well(NAME, "GPU sharing")
 
 
-def _groups(cluster: Seen) -> Iterator[Finding]:
+def _groups(cluster: ClusterState) -> Iterator[Finding]:
     members: dict[str, list[Object]] = {}
     for pod in cluster.kai_pods:
         if not shares_gpu(pod) or status(pod).get("phase") != "Running":
@@ -131,7 +131,7 @@ def _fraction(pod: Object) -> float:
         return 0.0
 
 
-def _reservations(cluster: Seen) -> Iterator[Finding]:
+def _reservations(cluster: ClusterState) -> Iterator[Finding]:
     users = {group for pod in cluster.kai_pods for group in groups_of(pod)}
     for pod in cluster.within("pods", RESERVATIONS):
         subject = f"reservation pod {name_of(pod)}"
@@ -163,7 +163,7 @@ def _reservations(cluster: Seen) -> Iterator[Finding]:
             yield cluster.well(RESERVATION, subject)
 
 
-def _why(cluster: Seen, pod: Object) -> str:
+def _why(cluster: ClusterState, pod: Object) -> str:
     said = [str(event.get("message")) for event in cluster.events_of(pod)]
     said.append(str(condition(pod, "PodScheduled").get("message") or ""))
     said.append(str(status(pod).get("message") or ""))

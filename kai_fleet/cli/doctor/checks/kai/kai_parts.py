@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.known_messages import filled, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     condition,
@@ -15,8 +17,6 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     status,
 )
-from kai_fleet.cli.doctor.seen import Look, Seen
-from kai_fleet.cli.doctor.texts import filled, meaning
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 from kai_fleet.components.releases import KaiRelease
 
@@ -25,7 +25,7 @@ VERSION = "kai-version"
 _LOOK = "look with: `{kubectl} -n kai-scheduler get pods,jobs,events`"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI, or is to."""
     for cluster in look.clusters:
         release = cluster.kai
@@ -38,7 +38,7 @@ def check(look: Look) -> Iterator[Finding]:
             yield from _helm(cluster)
 
 
-def _parts(cluster: Seen, release: KaiRelease) -> Iterator[Finding]:
+def _parts(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
     there = {name_of(item): item for item in cluster.within("deployments", KAI_NAMESPACE)}
     look = filled(_LOOK, kubectl=cluster.kubectl)
     if not there:
@@ -72,7 +72,7 @@ def _parts(cluster: Seen, release: KaiRelease) -> Iterator[Finding]:
         yield cluster.well(NAME, f"{len(release.deployments)} parts of KAI")
 
 
-def made_again(cluster: Seen) -> str:
+def made_again(cluster: ClusterState) -> str:
     """Pulumi and Helm know the release and not what has become of its objects: an update of the
     stack leaves it alone. What the operator makes, it makes again by itself.
     """
@@ -101,7 +101,7 @@ def rolled_out(item: Object) -> bool:
     )
 
 
-def _why(cluster: Seen, item: Object) -> str:
+def _why(cluster: ClusterState, item: Object) -> str:
     selector = (spec(item).get("selector") or {}).get("matchLabels") or {}
     for pod in cluster.within("pods", KAI_NAMESPACE):
         if not all(labels_of(pod).get(key) == value for key, value in selector.items()):
@@ -121,7 +121,7 @@ def _why(cluster: Seen, item: Object) -> str:
     return "it is not rolled out"
 
 
-def _pending_jobs(cluster: Seen) -> Iterator[Finding]:
+def _pending_jobs(cluster: ClusterState) -> Iterator[Finding]:
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = labels_of(pod).get("job-name")
         if job and status(pod).get("phase") == "Pending" and not spec(pod).get("nodeName"):
@@ -133,7 +133,7 @@ def _pending_jobs(cluster: Seen) -> Iterator[Finding]:
             )
 
 
-def _conditions(cluster: Seen, release: KaiRelease) -> Iterator[Finding]:
+def _conditions(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
     for what in release.ready_conditions:
         kind, name = what.split("/")
         item = cluster.named(kind.partition(".")[0], name)
@@ -144,7 +144,7 @@ def _conditions(cluster: Seen, release: KaiRelease) -> Iterator[Finding]:
             yield cluster.broken(NAME, what, str(said), filled(_LOOK, kubectl=cluster.kubectl))
 
 
-def _version(cluster: Seen, release: KaiRelease) -> Iterator[Finding]:
+def _version(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
     tags = {
         name_of(item): tag
         for item in cluster.within("deployments", KAI_NAMESPACE)
@@ -163,7 +163,7 @@ def _version(cluster: Seen, release: KaiRelease) -> Iterator[Finding]:
         yield cluster.well(VERSION, f"KAI {release.version}")
 
 
-def _helm(cluster: Seen) -> Iterator[Finding]:
+def _helm(cluster: ClusterState) -> Iterator[Finding]:
     """Helm keeps a Secret per revision; the last one that did not end says so in a label."""
     releases = cluster.all("releases")
     if not releases:

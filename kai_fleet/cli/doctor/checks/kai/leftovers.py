@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import is_true, name_of, namespace_of, seconds_since, spec
-from kai_fleet.cli.doctor.seen import Look, Seen
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 from kai_fleet.components.releases import KAI, nearest_maintained, support
 
@@ -18,7 +18,7 @@ _STUCK = 120.0  # seconds that a namespace may take to go
 _ROLE = re.compile(r"vc-(?P<name>.+)-v-(?P<namespace>.+)")
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Each cluster by itself, then the host's vClusters."""
     for cluster in look.clusters:
         yield from _terminating(cluster)
@@ -29,7 +29,7 @@ def check(look: Look) -> Iterator[Finding]:
     yield from _modes(look)
 
 
-def _terminating(cluster: Seen) -> Iterator[Finding]:
+def _terminating(cluster: ClusterState) -> Iterator[Finding]:
     for item in cluster.all("namespaces"):
         since = item["metadata"].get("deletionTimestamp")
         if since is None or seconds_since(since, cluster.now) < _STUCK:
@@ -50,7 +50,7 @@ def _terminating(cluster: Seen) -> Iterator[Finding]:
         )
 
 
-def _schedulers(cluster: Seen) -> Iterator[Finding]:
+def _schedulers(cluster: ClusterState) -> Iterator[Finding]:
     there = cluster.schedulers
     shards = {f"kai-scheduler-{name_of(item)}" for item in cluster.all("schedulingshards")}
     orphans = [name for name in there if name != "scheduler" and name not in shards]
@@ -82,7 +82,7 @@ def _schedulers(cluster: Seen) -> Iterator[Finding]:
         )
 
 
-def _unwanted(cluster: Seen) -> Iterator[Finding]:
+def _unwanted(cluster: ClusterState) -> Iterator[Finding]:
     if not cluster.wanted.declared or cluster.wanted.kai is not None:
         return
     there = [name_of(item) for item in cluster.within("deployments", KAI_NAMESPACE)]
@@ -95,13 +95,13 @@ def _unwanted(cluster: Seen) -> Iterator[Finding]:
         )
 
 
-def _removal(cluster: Seen, deployments: list[str]) -> str:
+def _removal(cluster: ClusterState, deployments: list[str]) -> str:
     if cluster.all("releases"):
         return f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler`"
     return f"`{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {' '.join(deployments)}`"
 
 
-def _supported(cluster: Seen) -> Iterator[Finding]:
+def _supported(cluster: ClusterState) -> Iterator[Finding]:
     running = cluster.running_version
     known = KAI.get(running or "")
     if running is None:
@@ -123,7 +123,7 @@ def _supported(cluster: Seen) -> Iterator[Finding]:
         )
 
 
-def _roles(host: Seen) -> Iterator[Finding]:
+def _roles(host: ClusterState) -> Iterator[Finding]:
     """Deleting a vCluster's namespace by hand leaves its cluster role and its binding (V17)."""
     there = {name_of(item) for item in host.all("namespaces")}
     if "namespaces" in host.unreadable:
@@ -140,7 +140,7 @@ def _roles(host: Seen) -> Iterator[Finding]:
             )
 
 
-def _modes(look: Look) -> Iterator[Finding]:
+def _modes(look: Snapshot) -> Iterator[Finding]:
     """A KAI on the host and one inside a vCluster delete each other's pods (V14)."""
     inside = [
         name
@@ -157,7 +157,7 @@ def _modes(look: Look) -> Iterator[Finding]:
         )
 
 
-def _runs_kai(cluster: Seen) -> bool:
+def _runs_kai(cluster: ClusterState) -> bool:
     return any(
         is_true(item, "Available") or spec(item).get("replicas", 1)
         for item in cluster.all("deployments")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import (
     Object,
@@ -15,7 +16,6 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     status,
 )
-from kai_fleet.cli.doctor.seen import Look, Seen
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, SCHEDULER
 
 NAME = "pod-groups"
@@ -25,7 +25,7 @@ _SKIP = "kai.scheduler/skip-podgrouper"
 _PATIENCE = 30.0
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster whose KAI groups the pods in it."""
     for cluster in look.clusters:
         if cluster.kai is None or not cluster.kai_pods:
@@ -36,7 +36,7 @@ def check(look: Look) -> Iterator[Finding]:
             yield cluster.well(NAME, f"{len(cluster.kai_pods)} pods of KAI")
 
 
-def _groups(cluster: Seen) -> Iterator[Finding]:
+def _groups(cluster: ClusterState) -> Iterator[Finding]:
     there = {(namespace_of(item), name_of(item)) for item in cluster.all("podgroups")}
     without = [pod for pod in cluster.kai_pods if is_ungrouped(cluster, pod)]
     for pod in without:
@@ -60,7 +60,7 @@ def _groups(cluster: Seen) -> Iterator[Finding]:
             )
 
 
-def is_ungrouped(cluster: Seen, pod: Object) -> bool:
+def is_ungrouped(cluster: ClusterState, pod: Object) -> bool:
     """Whether a pod of KAI should long have a PodGroup, and has none."""
     return (
         spec(pod).get("schedulerName") == SCHEDULER
@@ -75,12 +75,12 @@ def _done(pod: Object) -> bool:
     return status(pod).get("phase") in ("Succeeded", "Failed")
 
 
-def _grouper(cluster: Seen) -> str:
+def _grouper(cluster: ClusterState) -> str:
     parts = cluster.kai.deployments if cluster.kai else ()
     return next((name for name in parts if name in ("pod-grouper", "podgrouper")), "pod-grouper")
 
 
-def _bound(cluster: Seen) -> Iterator[Finding]:
+def _bound(cluster: ClusterState) -> Iterator[Finding]:
     """A binder may report success on pods that it failed to bind; the node tells."""
     for pod in cluster.kai_pods:
         if spec(pod).get("nodeName") or status(pod).get("phase") != "Pending":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import name_of, spec
-from kai_fleet.cli.doctor.seen import Look, Seen
 from kai_fleet.components.guard.names import GUARD
 
 NAME = "guard"
@@ -15,7 +15,7 @@ _POLICIES: Final = "validatingadmissionpolicies"
 _BINDINGS: Final = "validatingadmissionpolicybindings"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every vCluster whose stack wants a guard in it."""
     for team in look.teams.values():
         if team.inside is None or not team.wanted.guards:
@@ -26,7 +26,7 @@ def check(look: Look) -> Iterator[Finding]:
             yield team.inside.well(NAME, f"guard of team {team.wanted.name}")
 
 
-def _guards(inside: Seen, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+def _guards(inside: ClusterState, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     if {_POLICIES, _BINDINGS} & set(inside.unreadable):
         return
     policies = {name_of(item): spec(item) for item in inside.all(_POLICIES)}

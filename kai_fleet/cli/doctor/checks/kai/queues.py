@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet.cli.doctor.declared import HOST
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import name_of, spec
-from kai_fleet.cli.doctor.seen import Look, Seen
-from kai_fleet.cli.doctor.wanted import HOST
 from kai_fleet.policies.model import RESOURCES
 
 NAME = "queues"
@@ -17,7 +17,7 @@ _FIELDS = ("parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime", 
 _AMOUNTS = ("quota", "limit", "overQuotaWeight")
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI; without a stack's file only whether there are any."""
     for cluster in look.clusters:
         if cluster.kai is None or "queues" in cluster.unreadable:
@@ -28,7 +28,7 @@ def check(look: Look) -> Iterator[Finding]:
             yield cluster.well(NAME, f"{len(cluster.all('queues'))} queues")
 
 
-def _none(cluster: Seen) -> Iterator[Finding]:
+def _none(cluster: ClusterState) -> Iterator[Finding]:
     """KAI schedules from queues only."""
     if cluster.all("queues") or cluster.wanted.queues:
         return
@@ -41,7 +41,7 @@ def _none(cluster: Seen) -> Iterator[Finding]:
     )
 
 
-def _declared(cluster: Seen) -> Iterator[Finding]:
+def _declared(cluster: ClusterState) -> Iterator[Finding]:
     there = {name_of(item): spec(item) for item in cluster.all("queues")}
     for name, wanted in cluster.wanted.queues.items():
         if name not in there:
@@ -70,7 +70,7 @@ def _differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator
                 yield f"{resource} {amount} is {has.get(amount, 0)}, not {want.get(amount, 0)}"
 
 
-def _strangers(cluster: Seen) -> Iterator[Finding]:
+def _strangers(cluster: ClusterState) -> Iterator[Finding]:
     declared = cluster.wanted.queues
     if not cluster.wanted.declared:
         return
@@ -95,7 +95,7 @@ def _strangers(cluster: Seen) -> Iterator[Finding]:
         )
 
 
-def _children_first(cluster: Seen, names: list[str]) -> list[str]:
+def _children_first(cluster: ClusterState, names: list[str]) -> list[str]:
     """KAI does not take back a queue that has children."""
     parents = {name_of(item): spec(item).get("parentQueue") for item in cluster.all("queues")}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import labels_of, name_of, pod_subject, spec
-from kai_fleet.cli.doctor.seen import Look, Seen
 from kai_fleet.components.kai.keys import QUEUE_LABEL
 from kai_fleet.components.settings.sections.scheduling import DEFAULT_SHARD, NODE_POOL
 
@@ -14,7 +14,7 @@ NAME = "shards"
 TOPOLOGIES = "topologies"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI."""
     for cluster in look.clusters:
         if cluster.kai is None:
@@ -24,7 +24,7 @@ def check(look: Look) -> Iterator[Finding]:
         yield from _topologies(cluster)
 
 
-def _shards(host: Seen, cluster: Seen) -> Iterator[Finding]:
+def _shards(host: ClusterState, cluster: ClusterState) -> Iterator[Finding]:
     for name in cluster.wanted.shards:
         subject = f"SchedulingShard {name}"
         if cluster.named("schedulingshards", name) is None:
@@ -42,13 +42,13 @@ def _shards(host: Seen, cluster: Seen) -> Iterator[Finding]:
             yield cluster.well(NAME, subject)
 
 
-def _nodes(cluster: Seen, shard: str) -> bool:
+def _nodes(cluster: ClusterState, shard: str) -> bool:
     if "nodes" in cluster.unreadable:
         return True
     return any(labels_of(node).get(NODE_POOL) == shard for node in cluster.all("nodes"))
 
 
-def _pods(cluster: Seen) -> Iterator[Finding]:
+def _pods(cluster: ClusterState) -> Iterator[Finding]:
     """A shard's scheduler sees the pods with its label, not those that only name its queue."""
     shard_of = {name_of(item): labels_of(item).get(NODE_POOL) for item in cluster.all("queues")}
     for pod in cluster.kai_pods:
@@ -66,7 +66,7 @@ def _pods(cluster: Seen) -> Iterator[Finding]:
         )
 
 
-def _topologies(cluster: Seen) -> Iterator[Finding]:
+def _topologies(cluster: ClusterState) -> Iterator[Finding]:
     for name, levels in cluster.wanted.topologies.items():
         subject = f"Topology {name}"
         item = cluster.named(TOPOLOGIES, name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, namespace_of
-from kai_fleet.cli.doctor.seen import Look, Seen
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 
 NAME = "webhooks"
@@ -15,7 +15,7 @@ _KINDS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 _SERVICE = "kubernetes.io/service-name"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """Every webhook that is served from KAI's namespace."""
     for cluster in look.clusters:
         ours = [
@@ -41,7 +41,9 @@ def asleep(hook: Mapping[str, Any]) -> bool:
     return any(rule.get("expression") == "false" for rule in hook.get("matchConditions") or [])
 
 
-def _judge(cluster: Seen, kind: str, item: Object, hook: Mapping[str, Any]) -> Iterator[Finding]:
+def _judge(
+    cluster: ClusterState, kind: str, item: Object, hook: Mapping[str, Any]
+) -> Iterator[Finding]:
     name = str(service(hook).get("name"))
     if asleep(hook):
         return
@@ -79,7 +81,7 @@ def _what(hook: Mapping[str, Any]) -> str:
     return " and ".join(sorted(kinds)) or "request"
 
 
-def _answers(cluster: Seen, name: str) -> bool:
+def _answers(cluster: ClusterState, name: str) -> bool:
     return any(
         (endpoint.get("conditions") or {}).get("ready", True)
         for piece in cluster.all("endpointslices")

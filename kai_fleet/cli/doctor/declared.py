@@ -30,7 +30,7 @@ NVIDIA: Final = GPU_RESOURCES[0]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DeclaredCluster:
     """One cluster as its stack declares it.
 
     `declared` is False where there is no stack file: then only what is wrong in itself can be
@@ -51,7 +51,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class WantedTeam:
+class DeclaredTeam:
     """A team's vCluster as its stack declares it, or as it was found (`declared` False).
 
     `granted`: its vCluster is of a stack of its own, and this one has the namespace and its bounds.
@@ -67,7 +67,7 @@ class WantedTeam:
     gpus: int | None = None
     access: Access | None = None
     vcluster: str | None = None
-    inside: Wanted = field(default_factory=Wanted)
+    inside: DeclaredCluster = field(default_factory=DeclaredCluster)
     queue: str | None = None
     isolation: Isolation | None = None
     rules: HostRules | None = None
@@ -77,18 +77,18 @@ class WantedTeam:
     guards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def host_of(settings: Settings) -> Wanted:
+def host_of(settings: Settings) -> DeclaredCluster:
     """The host cluster of a stack. Of a team stack's only the team's own queues are declared."""
     if isinstance(settings, Tenant):
         team = settings.teams[settings.team]
         granted = settings.granted_queue if team.scheduler.mode == "host" else None
-        return Wanted(
+        return DeclaredCluster(
             gpu_resource=settings.gpu.resource,
             queues=_specs(team.queues, None, above=granted) if granted else {},
             queues_key=f"{settings.team_path(settings.team)}.queues",
         )
     own = settings.kai
-    return Wanted(
+    return DeclaredCluster(
         declared=True,
         kai=_release(own.version, own.untested) if own else None,
         gpu_sharing=settings.shares_gpus(own) if own else False,
@@ -100,20 +100,20 @@ def host_of(settings: Settings) -> Wanted:
     )
 
 
-def teams_of(settings: Settings) -> dict[str, WantedTeam]:
+def teams_of(settings: Settings) -> dict[str, DeclaredTeam]:
     """The teams of a stack by name, those with a stack of their own as far as they are its."""
     own = {name: _team(settings, name) for name in settings.teams}
     return own | {name: _granted(settings, name) for name in settings.team_stacks}
 
 
-def found_team(name: str, namespace: str) -> WantedTeam:
+def found_team(name: str, namespace: str) -> DeclaredTeam:
     """A team that a cluster has and no stack file was given for."""
-    return WantedTeam(name, namespace, key=f"kai-fleet:teams.{name}")
+    return DeclaredTeam(name, namespace, key=f"kai-fleet:teams.{name}")
 
 
-def _granted(settings: Settings, name: str) -> WantedTeam:
+def _granted(settings: Settings, name: str) -> DeclaredTeam:
     grant = settings.team_stacks[name]
-    return WantedTeam(
+    return DeclaredTeam(
         name=name,
         namespace=f"team-{name}",
         declared=True,
@@ -123,19 +123,19 @@ def _granted(settings: Settings, name: str) -> WantedTeam:
         isolation=settings.isolation_of(name),
         rules=team_rules.of_granted(settings, name),
         control_pool=settings.control_pool_of(name),
-        inside=Wanted(gpu_resource=settings.gpu.resource),
+        inside=DeclaredCluster(gpu_resource=settings.gpu.resource),
         granted=True,
         key=f"kai-fleet:teamStacks.{name}",
     )
 
 
-def _team(settings: Settings, name: str) -> WantedTeam:
+def _team(settings: Settings, name: str) -> DeclaredTeam:
     team, vcluster = settings.teams[name], settings.vcluster_of(name)
     own = team.scheduler
     key = settings.team_path(name)
     tenant = isinstance(settings, Tenant)
     version = own.version if own.mode == "virtual" else None
-    return WantedTeam(
+    return DeclaredTeam(
         name=name,
         namespace=f"team-{name}",
         declared=True,
@@ -150,7 +150,7 @@ def _team(settings: Settings, name: str) -> WantedTeam:
         gpus=team.gpus,
         access=settings.access_of(name),
         vcluster=vcluster.version or DEFAULT_VCLUSTER,
-        inside=Wanted(
+        inside=DeclaredCluster(
             declared=True,
             kai=_release(version, own.untested) if version else None,
             gpu_sharing=settings.shares_gpus(own),

@@ -1,4 +1,4 @@
-"""One visit: from a stack's name, or a kubectl context, to everything that was found."""
+"""One run of the doctor: from a stack's name, or a kubectl context, to everything that it found."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.cli.doctor.checks import examine
+from kai_fleet.cli.doctor.cluster_state import Snapshot
+from kai_fleet.cli.doctor.declared import HOST
 from kai_fleet.cli.doctor.finding import ExitCode, Finding, Health
 from kai_fleet.cli.doctor.gather import Heard, gather, nobody
-from kai_fleet.cli.doctor.seen import Look
 from kai_fleet.cli.doctor.sources import of_context, of_stack
-from kai_fleet.cli.doctor.wanted import HOST
 from kai_fleet.cli.errors import UserError
 from kai_fleet.kube.errors import Unreachable
 
@@ -19,7 +19,7 @@ _HOST_CHECK: Final = "host"
 
 
 @dataclass(frozen=True)
-class Visit:
+class Diagnosis:
     """What one run of the doctor found. `stack` is None where only a context was given."""
 
     stack: str | None
@@ -49,13 +49,13 @@ class Visit:
         }
 
 
-def visit(
+def diagnose(
     stack: str | None,
     team: str | None = None,
     context: str | None = None,
     kubeconfig: Path | None = None,
     heard: Heard = nobody,
-) -> Visit:
+) -> Diagnosis:
     """Look at a stack's clusters, or without a stack file at the cluster of a kubeconfig's context.
 
     `team` narrows it to one team, and the host. `heard` is told how many of all clusters have
@@ -81,13 +81,13 @@ def visit(
             f"its API is not reached: {why}",
             f"look with: `{sources.host_kubectl} version`",
         )
-        return Visit(stack, (finding,), blind=True)
+        return Diagnosis(stack, (finding,), blind=True)
     if team is not None and team not in look.teams:
         raise UserError(f"there is no team {team} on this cluster")
-    return Visit(stack, tuple(_asked_for(look, team)))
+    return Diagnosis(stack, tuple(_asked_for(look, team)))
 
 
-def _asked_for(look: Look, team: str | None) -> list[Finding]:
+def _asked_for(look: Snapshot, team: str | None) -> list[Finding]:
     found = examine(look)
     if team is None:
         return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.objects import Object, name_of, namespace_of, pod_subject, spec, status
-from kai_fleet.cli.doctor.seen import Look, Seen, TeamSeen
 from kai_fleet.components.kai.keys import POD_GROUP
 from kai_fleet.policies.adapters.pod_templates import workloads
 from kai_fleet.policies.model import RESOURCES, Cluster, KaiRelease, Queue, Share, Workload
@@ -29,7 +29,7 @@ _ALWAYS = (workload_known_keys,)
 _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 
 
-def check(look: Look) -> Iterator[Finding]:
+def check(look: Snapshot) -> Iterator[Finding]:
     """The queues of each cluster, and its pods that are not done."""
     for cluster in look.clusters:
         if cluster.kai is None:
@@ -40,7 +40,7 @@ def check(look: Look) -> Iterator[Finding]:
         yield from _pods(look, cluster)
 
 
-def wrong(look: Look, cluster: Seen) -> frozenset[str]:
+def wrong(look: Snapshot, cluster: ClusterState) -> frozenset[str]:
     """The pods of a cluster, by `path_of`, about which something is written wrong."""
     return frozenset(each.path for each in _problems(look, cluster, _open(look, cluster)))
 
@@ -50,7 +50,7 @@ def path_of(pod: Object) -> str:
     return str(pod["metadata"].get("uid") or pod_subject(pod))
 
 
-def _pods(look: Look, cluster: Seen) -> Iterator[Finding]:
+def _pods(look: Snapshot, cluster: ClusterState) -> Iterator[Finding]:
     by_path = {path_of(pod): pod for pod in _open(look, cluster)}
     said: set[str] = set()
     for problem in _problems(look, cluster, list(by_path.values())):
@@ -63,7 +63,7 @@ def _pods(look: Look, cluster: Seen) -> Iterator[Finding]:
             yield cluster.broken(problem.rule, pod_subject(pod), cause, fix)
 
 
-def _open(look: Look, cluster: Seen) -> list[Object]:
+def _open(look: Snapshot, cluster: ClusterState) -> list[Object]:
     return [
         pod
         for pod in look.own_pods(cluster)
@@ -72,7 +72,7 @@ def _open(look: Look, cluster: Seen) -> list[Object]:
     ]
 
 
-def _problems(look: Look, cluster: Seen, pods: Sequence[Object]) -> list[Problem]:
+def _problems(look: Snapshot, cluster: ClusterState, pods: Sequence[Object]) -> list[Problem]:
     waiting = [pod for pod in pods if not spec(pod).get("nodeName")]
     scheduling = look.scheduling(cluster)
     if scheduling.kai is None:
@@ -89,7 +89,7 @@ def _problems(look: Look, cluster: Seen, pods: Sequence[Object]) -> list[Problem
     return [*every, *_asked(_WAITING, judged)]
 
 
-def _queue_of(team: TeamSeen | None) -> str | None:
+def _queue_of(team: TeamState | None) -> str | None:
     return team.wanted.queue if team is not None else None
 
 
@@ -102,7 +102,7 @@ def _asked(rules: Sequence[object], cluster: Cluster) -> list[Problem]:
     ]
 
 
-def _cluster(seen: Seen, pods: Sequence[Object]) -> Cluster:
+def _cluster(seen: ClusterState, pods: Sequence[Object]) -> Cluster:
     """What the rules look at, from live objects."""
     release = seen.kai
     return Cluster(
@@ -114,7 +114,7 @@ def _cluster(seen: Seen, pods: Sequence[Object]) -> Cluster:
     )
 
 
-def _absent(seen: Seen) -> list[Object]:
+def _absent(seen: ClusterState) -> list[Object]:
     """Queues that the stack declares and nobody has: `queues` says so, and who needs them is well
     written.
     """
@@ -126,7 +126,7 @@ def _absent(seen: Seen) -> list[Object]:
     ]
 
 
-def _workload(pod: Object, seen: Seen) -> Workload:
+def _workload(pod: Object, seen: ClusterState) -> Workload:
     (found,) = workloads("Pod", pod, name_of(pod), path_of(pod))
     grouped = isinstance(found.pod_group, str) and _queue_of_group(seen, pod, found.pod_group)
     # KAI writes this one on every pod that it groups, also with a queue that there is not.
@@ -138,7 +138,7 @@ def _workload(pod: Object, seen: Seen) -> Workload:
     return replace(found, scheduler=None) if default else found
 
 
-def _queue_of_group(seen: Seen, pod: Object, name: str) -> bool:
+def _queue_of_group(seen: ClusterState, pod: Object, name: str) -> bool:
     """Whether the PodGroup of a pod gives it a queue that is there."""
     group = seen.named("podgroups", name, namespace_of(pod))
     return group is not None and seen.named("queues", str(spec(group).get("queue"))) is not None

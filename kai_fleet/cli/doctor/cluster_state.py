@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
+from kai_fleet.cli.doctor.declared import DeclaredCluster, DeclaredTeam
 from kai_fleet.cli.doctor.finding import Finding, Health
 from kai_fleet.cli.doctor.objects import (
     Object,
@@ -19,7 +20,6 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     when,
 )
-from kai_fleet.cli.doctor.wanted import Wanted, WantedTeam
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.components.releases import KaiRelease, UnknownVersion, kai
 from kai_fleet.usage.counting import Usage, usage
@@ -32,7 +32,7 @@ _SCHEDULERS: Final = ("scheduler", "kai-scheduler-")
 
 
 @dataclass(frozen=True)
-class Seen:
+class ClusterState:
     """One API server as its answers show it.
 
     `objects` are by the plural name of their kind; a kind that is not served, or that this user
@@ -41,7 +41,7 @@ class Seen:
     """
 
     name: str
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: DeclaredCluster = field(default_factory=DeclaredCluster)
     objects: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -176,44 +176,44 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class TeamSeen:
+class TeamState:
     """A team's vCluster from outside, and its inside where its API answered.
 
     `unreached` says why it did not. `certificate_ends` is the end of the client certificate.
     `update` is what makes the team's own stack as declared, where it has one.
     """
 
-    wanted: WantedTeam
-    inside: Seen | None = None
+    wanted: DeclaredTeam
+    inside: ClusterState | None = None
     unreached: str = ""
     certificate_ends: datetime | None = None
     update: str = ""
 
 
 @dataclass(frozen=True)
-class Look:
+class Snapshot:
     """Everything that one run of the doctor read."""
 
-    host: Seen
-    teams: Mapping[str, TeamSeen] = field(default_factory=dict)
+    host: ClusterState
+    teams: Mapping[str, TeamState] = field(default_factory=dict)
 
     @property
-    def clusters(self) -> list[Seen]:
+    def clusters(self) -> list[ClusterState]:
         """Every API server that answered, the host first."""
         return [self.host, *(team.inside for team in self.teams.values() if team.inside)]
 
-    def copied(self, cluster: Seen) -> frozenset[str]:
+    def copied(self, cluster: ClusterState) -> frozenset[str]:
         """The namespaces of the host whose pods are looked at inside the vClusters they are of."""
         if cluster is not self.host:
             return frozenset()
         return frozenset(t.wanted.namespace for t in self.teams.values() if t.inside is not None)
 
-    def own_pods(self, cluster: Seen) -> list[Object]:
+    def own_pods(self, cluster: ClusterState) -> list[Object]:
         """The users' pods of a cluster, each of which is in one cluster only."""
         copied = self.copied(cluster)
         return [pod for pod in cluster.user_pods if namespace_of(pod) not in copied]
 
-    def scheduling(self, cluster: Seen) -> Seen:
+    def scheduling(self, cluster: ClusterState) -> ClusterState:
         """The cluster whose KAI places the pods of this one: the host's in host mode."""
         team = self.teams.get(cluster.name)
         if team is None or cluster is self.host:

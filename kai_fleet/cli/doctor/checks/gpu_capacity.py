@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.cli.doctor.checks.nodes import gpus, ready
+from kai_fleet.cli.doctor.cluster_state import ClusterState
+from kai_fleet.cli.doctor.declared import DeclaredTeam
 from kai_fleet.cli.doctor.objects import Object, annotations_of, name_of, namespace_of, spec
-from kai_fleet.cli.doctor.seen import Seen
-from kai_fleet.cli.doctor.wanted import WantedTeam
 from kai_fleet.components.kai.keys import POD_GROUP
 from kai_fleet.usage.amounts import UNLIMITED
 
@@ -17,7 +17,9 @@ Why = tuple[str, str, str]
 _A_LITTLE = 1e-6
 
 
-def never(scheduling: Seen, cluster: Seen, pod: Object, team: WantedTeam | None) -> Why | None:
+def never(
+    scheduling: ClusterState, cluster: ClusterState, pod: Object, team: DeclaredTeam | None
+) -> Why | None:
     """Why a pod never runs, whoever else ends.
 
     `scheduling` is the cluster whose KAI places it.
@@ -39,7 +41,7 @@ def never(scheduling: Seen, cluster: Seen, pod: Object, team: WantedTeam | None)
     return too_large(cluster, pod)
 
 
-def too_large(cluster: Seen, pod: Object) -> Why | None:
+def too_large(cluster: ClusterState, pod: Object) -> Why | None:
     """No node has as many GPUs as it asks for, even empty."""
     use = cluster.uses.get((namespace_of(pod), name_of(pod)))
     if use is None or "nodes" in cluster.unreadable:
@@ -58,7 +60,9 @@ def too_large(cluster: Seen, pod: Object) -> Why | None:
     )
 
 
-def full(scheduling: Seen, cluster: Seen, pod: Object, team: WantedTeam | None) -> Why | None:
+def full(
+    scheduling: ClusterState, cluster: ClusterState, pod: Object, team: DeclaredTeam | None
+) -> Why | None:
     """Its queue, or one above it, has no GPU left that it may give."""
     asked, words = together(cluster, pod)
     for name, limit, held in _limits(scheduling, cluster, pod):
@@ -72,7 +76,7 @@ def full(scheduling: Seen, cluster: Seen, pod: Object, team: WantedTeam | None) 
     return None
 
 
-def together(cluster: Seen, pod: Object) -> tuple[float, str]:
+def together(cluster: ClusterState, pod: Object) -> tuple[float, str]:
     """The GPUs that have to be free at once for a pod to run, with its gang; and the sentence."""
     own = _asked(cluster, pod)
     group = annotations_of(pod).get(POD_GROUP)
@@ -89,12 +93,14 @@ def together(cluster: Seen, pod: Object) -> tuple[float, str]:
     return asked, f"its group of {least} pods asks for {asked:g} GPUs together"
 
 
-def _asked(cluster: Seen, pod: Object) -> float:
+def _asked(cluster: ClusterState, pod: Object) -> float:
     use = cluster.uses.get((namespace_of(pod), name_of(pod)))
     return use.amounts.gpu if use is not None else 0.0
 
 
-def _limits(scheduling: Seen, cluster: Seen, pod: Object) -> Iterator[tuple[str, float, float]]:
+def _limits(
+    scheduling: ClusterState, cluster: ClusterState, pod: Object
+) -> Iterator[tuple[str, float, float]]:
     """The queues of a pod, leaf first, that have a limit: name, limit, and what is held below."""
     use = cluster.uses.get((namespace_of(pod), name_of(pod)))
     if use is None or not use.amounts.gpu:
@@ -108,7 +114,7 @@ def _limits(scheduling: Seen, cluster: Seen, pod: Object) -> Iterator[tuple[str,
         name = queues[name].parent
 
 
-def _raised(cluster: Seen, queue: str, to: float, team: WantedTeam | None) -> str:
+def _raised(cluster: ClusterState, queue: str, to: float, team: DeclaredTeam | None) -> str:
     """What raises a queue's limit: where it is declared, or a command for one made by hand."""
     wanted = cluster.wanted.queues.get(queue)
     if wanted is None and cluster.wanted.declared:
