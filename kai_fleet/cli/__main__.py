@@ -283,7 +283,7 @@ def doctor(
 
     Exit 0: healthy. 1: broken. 2: cannot look.
     """
-    from kai_fleet.cli.display.clusters_read import clusters_read
+    from kai_fleet.cli.display.progress import clusters_read
     from kai_fleet.cli.doctor import show
     from kai_fleet.cli.doctor.diagnosis import diagnose
     from kai_fleet.cli.doctor.finding import ExitCode

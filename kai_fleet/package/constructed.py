@@ -13,10 +13,10 @@ from kai_fleet.components.settings.files.secret_values import hide_values
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.package import inputs as given_inputs
 from kai_fleet.package.construct import clusters, guards, kai, platform, workloads
-from kai_fleet.package.construct.asked import Asked, Made
+from kai_fleet.package.construct.request import Request, Result
 from kai_fleet.provider.errors import PluginError
 
-_BY_KIND: Final[Mapping[str, Callable[[Asked], Made]]] = {
+_BY_KIND: Final[Mapping[str, Callable[[Request], Result]]] = {
     "Platform": platform.platform,
     "Team": clusters.team,
     "VirtualCluster": clusters.virtual_cluster,
@@ -37,7 +37,7 @@ def constructed(
     inputs: Mapping[str, PropertyValue],
     opts: pulumi.ResourceOptions,
     deployed: DeployedState,
-) -> Made:
+) -> Result:
     """Declare it. Raises PluginError with a sentence for every mistake of its user."""
     if kind not in _BY_KIND:
         raise PluginError(
@@ -47,6 +47,6 @@ def constructed(
     if given.hidden:
         hide_values()
     try:
-        return _BY_KIND[kind](Asked(kind, name, given, opts, deployed))
+        return _BY_KIND[kind](Request(kind, name, given, opts, deployed))
     except (UnknownVersion, ValueError, pulumi.RunError) as why:
         raise PluginError(f"{kind} {name}: {why}") from None

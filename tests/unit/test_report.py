@@ -18,8 +18,8 @@ from kai_fleet.cli.doctor.checks import examine
 from kai_fleet.cli.doctor.declared import host_of, teams_of
 from kai_fleet.cli.report import charts, history
 from kai_fleet.cli.report import page as writing
+from kai_fleet.cli.report.build import of_file
 from kai_fleet.cli.report.live import live
-from kai_fleet.cli.report.made import of_file
 from kai_fleet.cli.report.page import age, gpus, page
 from kai_fleet.cli.report.planned import planned
 from kai_fleet.cli.stack_file import reading

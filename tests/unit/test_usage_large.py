@@ -12,7 +12,7 @@ import pytest
 
 from kai_fleet.cli.doctor import gather
 from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.usage.asked import used
+from kai_fleet.cli.usage.query import used
 from kai_fleet.kube.api import Api
 from tests.unit import canned_api, doctor_samples, http_server
 from tests.unit.test_usage_now import pod, queue

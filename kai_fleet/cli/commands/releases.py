@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.upstream import newer, seen
+from kai_fleet.cli.upstream import newer, untested_versions
 from kai_fleet.components.releases import (
     DEFAULT_VCLUSTER,
     KAI,
@@ -47,7 +47,7 @@ def releases(
         known = {"KAI": list(KAI), "vCluster": list(VCLUSTER)}
         record = {
             "known": known,
-            "seen": seen.untried(),
+            "seen": untested_versions.untried(),
             "upstream": [it.record() for it in found],
         }
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
@@ -61,7 +61,7 @@ def releases(
 
 
 def _known() -> Iterator[str]:
-    untried = seen.untried()
+    untried = untested_versions.untried()
     for version in KAI:
         yield f"KAI {version:<9} {support(version).words}"
     yield f"KAI {RETRACTED:<9} {support(RETRACTED).words}"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet.cli.display.clusters_read import clusters_read
+from kai_fleet.cli.display.progress import clusters_read
 from kai_fleet.cli.errors import UserError
 
 out = Console()
@@ -31,16 +31,16 @@ def report(
     The page is one file, and loads nothing. Where the clusters do not answer it is made from the
     stack's file, and says what it lacks.
     """
-    from kai_fleet.cli.report import made
+    from kai_fleet.cli.report import build
     from kai_fleet.cli.report.page import page
 
     if config is not None and not offline:
         raise UserError("--config is for --offline: the clusters are those of the stack's own file")
     if offline:
-        found = made.of_file(stack, config)
+        found = build.of_file(stack, config)
     else:
         with clusters_read() as heard:
-            found = made.of_clusters(stack, heard)
+            found = build.of_clusters(stack, heard)
     text = page(found)
     try:
         html.write_text(text, encoding="utf-8")

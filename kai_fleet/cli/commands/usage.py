@@ -35,7 +35,7 @@ def usage(
     GPU-hours from the Prometheus of kai-fleet:monitoring, else a sample of now.
     """
     from kai_fleet.cli.usage import show
-    from kai_fleet.cli.usage.asked import used
+    from kai_fleet.cli.usage.query import used
 
     if json_ and csv:
         raise UserError("--json and --csv are two forms of the same; write one of them")

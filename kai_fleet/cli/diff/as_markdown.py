@@ -8,7 +8,7 @@ from typing import Final
 
 from kai_fleet.cli.diff.changes import Change
 from kai_fleet.cli.diff.report import Report
-from kai_fleet.cli.diff.words import HOST
+from kai_fleet.cli.diff.sentences import HOST
 from kai_fleet.cli.display import markdown
 from kai_fleet.cli.display.wording import counted
 from kai_fleet.cli.plan import mermaid

@@ -8,7 +8,7 @@ from rich.tree import Tree
 
 from kai_fleet.cli.diff.changes import Change, Field
 from kai_fleet.cli.diff.report import Report
-from kai_fleet.cli.diff.words import HOST
+from kai_fleet.cli.diff.sentences import HOST
 from kai_fleet.cli.plan import as_text
 from kai_fleet.cli.plan.team_table import team_table
 

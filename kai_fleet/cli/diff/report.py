@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kai_fleet.cli.diff.base import Base, State, planning
 from kai_fleet.cli.diff.changes import Difference, difference
-from kai_fleet.cli.diff.words import Sentence, sentences, untouched
+from kai_fleet.cli.diff.sentences import Sentence, sentences, untouched
 from kai_fleet.cli.display.wording import counted
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.plan import offline as offline

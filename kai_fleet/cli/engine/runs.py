@@ -24,7 +24,7 @@ from kai_fleet.cli.engine.interruption import Signals, ended_in_order
 from kai_fleet.cli.engine.preview_lines import PreviewLines
 from kai_fleet.cli.engine.steps import UNTOUCHED, Steps
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import failures, reading, reconcile
+from kai_fleet.cli.recovery import cluster_refresh, failures, reconcile
 from kai_fleet.cli.recovery.state import State
 from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.components.state.targeting import Targets
@@ -209,14 +209,14 @@ def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool =
     return _guarded("the preview", stack.name, run, None if details else told)
 
 
-def drift(stack: automation.Stack, show: Show) -> reading.Drift:
+def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
     """Say what was changed by hand since the last update; nothing is changed.
 
     Raises EngineError.
     """
     try:
         with ended_in_order():
-            return reading.drift(stack, show)
+            return cluster_refresh.drift(stack, show)
     except automation.errors.CommandError as why:
         said = failures.explain("the look at the clusters", stack.name, why)
         raise EngineError(said, began=False) from None

@@ -17,11 +17,11 @@ from kai_fleet.cli.doctor.declared import DeclaredCluster
 from kai_fleet.cli.doctor.objects import Object, name_of, pod_subject, spec
 from kai_fleet.cli.my.ages import age
 from kai_fleet.cli.my.bars import Ink
-from kai_fleet.cli.my.standing import Standing, standing
+from kai_fleet.cli.my.guarantee import Guarantee, guarantee
 from kai_fleet.cli.my.view import View
 from kai_fleet.components.releases import KAI
+from kai_fleet.usage.formatting import in_words
 from kai_fleet.usage.pods import PodUse
-from kai_fleet.usage.words import in_words
 
 _CHECKS: Final = (rule_violations, pending, pod_groups)
 _SOON: Final = "it was made a moment ago", "wait a minute"
@@ -35,7 +35,7 @@ class Waits:
     pod: PodUse
     cause: str
     fix: str
-    standing: Standing | None = None
+    guarantee: Guarantee | None = None
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -47,8 +47,8 @@ class Waits:
             **self.pod.amounts.record(),
             "cause": self.cause,
             "fix": self.fix,
-            "guaranteed": self.standing.guaranteed if self.standing else None,
-            "standing": self.standing.sentence if self.standing else None,
+            "guaranteed": self.guarantee.guaranteed if self.guarantee else None,
+            "standing": self.guarantee.sentence if self.guarantee else None,
         }
 
 
@@ -67,7 +67,7 @@ def waiting(view: View) -> list[Waits]:
         if pod.phase != "Pending" or pod.ending or (pod.node and subject not in said):
             continue
         cause, fix = said.get(subject) or _otherwise(view, pod, items[subject])
-        about = standing(view.usage.queues, pod) if pod.waits else None
+        about = guarantee(view.usage.queues, pod) if pod.waits else None
         found.append(Waits(pod, cause, fix, about))
     return sorted(found, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
 
@@ -91,13 +91,13 @@ def show(view: View, ink: Ink) -> RenderableType:
             Text.assemble((f"{place}{pod.name}", "bold"), (queue, "dim")),
             _asks(pod),
             age(pod.created, view.now),
-            Text(f"{each.cause}\n{arrow} {each.fix}\n{_standing(each)}"),
+            Text(f"{each.cause}\n{arrow} {each.fix}\n{_guarantee(each)}"),
         )
     return Group(table)
 
 
-def _standing(each: Waits) -> str:
-    return f"{each.standing.sentence}\n" if each.standing else ""
+def _guarantee(each: Waits) -> str:
+    return f"{each.guarantee.sentence}\n" if each.guarantee else ""
 
 
 def _said(view: View) -> dict[str, tuple[str, str]]:

@@ -13,8 +13,8 @@ from kai_fleet.cli.my.ages import age
 from kai_fleet.cli.my.bars import Ink, part
 from kai_fleet.cli.my.view import View, command
 from kai_fleet.usage.devices import NodeGpus, SharedGpu
+from kai_fleet.usage.formatting import in_words, short
 from kai_fleet.usage.pods import PodUse
-from kai_fleet.usage.words import in_words, short
 
 
 def record(view: View) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from rich.text import Text
 from kai_fleet.cli.my.bars import WIDTH, Ink, bar
 from kai_fleet.cli.my.view import View, command
 from kai_fleet.usage.amounts import UNLIMITED, Resource
+from kai_fleet.usage.formatting import in_words, short
 from kai_fleet.usage.queues import Held, QueueUse, Share, by_queue
-from kai_fleet.usage.words import in_words, short
 
 _NAMES = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
 _SHOWN: tuple[Resource, ...] = ("gpu", "cpu", "memory")

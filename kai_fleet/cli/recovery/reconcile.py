@@ -19,7 +19,7 @@ from pulumi import automation
 from rich.prompt import Confirm
 
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import failures, locks, reading, state
+from kai_fleet.cli.recovery import cluster_refresh, failures, locks, state
 from kai_fleet.cli.recovery.state import RELEASE, Operation, State, provider_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def before(stack: automation.Stack, say: Say, *, refresh: bool, command: str = "
     if begun:
         told = ", ".join(f"{operation} ({operation.kind})" for operation in begun)
         _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
-    reading.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
+    cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
     now = state.read(stack)
     operations = now.operations()
     if operations:
@@ -165,7 +165,7 @@ def _carry_out(stack: automation.Stack, now: State, verdict: Verdict, say: Say) 
     known = now.urns()
     mended = [operation.urn for operation, _ in verdict.remedies if operation.urn in known]
     root = next(str(it["urn"]) for it in now.resources if it["type"] == state.STACK)
-    reading.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
+    cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
 
 
 def _take_in(stack: automation.Stack, operation: Operation, say: Say) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kai_fleet.components.monitoring.filled import filled
+from kai_fleet.components.monitoring.templates import filled
 from kai_fleet.components.releases import KAI, version_key
 from kai_fleet.components.settings.sections.monitoring import Monitoring
 from kai_fleet.components.settings.sections.queues import QueueTree, walk

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from kai_fleet.components.monitoring.filled import filled
+from kai_fleet.components.monitoring.templates import filled
 from kai_fleet.components.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.components.settings.sections.monitoring import Monitoring
 

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from kai_fleet.components.releases.chart_values import merged
-from kai_fleet.components.settings.between_keys import between_keys, workloads_mistakes
+from kai_fleet.components.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.components.settings.files import stack_keys
 from kai_fleet.components.settings.files.queue_files import or_file, with_trees
 from kai_fleet.components.settings.mistakes import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet.components.settings import Loaded, Mistake, Settings, key_path, validated
-from kai_fleet.components.settings.between_keys import (
+from kai_fleet.components.settings.cross_checks import (
     access_mistakes,
     of_scheduling,
     workloads_mistakes,

@@ -12,13 +12,13 @@ from kai_fleet.components.settings.sections.teams import Access
 from kai_fleet.components.settings.sections.teams import Team as TeamSettings
 from kai_fleet.components.team import Team, TeamArgs
 from kai_fleet.components.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
-from kai_fleet.package.construct.asked import Asked, Made
+from kai_fleet.package.construct.request import Request, Result
 
 _OF_TEAM: Final = frozenset(it.alias or name for name, it in TeamSettings.model_fields.items())
 NEWEST: Final[str] = list(KAI)[-1]
 
 
-def team(asked: Asked) -> Made:
+def team(asked: Request) -> Result:
     """A team on a host that is somebody else's, or that this program has elsewhere."""
     asked.arguments()
     raw, name = asked.given.raw, asked.name
@@ -51,7 +51,7 @@ def team(asked: Asked) -> Made:
     }
 
 
-def virtual_cluster(asked: Asked) -> Made:
+def virtual_cluster(asked: Request) -> Result:
     """A vCluster in a namespace that is there."""
     args, name = asked.arguments(), asked.name
     own = ("version", "kubernetesVersion", "chart", "values", "access", "untested", "licensed")

@@ -6,10 +6,10 @@ from kai_fleet.components.guard.names import GUARD, HOST_GUARD
 from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.components.isolation.host_guard import HostGuard, HostGuardArgs
 from kai_fleet.components.isolation.rules.model import HostRules
-from kai_fleet.package.construct.asked import Asked, Made
+from kai_fleet.package.construct.request import Request, Result
 
 
-def queue_guard(asked: Asked) -> Made:
+def queue_guard(asked: Request) -> Result:
     """What pods may name a queue."""
     args = asked.arguments()
     given = QueueGuardArgs(
@@ -24,7 +24,7 @@ def queue_guard(asked: Asked) -> Made:
     return QueueGuard(asked.name, given, asked.on_cluster()), {"policy": f"{GUARD}{args.team}"}
 
 
-def host_guard(asked: Asked) -> Made:
+def host_guard(asked: Request) -> Result:
     """What may be made in a namespace of the host."""
     args = asked.arguments()
     rules = HostRules(

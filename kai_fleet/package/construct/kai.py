@@ -11,13 +11,13 @@ from kai_fleet.components.kai.kai_scheduler import NAMESPACE, KaiScheduler, KaiS
 from kai_fleet.components.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.components.kai.scheduling import declare_scheduling, values_with
 from kai_fleet.components.settings.sections.platform import HostKai
-from kai_fleet.package.construct.asked import Asked, Made
 from kai_fleet.package.construct.clusters import NEWEST
+from kai_fleet.package.construct.request import Request, Result
 
 _OF_KAI = frozenset(field.alias or name for name, field in HostKai.model_fields.items())
 
 
-def kai_scheduler(asked: Asked) -> Made:
+def kai_scheduler(asked: Request) -> Result:
     """A KAI, with its shards and topologies."""
     args, raw = asked.arguments(), asked.given.raw
     own = {key: value for key, value in raw.items() if key in _OF_KAI}
@@ -44,7 +44,7 @@ def kai_scheduler(asked: Asked) -> Made:
     return made, {"version": made.version, "namespace": NAMESPACE}
 
 
-def queue_tree(asked: Asked) -> Made:
+def queue_tree(asked: Request) -> Result:
     """Queues of a cluster whose KAI is there."""
     args, raw = asked.arguments(), asked.given.raw
     shards: dict[str, Any] = {queue.shard: {} for queue in args.queues.values() if queue.shard}
@@ -66,7 +66,7 @@ def queue_tree(asked: Asked) -> Made:
     return made, {"queues": made.leaves}
 
 
-def gpu_stack(asked: Asked) -> Made:
+def gpu_stack(asked: Request) -> Result:
     """What makes nodes advertise GPUs."""
     asked.arguments()
     own = {key: value for key, value in asked.given.raw.items() if key != "cluster"}

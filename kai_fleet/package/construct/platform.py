@@ -8,10 +8,10 @@ from kai_fleet.components.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.components.settings.sections.queues import leaves
 from kai_fleet.components.state.targeting import declared
 from kai_fleet.components.workloads.placement import place
-from kai_fleet.package.construct.asked import Asked, Made
+from kai_fleet.package.construct.request import Request, Result
 
 
-def platform(asked: Asked) -> Made:
+def platform(asked: Request) -> Result:
     """The host, then its teams and what they run, all below the one component."""
     asked.arguments()
     settings = asked.settings(asked.given.raw, {})

@@ -11,15 +11,15 @@ from kai_fleet.components.workloads.gpu_pod import GpuPod
 from kai_fleet.components.workloads.placement import arguments
 from kai_fleet.components.workloads.pod_template import PodArgs
 from kai_fleet.components.workloads.vllm_server import VllmServer, VllmServerArgs
-from kai_fleet.package.construct.asked import CLUSTER, Asked, Made
 from kai_fleet.package.construct.clusters import NEWEST
+from kai_fleet.package.construct.request import CLUSTER, Request, Result
 
 # Whose it is, where only the workload is somebody's.
 _TEAM: Final = "anybody"
 _NOT_OF_IT: Final = ("cluster", "shard", "gpuResource", "namespace")
 
 
-def workload(asked: Asked) -> Made:
+def workload(asked: Request) -> Result:
     """The component of the asked kind."""
     asked.arguments()
     args = _arguments(asked)
@@ -36,7 +36,7 @@ def workload(asked: Asked) -> Made:
     return made, {**found, "url": made.url} if isinstance(made, VllmServer) else found
 
 
-def _arguments(asked: Asked) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
+def _arguments(asked: Request) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
     """As a stack file's workload has them, with outputs in their places."""
     raw, name = asked.given.raw, asked.name
     kind = {"GpuPod": "pod", "GpuDeployment": "deployment", "VllmServer": "vllm"}[asked.kind]

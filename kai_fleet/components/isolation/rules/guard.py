@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.components.guard.queue_guard_rules import Expression, names, text
-from kai_fleet.components.isolation.rules import devices, kept, reach
+from kai_fleet.components.isolation.rules import devices, protected_fields, traffic
 from kai_fleet.components.isolation.rules.model import (
     CONTROL_PLANES,
     HostRules,
@@ -40,7 +40,7 @@ def match_conditions(rules: HostRules) -> list[Expression]:
         "oldObject.metadata.?annotations.orValue({})",
     )
     watched = (
-        f"k.matches({text(devices.RUNTIME_ANNOTATION)}) || k.matches({text(reach.ATTACHMENT)})"
+        f"k.matches({text(devices.RUNTIME_ANNOTATION)}) || k.matches({text(traffic.ATTACHMENT)})"
     )
     changed = [
         *(f"{labels[0]}[?{text(k)}] != {labels[1]}[?{text(k)}]" for k in ("app", "release")),
@@ -51,13 +51,15 @@ def match_conditions(rules: HostRules) -> list[Expression]:
         changed += [f"{_images('object', k)} != {_images('oldObject', k)}" for k in kinds]
     if rules.beside_kai:
         queue = [f"{each}[?{text(QUEUE_LABEL)}]" for each in labels]
-        changed.append(f"(!{by_kai()} && ({kept.marks_changed()} || {queue[0]} != {queue[1]}))")
+        changed.append(
+            f"(!{by_kai()} && ({protected_fields.marks_changed()} || {queue[0]} != {queue[1]}))"
+        )
     sub = "request.?subResource.orValue('')"
     return [
         {
             "name": "new-or-changed",
             "expression": f"request.resource.resource != 'pods' || ({sub} == 'status'"
-            f" ? {kept.status_changed()} : (request.operation == 'CREATE'"
+            f" ? {protected_fields.status_changed()} : (request.operation == 'CREATE'"
             f" || {sub} == 'ephemeralcontainers' || {' || '.join(changed)}))",
         }
     ]
@@ -100,7 +102,7 @@ def _is_control(team: str) -> str:
 def validations(rules: HostRules) -> list[dict[str, Any]]:
     """What must hold, with the sentence for what it does not hold for; the first one is told."""
     pods = [
-        *(kept.of_marks(rules) if rules.beside_kai else []),
+        *(protected_fields.of_marks(rules) if rules.beside_kai else []),
         *_nodes(rules),
         *devices.of_pods(rules),
         *_priority(rules),
@@ -108,7 +110,7 @@ def validations(rules: HostRules) -> list[dict[str, Any]]:
             f"variables.control || !({_is_control(rules.team)})",
             "' has the labels app and release of the control plane of its vCluster; use others'",
         ),
-        *reach.of_pods(rules),
+        *traffic.of_pods(rules),
     ]
     if rules.queues_only:
         pods.append(
@@ -124,9 +126,9 @@ def validations(rules: HostRules) -> list[dict[str, Any]]:
     found = [(f"!variables.pod || ({expression})", message) for expression, message in pods]
     found += [
         *devices.of_keys(rules),
-        *reach.of_services(rules),
-        *kept.of_status(),
-        *kept.of_templates(),
+        *traffic.of_services(rules),
+        *protected_fields.of_status(),
+        *protected_fields.of_templates(),
     ]
     return [
         {

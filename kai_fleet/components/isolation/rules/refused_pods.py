@@ -21,8 +21,8 @@ from kai_fleet.components.isolation.rules.pod_security_fields import (
     containers_of,
     restricted,
 )
-from kai_fleet.components.isolation.rules.reach import ATTACHMENT
 from kai_fleet.components.isolation.rules.restricted import KAI_MOUNTS, kai_image
+from kai_fleet.components.isolation.rules.traffic import ATTACHMENT
 from kai_fleet.components.kai.keys import FRACTION, MEMORY, SCHEDULER
 from kai_fleet.components.settings.quantities import parse_quantity
 

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kai_fleet.usage.amounts import UNLIMITED, Resource, rounded
+from kai_fleet.usage.formatting import in_words, short
 from kai_fleet.usage.pods import PodUse
 from kai_fleet.usage.queues import QueueUse
-from kai_fleet.usage.words import in_words, short
 
 _SLACK = 1e-6
 _ORDER: tuple[Resource, ...] = ("gpu", "cpu", "memory")
 
 
 @dataclass(frozen=True)
-class Standing:
+class Guarantee:
     """`guaranteed`: its queue and those above it have as much left of their quotas."""
 
     guaranteed: bool
     sentence: str
 
 
-def standing(queues: Mapping[str, QueueUse], pod: PodUse) -> Standing | None:
+def guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
     """By the quotas of its queue and of those above it.
 
     A limit that keeps the pod out comes before them: of GPUs the doctor's cause says it, and then
@@ -41,7 +41,7 @@ def standing(queues: Mapping[str, QueueUse], pod: PodUse) -> Standing | None:
                 return (
                     None
                     if resource == "gpu"
-                    else Standing(False, _kept_out(queue, resource, asked))
+                    else Guarantee(False, _kept_out(queue, resource, asked))
                 )
             if share.quota != UNLIMITED:
                 bounded = bounded or (queue, resource)
@@ -49,13 +49,13 @@ def standing(queues: Mapping[str, QueueUse], pod: PodUse) -> Standing | None:
                     beyond = beyond or (queue, resource)
         queue = queues.get(queue.parent or "")
     if beyond is not None:
-        return Standing(
+        return Guarantee(
             False,
             f"it asks for more than is guaranteed: {_left(*beyond)}. It gets what others leave"
             " over, and may be stopped again when they want it",
         )
     if bounded is not None:
-        return Standing(
+        return Guarantee(
             True,
             f"it asks for what is guaranteed: {_left(*bounded)}. KAI stops pods that borrow, if"
             " there are any, to make room for it",

@@ -26,7 +26,7 @@ _KUBERNETES: Final = "kubernetes"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A component of this kind and name, what it is given, and what its stack runs now."""
 
     kind: str
@@ -109,4 +109,4 @@ class Asked:
             raise PluginError("\n".join([f"{self.kind} {self.name} has {count}:", *lines]))
 
 
-Made = tuple[pulumi.ComponentResource, dict[str, Any]]
+Result = tuple[pulumi.ComponentResource, dict[str, Any]]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kai_fleet.components.releases import KAI, VCLUSTER, taken_for
 
-FILE: Final = Path(__file__).with_name("seen.json")
+FILE: Final = Path(__file__).with_suffix(".json")
 
 
 def untried() -> dict[str, list[str]]:
