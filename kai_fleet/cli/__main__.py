@@ -17,8 +17,8 @@ from kai_fleet.cli import checkout_check
 from kai_fleet.cli.commands import my, releases, report, team_stacks, teams, usage
 from kai_fleet.cli.display.screen import engine_line
 from kai_fleet.cli.engine.environment import for_stack
-from kai_fleet.cli.engine.interruption import going_on_with
-from kai_fleet.cli.errors import UserError, ended
+from kai_fleet.cli.engine.interruption import resumable_by
+from kai_fleet.cli.errors import UserError, run_command
 
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
@@ -152,7 +152,7 @@ def up(
     from kai_fleet.policies.stack.unnamed_removals import VARIABLE
 
     names = remove_team or []
-    with going_on_with(f"up --refresh --stack {stack}", say):
+    with resumable_by(f"up --refresh --stack {stack}", say):
         environment = for_stack(stack, say)
         by_name = {VARIABLE: ",".join(names)} if names else {}
         opened = runs.stack(stack, {**environment.variables, **by_name})
@@ -213,7 +213,7 @@ def destroy(stack: Annotated[str, typer.Option("--stack", "-s")], refresh: Refre
     """Remove everything that a stack made from its cluster."""
     from kai_fleet.cli.engine import runs
 
-    with going_on_with(f"destroy --refresh --stack {stack}", say):
+    with resumable_by(f"destroy --refresh --stack {stack}", say):
         environment = for_stack(stack, say, validated=False)
         opened = runs.stack(stack, environment.variables)
         runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
@@ -356,7 +356,7 @@ def _running() -> Sandbox:
 
 def main() -> None:
     """Run a command; a user's mistake is one sentence and exit code 1."""
-    ended(_run)
+    run_command(_run)
 
 
 def _run() -> None:

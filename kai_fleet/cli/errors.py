@@ -11,7 +11,7 @@ class UserError(Exception):
     """A command that cannot be done as asked; the message says what to do instead."""
 
 
-def ended(app: Callable[[], Any]) -> None:
+def run_command(app: Callable[[], Any]) -> None:
     """Run a command line; a user's mistake is one sentence on stderr and exit code 1."""
     try:
         app()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from kai_fleet.cli.commands import my
-from kai_fleet.cli.errors import ended
+from kai_fleet.cli.errors import run_command
 
 app = typer.Typer(
     help="Your queues, your GPUs, your pods that wait; by the kubeconfig that kubectl uses.",
@@ -19,4 +19,4 @@ app.add_typer(my.app, name="my", hidden=True)  # as the command `fleet` has it
 
 def main() -> None:
     """Run a command of the plugin."""
-    ended(app)
+    run_command(app)

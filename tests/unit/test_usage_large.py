@@ -12,7 +12,7 @@ import pytest
 
 from kai_fleet.cli.doctor import gather
 from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.usage.query import used
+from kai_fleet.cli.usage.query import usage_of
 from kai_fleet.kube.api import Api
 from tests.unit import canned_api, doctor_samples, http_server
 from tests.unit.test_usage_now import pod, queue
@@ -115,12 +115,12 @@ def bare(url, answers):
 
 def test_it_costs_little_more_than_to_read_what_the_clusters_answer(many):
     server, url = many
-    used("lab", team="t000")  # what is imported once is not counted
+    usage_of("lab", team="t000")  # what is imported once is not counted
     reads = bare(url, server.answers)
     server.asked.clear()
     heard = []
     begun = time.process_time()
-    found = used("lab", heard=lambda done, of: heard.append((done, of)))
+    found = usage_of("lab", heard=lambda done, of: heard.append((done, of)))
     took = time.process_time() - begun
     assert set(server.asked.values()) == {1}
     assert sum(len(team.queues) for team in found.teams) == TEAMS * (QUEUES - 1)

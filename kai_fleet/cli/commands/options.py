@@ -28,7 +28,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def ends_well(command: Callable[P, R]) -> Callable[P, R]:
+def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
     """Exit codes for a command that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
 
     @functools.wraps(command)
@@ -54,7 +54,7 @@ def finish(change: Change, flags: Flags, screen: Screen, done: str) -> None:
         screen.line(f"Done: {done}.")
 
 
-def hand_over(content: str, output: Path | None, then: str = "") -> None:
+def write_private(content: str, output: Path | None, then: str = "") -> None:
     """Print what is for one pair of eyes, or write it to a file that only its owner reads."""
     from kai_fleet.cli.stack_file import write
 

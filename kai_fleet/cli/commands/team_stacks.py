@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.prompt import Confirm
 
-from kai_fleet.cli.commands.options import hand_over
+from kai_fleet.cli.commands.options import write_private
 from kai_fleet.cli.display.screen import Screen
 from kai_fleet.cli.engine.environment import for_stack
 from kai_fleet.cli.errors import UserError
@@ -78,7 +78,7 @@ def credentials(
     content = team_credentials.kubeconfig(
         team, settings.cluster.context, days, stack, environment.variables.get("KUBECONFIG")
     )
-    hand_over(content, output)
+    write_private(content, output)
 
 
 def _read(stack: str) -> dict[str, object]:

@@ -16,10 +16,10 @@ from kai_fleet.cli.commands.options import (
     Stack,
     Version,
     Yes,
-    ends_well,
     finish,
-    hand_over,
     make,
+    with_exit_codes,
+    write_private,
 )
 from kai_fleet.cli.display.screen import Flags, Screen
 from kai_fleet.cli.errors import UserError
@@ -37,7 +37,7 @@ Gpus = Annotated[int | None, typer.Option("--gpus", help="The most whole GPUs it
 
 
 @app.command()
-@ends_well
+@with_exit_codes
 def add(
     name: Name,
     stack: Stack = "sandbox",
@@ -81,7 +81,7 @@ def add(
 
 
 @app.command()
-@ends_well
+@with_exit_codes
 def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
@@ -94,7 +94,7 @@ def switch(
 
 
 @app.command()
-@ends_well
+@with_exit_codes
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     from kai_fleet.cli.teams import connect, history, lookup, stack_state
@@ -116,7 +116,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 
 
 @app.command()
-@ends_well
+@with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     flags = Flags(yes or no_up, no_up)
@@ -145,7 +145,7 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 
 
 @app.command()
-@ends_well
+@with_exit_codes
 def kubeconfig(
     name: Name,
     stack: Stack = "sandbox",
@@ -169,7 +169,7 @@ def kubeconfig(
             f"team {name} is in {place.file.name}, but was never made; run: make up"
             f" STACK={place.stack}"
         )
-    hand_over(content, output, f"kubectl --kubeconfig {output} get nodes")
+    write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
         screen.line(first_steps.for_the_team(str(output)))
 

@@ -6,14 +6,23 @@ from typing import Annotated
 
 import typer
 
-from kai_fleet.cli.commands.options import Name, NoUp, Stack, Version, Yes, ends_well, finish, make
+from kai_fleet.cli.commands.options import (
+    Name,
+    NoUp,
+    Stack,
+    Version,
+    Yes,
+    finish,
+    make,
+    with_exit_codes,
+)
 from kai_fleet.cli.display.screen import Flags, Screen
 
 app = typer.Typer()
 
 
 @app.command("try")
-@ends_well
+@with_exit_codes
 def try_(
     name: Name,
     version: Version,
@@ -46,7 +55,7 @@ def try_(
 
 
 @app.command()
-@ends_well
+@with_exit_codes
 def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: the team takes NAME-next's version and gets its GPUs back; NAME-next goes."""
     from kai_fleet.cli.teams import lookup
@@ -58,7 +67,7 @@ def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = 
 
 
 @app.command()
-@ends_well
+@with_exit_codes
 def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: NAME-next goes, and the team gets its GPUs back."""
     from kai_fleet.cli.teams import lookup

@@ -35,7 +35,7 @@ def usage(
     GPU-hours from the Prometheus of kai-fleet:monitoring, else a sample of now.
     """
     from kai_fleet.cli.usage import show
-    from kai_fleet.cli.usage.query import used
+    from kai_fleet.cli.usage.query import usage_of
 
     if json_ and csv:
         raise UserError("--json and --csv are two forms of the same; write one of them")
@@ -45,7 +45,7 @@ def usage(
         def heard(done: int, of: int) -> None:
             status.update(f"{done} of {of} clusters have answered")
 
-        found = used(stack, team, since, sample=now, url=prometheus, heard=heard)
+        found = usage_of(stack, team, since, sample=now, url=prometheus, heard=heard)
     if json_:
         sys.stdout.write(json.dumps(found.record(), indent=2, ensure_ascii=False) + "\n")
     elif csv:

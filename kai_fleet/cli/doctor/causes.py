@@ -37,7 +37,7 @@ class _Thing:
         return _whole(self.name).sub("\0", text)
 
 
-def one_each(findings: Iterable[Finding]) -> list[Finding]:
+def merge_by_cause(findings: Iterable[Finding]) -> list[Finding]:
     """The findings in their order, those of one cause as one. What is well is not counted up."""
     found: dict[tuple[str, ...], list[Finding]] = {}
     for finding in dict.fromkeys(findings):

@@ -220,7 +220,7 @@ def meaning(text: str) -> Meaning | None:
     return None
 
 
-def filled(fix: str, **places: str) -> str:
+def fill_in(fix: str, **places: str) -> str:
     """A fix with its places named."""
     for key, value in places.items():
         fix = fix.replace(f"{{{key}}}", value)

@@ -37,7 +37,7 @@ class Signals:
 
 
 @contextmanager
-def going_on_with(command: str, say: Callable[[str], None]) -> Iterator[None]:
+def resumable_by(command: str, say: Callable[[str], None]) -> Iterator[None]:
     """After Ctrl-C or SIGTERM: name the `fleet` command that goes on, and end with its code."""
     try:
         yield
@@ -50,7 +50,7 @@ def going_on_with(command: str, say: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextmanager
-def ended_in_order() -> Iterator[Signals]:
+def graceful_shutdown() -> Iterator[Signals]:
     """Raise Interrupted for the two signals; while the engine runs, have it end its steps first.
 
     The engine saves its state and fails, and `check` says why. It is told once: a second signal

@@ -20,7 +20,7 @@ from pulumi import automation
 
 from kai_fleet.cli.display.narration import Narration
 from kai_fleet.cli.engine import targeting
-from kai_fleet.cli.engine.interruption import Signals, ended_in_order
+from kai_fleet.cli.engine.interruption import Signals, graceful_shutdown
 from kai_fleet.cli.engine.preview_lines import PreviewLines
 from kai_fleet.cli.engine.steps import UNTOUCHED, Steps
 from kai_fleet.cli.errors import UserError
@@ -215,7 +215,7 @@ def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
     Raises EngineError.
     """
     try:
-        with ended_in_order():
+        with graceful_shutdown():
             return cluster_refresh.drift(stack, show)
     except automation.errors.CommandError as why:
         said = failures.explain("the look at the clusters", stack.name, why)
@@ -276,7 +276,7 @@ def _guarded(
     steps: Steps | None = None,
 ) -> Outcome:
     """Run the engine; raises EngineError, and Interrupted once the engine has stopped."""
-    with ended_in_order() as signals:
+    with graceful_shutdown() as signals:
         try:
             return run(signals)
         except automation.errors.CommandError as why:

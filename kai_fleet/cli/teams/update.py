@@ -12,7 +12,7 @@ from rich.prompt import Confirm
 from kai_fleet.cli.display.screen import Flags, Screen, engine_line
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.engine.environment import Environment, for_stack
-from kai_fleet.cli.engine.interruption import Interrupted, ended_in_order
+from kai_fleet.cli.engine.interruption import Interrupted, graceful_shutdown
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.plan import as_text
 from kai_fleet.cli.recovery import failures
@@ -106,7 +106,7 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
     outputs: dict[str, Any] = {}
     written, finished = False, False  # what cannot be taken back by putting the files back
     colour = screen.out.is_terminal
-    with ended_in_order() as signals:
+    with graceful_shutdown() as signals:
         try:
             for name in change.destroys:
                 leaving = runs.stack(name, environment.variables)

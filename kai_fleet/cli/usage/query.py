@@ -25,7 +25,7 @@ SAMPLE: Final = (
 )
 
 
-def used(
+def usage_of(
     stack: str,
     team: str | None = None,
     since: str = "7d",

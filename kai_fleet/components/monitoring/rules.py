@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kai_fleet.components.monitoring.templates import filled
+from kai_fleet.components.monitoring.templates import fill_in
 from kai_fleet.components.releases import KAI, version_key
 from kai_fleet.components.settings.sections.monitoring import Monitoring
 from kai_fleet.components.settings.sections.queues import QueueTree, walk
@@ -34,7 +34,7 @@ def of_fleet(
         "SupportDays": monitoring.support_days,
         "Stack": stack,
     }
-    groups: list[Group] = filled("rules.yaml", words)
+    groups: list[Group] = fill_in("rules.yaml", words)
     facts = [*_support(), *_parents(host_queues or {}, HOST, {})]
     if host_kai:
         facts.append(_fact("scheduler_wanted", {"scheduler": HOST}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from kai_fleet.components.monitoring.templates import filled
+from kai_fleet.components.monitoring.templates import fill_in
 from kai_fleet.components.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.components.settings.sections.monitoring import Monitoring
 
@@ -98,7 +98,7 @@ def _told(monitoring: Monitoring) -> dict[str, Any]:
         "AppsOfScheduler": APPS["scheduler"],
         "AppsOfQueueController": APPS["queue-controller"],
     }
-    found: dict[str, Any] = filled("scrape.yaml", words)
+    found: dict[str, Any] = fill_in("scrape.yaml", words)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol, cast
 
-from kai_fleet.cli.doctor.causes import one_each
+from kai_fleet.cli.doctor.causes import merge_by_cause
 from kai_fleet.cli.doctor.checks import (
     held_gpus,
     isolation,
@@ -70,4 +70,4 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
 
 def examine(look: Snapshot) -> list[Finding]:
     """What all checks say, in their order, each cause once."""
-    return one_each(finding for check in CHECKS for finding in check.check(look))
+    return merge_by_cause(finding for check in CHECKS for finding in check.check(look))

@@ -12,7 +12,7 @@ from kai_fleet.cli.doctor.checks.kai.pod_groups import is_ungrouped
 from kai_fleet.cli.doctor.checks.rule_violations import path_of, wrong
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import filled, meaning
+from kai_fleet.cli.doctor.known_messages import fill_in, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     condition,
@@ -126,7 +126,7 @@ def _said(cluster: ClusterState, pod: Object) -> Why | None:
 
 
 def _filled(cluster: ClusterState, fix: str) -> str:
-    return filled(
+    return fill_in(
         fix,
         key=cluster.wanted.key,
         queues=cluster.wanted.queues_key,

@@ -7,7 +7,7 @@ from typing import Final
 
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import filled, meaning
+from kai_fleet.cli.doctor.known_messages import fill_in, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     is_true,
@@ -34,7 +34,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
             known = meaning(text)
             if known is None:
                 continue
-            fix = filled(
+            fix = fill_in(
                 known.fix,
                 key=cluster.wanted.key,
                 queues=cluster.wanted.queues_key,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kai_fleet.cli.doctor.checks.kai.kai_parts import made_again
 from kai_fleet.cli.doctor.cluster_state import RESERVATIONS, ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import filled, meaning
+from kai_fleet.cli.doctor.known_messages import fill_in, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     annotations_of,
@@ -170,5 +170,5 @@ def _why(cluster: ClusterState, pod: Object) -> str:
     for text in filter(None, said):
         known = meaning(text)
         if known is not None:
-            return filled(known.cause, key=cluster.wanted.key)
+            return fill_in(known.cause, key=cluster.wanted.key)
     return next(filter(None, said), "nothing says why")

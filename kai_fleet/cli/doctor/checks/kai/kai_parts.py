@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import filled, meaning
+from kai_fleet.cli.doctor.known_messages import fill_in, meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     condition,
@@ -40,7 +40,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
 
 def _parts(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
     there = {name_of(item): item for item in cluster.within("deployments", KAI_NAMESPACE)}
-    look = filled(_LOOK, kubectl=cluster.kubectl)
+    look = fill_in(_LOOK, kubectl=cluster.kubectl)
     if not there:
         yield cluster.broken(
             NAME, f"KAI {release.version}", "it is not installed: nothing is there", cluster.update
@@ -141,7 +141,7 @@ def _conditions(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]
             yield cluster.broken(NAME, what, "it is not there", made_again(cluster))
         elif not is_true(item, "Ready"):
             said = condition(item, "Ready").get("message") or "its operator has not said Ready"
-            yield cluster.broken(NAME, what, str(said), filled(_LOOK, kubectl=cluster.kubectl))
+            yield cluster.broken(NAME, what, str(said), fill_in(_LOOK, kubectl=cluster.kubectl))
 
 
 def _version(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
