@@ -30,8 +30,8 @@ class Finding:
     `check` is the check's name, `cluster` is `host` or a team, `subject` names the thing in words
     (`pod train-a in namespace default`), or the things. `cause` is empty for what is well, and
     `fix` is what to do: a key to write, a command in backticks. `subjects` are all things that the
-    cause does harm to; only `causes.merge_by_cause` gives more than one. `same` names the cause where
-    its sentence has amounts that differ from thing to thing.
+    cause does harm to; only `causes.merge_by_cause` gives more than one. `same` names the cause
+    where its sentence has amounts that differ from thing to thing.
     """
 
     check: str
