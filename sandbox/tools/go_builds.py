@@ -59,8 +59,9 @@ def build(title: str, recipe: GoBuild, log: Path, into: Path, say: Say) -> None:
             _stop(process)
         elapsed = spell_seconds(time.monotonic() - started)
         if code != 0:
+            why = _cause(log) if code > 0 else f"it was ended by signal {-code}; start it again"
             raise ToolError(
-                f"{title}: `go build` failed after {elapsed}: {_cause(log)}. "
+                f"{title}: `go build` failed after {elapsed}: {why}. "
                 f"Its whole output is in {log}."
             )
         _collect(recipe, out, into)

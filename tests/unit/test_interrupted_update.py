@@ -29,6 +29,7 @@ from types import SimpleNamespace
 from pulumi import automation
 from pulumi.automation._cmd import CommandResult
 from kai_fleet.cli import __main__ as cli
+from kai_fleet.cli.commands import updates
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.engine.environment import Environment
 from kai_fleet.cli.recovery import reconcile
@@ -42,7 +43,7 @@ workspace = SimpleNamespace(work_dir=".", env_vars={})
 lab = SimpleNamespace(name="lab", workspace=workspace, up=engine, destroy=engine)
 runs.stack = lambda *_: lab
 reconcile.before = lambda *_, **__: None
-cli.for_stack = lambda *_, **__: Environment()
+updates.for_stack = lambda *_, **__: Environment()
 cli.main()
 """
 

@@ -39,6 +39,12 @@ def test_a_build_that_fails_says_why_and_where_its_output_is(machine):
     assert not list((machine / "cache/tools").glob("kwok-*"))
 
 
+def test_a_build_that_somebody_ended_says_so(machine):
+    go(machine, build="echo 'go: downloading x'; kill -9 $$")
+    with pytest.raises(toolbox.ToolError, match="ended by signal 9; start it again"):
+        toolbox.ensure(["kwok"], silent)
+
+
 def test_what_was_built_is_used_again(machine):
     path = go(machine, build='echo x > "$out/kwok"')
     built = toolbox.ensure(["kwok"], silent)["kwok"]

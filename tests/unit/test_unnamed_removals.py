@@ -9,7 +9,8 @@ import pytest
 from pulumi.runtime import config
 from typer.testing import CliRunner
 
-from kai_fleet.cli import __main__ as fleet
+from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.commands import updates
 from kai_fleet.cli.engine import removal_question, runs, summary
 from kai_fleet.cli.engine.environment import Environment
 from kai_fleet.cli.errors import UserError
@@ -88,7 +89,7 @@ def prod(tmp_path, monkeypatch):
         return SimpleNamespace()
 
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(fleet, "for_stack", lambda *_, **__: Environment())
+    monkeypatch.setattr(updates, "for_stack", lambda *_, **__: Environment())
     opened = lambda name, environment: SimpleNamespace(name=name, environment=environment)  # noqa: E731
     monkeypatch.setattr(runs, "stack", opened)
     monkeypatch.setattr(runs, "up", up)
@@ -103,7 +104,7 @@ def at_a_terminal(monkeypatch, answer):
 
 
 def run(*arguments):
-    return CliRunner().invoke(fleet.app, ["up", "--stack", "prod", *arguments])
+    return CliRunner().invoke(app, ["up", "--stack", "prod", *arguments])
 
 
 def test_elsewhere_than_at_a_terminal_the_refusal_stands(prod):

@@ -23,6 +23,8 @@ Stack = Annotated[
     str, typer.Option("--stack", "-s", help="The platform's stack: Pulumi.STACK.yaml.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run the update without a question.")]
+StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
+NamedStack = Annotated[str, typer.Option("--stack", "-s")]
 NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
 P = ParamSpec("P")
 R = TypeVar("R")

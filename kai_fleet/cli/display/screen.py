@@ -23,16 +23,16 @@ class Screen:
     @classmethod
     def standard(cls) -> Screen:
         """This process's own."""
-        notes = Console(stderr=True)
-
-        def say(text: str) -> None:
-            notes.print(text, highlight=False, markup=False, soft_wrap=True)
-
         return cls(Console(), say, sys.stdin.isatty() and sys.stdout.isatty())
 
     def line(self, text: str) -> None:
         """One line of the result, as it is."""
         self.out.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """One line of progress, on stderr."""
+    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def engine_line(line: str) -> None:
