@@ -61,8 +61,7 @@ def build(title: str, recipe: GoBuild, log: Path, into: Path, say: Say) -> None:
         if code != 0:
             why = _cause(log) if code > 0 else f"it was ended by signal {-code}; start it again"
             raise ToolError(
-                f"{title}: `go build` failed after {elapsed}: {why}. "
-                f"Its whole output is in {log}."
+                f"{title}: `go build` failed after {elapsed}: {why}. Its whole output is in {log}."
             )
         _collect(recipe, out, into)
         for name, (source, path) in recipe.scripts.items():

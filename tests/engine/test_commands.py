@@ -54,7 +54,10 @@ def inside(first, fleet):
     return {team: fleet("kubeconfig", team, "--stack", "sandbox").stdout for team in teams}
 
 
-WARNED = ("KAI of ml: is v0.9.3: line v0.9", "KAI of research: is v0.7.11: line v0.7")
+WARNED = (
+    "KAI of ml: is v0.9.3, and line v0.9 is out of support",
+    "KAI of research: is v0.7.11, and no support dates are published for line v0.7",
+)
 
 
 def test_the_first_preview_fits_a_screen(before):

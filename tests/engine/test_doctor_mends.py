@@ -73,7 +73,9 @@ def run(sandbox, folder):
         return subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=folder,
-            env=os.environ | sandbox.env() | {"KAI_FLEET_SANDBOX": str(sandbox.directory)},
+            env=os.environ
+            | sandbox.env()
+            | {"KAI_FLEET_SANDBOX": str(sandbox.directory), "PYTHONPATH": str(folder)},
             capture_output=True,
             text=True,
             check=False,

@@ -40,8 +40,12 @@ class Laptop:
         found = dict(self.sandbox.env())
         path = os.pathsep.join([str(self.machine.bin), found["PATH"]])
         own = {"PATH": path, "KUBECONFIG": os.devnull, "STATE": str(self.machine.state)}
-        # As at home: the sandbox's state takes no stack of another cluster.
+        # As at home: neither the sandbox's state nor its plugins take a stack of another cluster.
         own["PULUMI_BACKEND_URL"] = f"file://{self.machine.directory}"
+        home = self.machine.directory / ".pulumi-of-the-laptop"
+        if not home.exists():
+            home.symlink_to(found["PULUMI_HOME"])
+        own["PULUMI_HOME"] = str(home)
         return {**found, **own}
 
 

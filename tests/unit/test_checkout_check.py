@@ -7,10 +7,20 @@ from kai_fleet.cli.errors import UserError
 from kai_fleet.project import ROOT
 
 
-def test_code_of_another_checkout_is_refused_with_the_command(tmp_path):
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        (str(ROOT), "PYTHONPATH names it. Run: unset PYTHONPATH"),
+        ("", "that checkout's. Run: rm -rf .venv && make setup"),
+    ],
+)
+def test_code_of_another_checkout_is_refused_with_the_command(tmp_path, monkeypatch, path, remedy):
+    monkeypatch.setenv("PYTHONPATH", path)
     (tmp_path / "kai_fleet").mkdir()
-    with pytest.raises(UserError, match=rf"from {ROOT}: PYTHONPATH .*Run: unset PYTHONPATH"):
+    with pytest.raises(UserError) as refused:
         checkout_check.check(str(tmp_path / ".venv/bin/fleet"))
+    assert f"from {ROOT}: " in str(refused.value)
+    assert str(refused.value).endswith(remedy)
 
 
 @pytest.mark.parametrize("script", [ROOT / ".venv/bin/fleet", "/usr/bin/fleet", "fleet", "-c"])

@@ -242,13 +242,7 @@ def test_the_sandboxs_state_takes_no_stack_of_another_cluster(
     tmp_path, monkeypatch, cluster, refused
 ):
     """After `eval "$(fleet sandbox env)"` plain pulumi would write prod's state there."""
-    handed = {"kai-fleet:cluster": json.dumps({"name": "c", **cluster})}
-    (tmp_path / "kubeconfig").write_text(kubeconfig(1))
-    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(handed))
-    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(["kai-fleet:cluster"]))
-    monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
-    monkeypatch.setattr(config, "_SECRET_KEYS", ContextVar("secrets", default=frozenset()))
-    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
+    in_the_sandboxs_shell(tmp_path, monkeypatch, cluster)
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}/state")
     if refused is None:
         assert validation.checked_settings(DeployedState(), lambda _: None)
@@ -256,9 +250,35 @@ def test_the_sandboxs_state_takes_no_stack_of_another_cluster(
     with pytest.raises(pulumi.RunError, match="and make down deletes it") as refusal:
         validation.checked_settings(DeployedState(), lambda _: None)
     assert f"kai-fleet:cluster.{refused}" in str(refusal.value)
-    # After `unset PULUMI_BACKEND_URL` alone the sandbox's plugins would still be used.
+
+
+@pytest.mark.parametrize(
+    ("cluster", "refused"),
+    [
+        ({"context": "prod"}, True),
+        ({"kind": {}}, True),
+        ({"kubeconfig": kubeconfig(2)}, True),
+        # Before the engine decrypts it, nobody knows whose it is.
+        ({"kubeconfig": "[secret]"}, False),
+        ({"kubeconfig": kubeconfig(1)}, False),
+    ],
+)
+def test_the_sandboxs_plugins_serve_no_other_cluster(tmp_path, monkeypatch, cluster, refused):
+    """After `unset PULUMI_BACKEND_URL` alone its stand-ins would still be used."""
+    in_the_sandboxs_shell(tmp_path, monkeypatch, cluster)
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://states")
-    with pytest.raises(pulumi.RunError, match=r"the sandbox's stand-ins .* would run"):
-        validation.checked_settings(DeployedState(), lambda _: None)
-    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    if refused:
+        with pytest.raises(pulumi.RunError, match=r"the sandbox's stand-ins .* would run"):
+            validation.checked_settings(DeployedState(), lambda _: None)
+        monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     assert validation.checked_settings(DeployedState(), lambda _: None)
+
+
+def in_the_sandboxs_shell(tmp_path, monkeypatch, cluster):
+    handed = {"kai-fleet:cluster": json.dumps({"name": "c", **cluster})}
+    (tmp_path / "kubeconfig").write_text(kubeconfig(1))
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(handed))
+    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(["kai-fleet:cluster"]))
+    monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
+    monkeypatch.setattr(config, "_SECRET_KEYS", ContextVar("secrets", default=frozenset()))
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))

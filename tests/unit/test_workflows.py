@@ -172,7 +172,12 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
     subprocess.run(
         ["bash", "-c", step["run"]],
         cwd=tmp_path,
-        env={**os.environ, **step["env"], "GITHUB_OUTPUT": str(output)},
+        env={
+            **os.environ,
+            **step["env"],
+            "GITHUB_OUTPUT": str(output),
+            "PYTHONPATH": str(tmp_path),
+        },
         check=True,
     )
     found = dict(line.split("=", 1) for line in output.read_text().splitlines())

@@ -27,7 +27,8 @@ def problems(settings: Settings) -> list[Problem]:
     in_sandbox = home.name == "pulumi-home" and (
         in_backend or (home.parent / "kubeconfig").is_file()
     )
-    other = _other(settings.cluster, home.parent / "kubeconfig") if in_sandbox else None
+    sandbox = home.parent / "kubeconfig"
+    other = _other(settings.cluster, sandbox, known=not in_backend) if in_sandbox else None
     if other is None:
         return []
     key, said = other
@@ -47,8 +48,12 @@ def problems(settings: Settings) -> list[Problem]:
     ]
 
 
-def _other(cluster: Cluster, sandbox: Path) -> tuple[str, str] | None:
-    """The key that names another cluster than the sandbox, and what it says; None for none."""
+def _other(cluster: Cluster, sandbox: Path, *, known: bool) -> tuple[str, str] | None:
+    """The key that names another cluster than the sandbox, and what it says; None for none.
+
+    `known`: a kubeconfig that is encrypted in the file is not taken for another's. The program
+    reads it, and asks again before anything is declared.
+    """
     if cluster.kind is not None:
         return "kind", "makes a cluster of its own"
     if cluster.kubeconfig is not None:
@@ -57,7 +62,9 @@ def _other(cluster: Cluster, sandbox: Path) -> tuple[str, str] | None:
             own = _servers(sandbox.read_text(encoding="utf-8"))
         except OSError:
             own = set()
-        return None if servers & own else ("kubeconfig", "is of another cluster")
+        if servers & own or (known and not servers):
+            return None
+        return "kubeconfig", "is of another cluster"
     if cluster.context in (None, _CONTEXT):
         return None
     return "context", f"is {cluster.context}"
