@@ -295,6 +295,12 @@ def _queue(name: str, parent: str | None = None, **shares: tuple[float, float]) 
 FREE = dict.fromkeys(("cpu", "gpu", "memory"), (-1, -1))
 NONE = dict.fromkeys(("cpu", "gpu", "memory"), (0, -1))
 DELAY = NONE | {"cpu": (500, 500)}
+# That of docs/ml-engineers.md.
+OWN_TREE = (
+    _queue("default", **FREE),
+    _queue("train", "default", **FREE),
+    _queue("serve", "default", **FREE),
+)
 # Their trees: of the quick start before v0.12 and after, with a limit, and of one CPU's half.
 TREES = {
     "free": (_queue("default", **FREE), _queue("test", "default", **FREE)),

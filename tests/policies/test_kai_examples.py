@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from kai_fleet.components.releases import KAI
 from kai_fleet.policies.adapters.from_resources import clusters
 from kai_fleet.policies.problem import Level
 from kai_fleet.policies.rules import check
-from tests.policies.kai_examples import TREES, examples
+from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
+from tests.unit import markdown_pages
 
 SHOWN = [
     pytest.param(version, example, id=f"{version} {example.name}")
@@ -37,6 +40,25 @@ def test_an_example_is_judged_as_it_runs(version, example):
         assert "write kai.scheduler/queue: test in the labels of the pod template too" in str(found)
         free = verdict(version, *TREES["free"], *example.documents, guarded=False)
         assert refused_by(free) == set(), "KAI itself reads the owner's label"
+
+
+DOCS = [
+    pytest.param(yaml.safe_load(block.text), id=str(block))
+    for block in markdown_pages.blocks("yaml")
+    if block.page == "docs/ml-engineers.md"
+]
+
+
+@pytest.mark.parametrize("version", ["v0.7.11", "v0.9.3", "v0.16.8", "v0.17.0"])
+@pytest.mark.parametrize("document", DOCS)
+def test_what_our_own_page_has_people_apply_passes(document, version):
+    assert refused_by(verdict(version, *OWN_TREE, document)) == set()
+    strayed = json.loads(json.dumps(document).replace('/queue"', '/queues"'))
+    assert refused_by(verdict(version, *OWN_TREE, strayed)) != set()
+
+
+def test_our_own_page_shows_a_pod_and_a_deployment():
+    assert {param.values[0]["kind"] for param in DOCS} == {"Pod", "Deployment"}
 
 
 @pytest.mark.parametrize("tree", TREES)

@@ -78,6 +78,14 @@ def test_a_team_stack_alone_starts_no_sandbox(sandbox, monkeypatch):
     assert refusal("lab-vision").endswith("first: make up STACK=lab")
 
 
+def test_a_look_at_what_runs_starts_no_sandbox(sandbox, monkeypatch):
+    """`fleet drift` fetched tools, started an empty sandbox, and said that nothing was changed."""
+    monkeypatch.setattr(lifecycle, "find", lambda: None)
+    monkeypatch.setattr(lifecycle, "up", lambda say: pytest.fail("started"))
+    with pytest.raises(UserError, match="the sandbox is not running; start it with: make up"):
+        for_stack("lab", print, validated=False)
+
+
 def test_another_platform_is_refused(sandbox):
     for_stack("lab", print)
     assert "the sandbox runs stack lab" in refusal("other")

@@ -127,7 +127,7 @@ def test_a_refused_file_exits_1_with_rule_path_and_remedy(stack_file):
         ("- a\n- b\n", "not a stack file"),
         ("config:\n  kai-fleet:teams: {a: 1}\n  kai-fleet:teams: {b: 1}\n", "line 3"),
         ("config: 3\n", "not a stack file"),
-        ("\x00", "not YAML"),
+        ("\x00", "has a control character"),
     ],
 )
 def test_what_cannot_be_read_exits_2_with_one_sentence(stack_file, text, says):

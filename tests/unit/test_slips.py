@@ -29,6 +29,11 @@ HF = "hf_" + "a1B2" * 8
         ("kai_fleet:queues", "kai-fleet:queues"),
         ("fleet:teamStacks", "kai-fleet:teamStacks"),
         ("teams", "kai-fleet:teams"),
+        ("kai-fleet/teams", "kai-fleet:teams"),
+        ("kai-fleet.teams", "kai-fleet:teams"),
+        ("kai-fleet-teams", "kai-fleet:teams"),
+        ("kai-fleet", "kai-fleet:teams and the like"),
+        ("ml", "kai-fleet:ml, or indent it"),
     ],
 )
 def test_a_misspelt_prefix_is_refused_with_the_key_that_was_meant(key, meant):
@@ -36,6 +41,13 @@ def test_a_misspelt_prefix_is_refused_with_the_key_that_was_meant(key, meant):
         parse(f"{HEAD}  {key}: {{}}\n", "Pulumi.prod.yaml")
     assert f"{key} " in str(refusal.value)
     assert f"write {meant}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", ["teams", "kai-flet:teams", "queues"])
+def test_a_key_beside_config_is_refused(key):
+    with pytest.raises(Unreadable, match=f"write kai-fleet:{key.rpartition(':')[2]} there"):
+        parse(f"{HEAD}{key}: {{}}\n", "Pulumi.prod.yaml")
+    assert parse(f"encryptionsalt: v1:x\nenvironment: [a]\n{HEAD}", "Pulumi.prod.yaml")
 
 
 def test_keys_of_other_programs_are_theirs():
@@ -85,6 +97,38 @@ def test_a_secret_in_clear_is_refused_with_the_command_that_encrypts_it(raw, pla
     command = f"pulumi config set --secret --path 'kai-fleet:{place}' --stack STACK"
     assert len([line for line in said if command in line]) == 1
     assert not any(HF in line for line in said), "the secret itself is not shown"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("password", 12345678),
+        ("licenseKey", "abc"),
+        ("dockerconfigjson", "eyJhdXRocyI6e319"),
+        ("registry", '{"auths": {"r.example": {}}}'),
+        ("proxy", "http://me:hunter2@proxy.example:3128"),
+        ("webhook", "xoxb-" + "1" * 12),
+        ("args", ["--password=hunter2"]),
+    ],
+)
+def test_other_secrets_in_clear_are_refused(key, value):
+    (problem,) = validation.validate({"cluster": CLUSTER, "gpu": {"values": {key: value}}}).refused
+    assert "is a secret in clear" in problem.message
+    assert "hunter2" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("password", True),
+        ("maxTokens", 4096),
+        ("proxy", "http://proxy.example:3128/a@b"),
+        ("proxy", "http://$(USER):$(PASSWORD)@proxy.example"),
+        ("args", ["--token=$(TOKEN)", "--token-file=/t", "--password=/run/p", "--use-token=true"]),
+    ],
+)
+def test_what_only_looks_like_a_secret_passes(key, value):
+    assert validation.validate({"cluster": CLUSTER, "gpu": {"values": {key: value}}}).refused == []
 
 
 def test_what_is_encrypted_or_only_named_is_no_secret_in_clear():
@@ -160,6 +204,25 @@ def test_an_odd_value_is_refused_by_its_line(value, said):
         ("config:\n  kai-fleet:teams:\n      ml: {}\n    b: {}\n", "line 4: is indented otherwise"),
         ("config:\n  a: 1\n    b: 2\n", "line 3: a key where none can be"),
         ("config:\n  kai-fleet:teams:\n    ml: {}\n    ml: {}\n", "line 4: has the key ml again"),
+        ("config:\n  a:\n    <<<<<<< HEAD\n    b: 1\n", "line 3: has a merge conflict"),
+        ("config:\n  a: 1\n=======\n  a: 2\n", "line 3: has a merge conflict (=======)"),
+        ("config:\n  a: 1\n||||||| base\n  a: 2\n", "line 3: has a merge conflict (|||||||)"),
+        ("config:\n  gpus:8\n  a: 1\n", "line 2: has no space after the colon; write gpus: 8"),
+        ("config:\n  a: 1\n  gpus:8\n", "line 3: has no space after the colon; write gpus: 8"),
+        ("config:\n  a: 1\n  gpus = 8\n", "line 3: is no key with a value; write `key: value`"),
+        ("config:\n  a: 'x\n  b: 1\n", "line 2: has a quote that is not closed"),
+        ("config:\n  a: {x: 1\n  b: 1\n", "line 2: has a { or [ that is not closed"),
+        ("config:\n  a: {x: 1}}\n", "line 2: has a } or ] too many"),
+        ("config:\n  a: {x: ", "line 2: has a { or [ that is not closed"),
+        ("config:\n  a: @x\n", "line 2: begins a value with a character of YAML's own"),
+        ("config:\n  a: *\n", "line 2: has * or & without a name"),
+        ("config:\n  a: *x\n", "line 2: names *x, and no &x stands above it"),
+        ("config: {}\n---\nconfig: {}\n", "line 2: begins a second document (---); keep one"),
+        (
+            "config:\n  a:\u00a01\n  b: 1\n",
+            "line 2: has a character that looks like a space (U+00A0)",
+        ),
+        ("config:\n  a: x\0y\n", "line 2: has a control character"),
         ("Config:\n  kai-fleet:teams: {}\n", "Config is not read; write config"),
         (
             "config:\n  kai-fleet:gpu: {}\nkai-fleet:teams: {}\n",
@@ -172,6 +235,69 @@ def test_a_slip_in_the_yaml_says_what_to_do(text, said):
         parse(text, "Pulumi.prod.yaml")
     assert str(refusal.value).startswith("Pulumi.prod.yaml")
     assert said in str(refusal.value)
+
+
+def test_a_file_that_is_none_is_said_by_its_path_or_line(tmp_path):
+    with pytest.raises(Unreadable, match=f"{tmp_path}/x.yaml is not there$"):
+        reading.read(tmp_path / "x.yaml")
+    with pytest.raises(Unreadable, match=f"{tmp_path} cannot be read: Is a directory$"):
+        reading.read(tmp_path)
+    (tmp_path / "y.yaml").write_bytes(b"config:\n  a: \xe9\n")
+    with pytest.raises(Unreadable, match="line 2: is no UTF-8; save it as UTF-8"):
+        reading.read(tmp_path / "y.yaml")
+
+
+TEAM = {"scheduler": {"mode": "default"}, "gpus": 1}
+HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (
+            {"teams": {"a": {"sheduler": {"mode": "default"}}}},
+            "teams.a.sheduler: key sheduler: is an unknown key; write scheduler",
+        ),
+        (
+            {"cluster": {"name": "c", "contxt": "x"}},
+            "cluster.contxt: key contxt: is an unknown key; write context",
+        ),
+        (
+            {"teams": {"a": {"scheduler": {"mode": "virtual", "verson": "v0.16.8"}}}},
+            "teams.a.scheduler.verson: key verson: is an unknown key; write version",
+        ),
+        ({"teams": {"a": {**TEAM, "GPUs": 1}}}, "key GPUs: is an unknown key; write gpus"),
+        (
+            {"cluster": {"name": "c", "context": ""}},
+            "cluster.context: key context: is empty; write a value or drop the key",
+        ),
+        ({"kai": {"version": 0.16}}, "is 0.16; write a version such as v0.16.8"),
+        ({"vcluster": {"version": 0.36}}, "is 0.36; write a version such as v0.36.1"),
+        ({"gpu": {"version": 25}}, 'is 25; write it in quotes: "25"'),
+        (
+            {**HOST, "queues": {"a": {"gpu": 1, "preemptMinRuntime": 30}}},
+            "is 30; write a duration such as 4h",
+        ),
+        (
+            {"teams": {"a": {**TEAM, "nodePool": {"pool": True}}}},
+            'is True; write it in quotes: "true"',
+        ),
+        ({"removed": [7]}, 'key 0: is 7; write it in quotes: "7"'),
+        ({**HOST, "queues": {"a": {"cpu": "16Gi"}}}, "16Gi is 17,179,869,184 cores"),
+        ({**HOST, "queues": {"a": {"memory": "64m"}}}, "write 64Gi or 64M"),
+        ({"teams": {"host": TEAM}}, "teams.host: key host: is what findings and metrics call"),
+        ({"teamStacks": {"host": {"gpus": 1}}}, "key host: is what findings and metrics call"),
+    ],
+)
+def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, said):
+    (problem,) = validation.validate({"cluster": CLUSTER, **raw}).refused
+    assert said in str(problem)
+
+
+def test_a_label_without_a_space_after_its_colon_says_so():
+    raw = {"cluster": CLUSTER, "teams": {"a": {**TEAM, "nodePool": {"kai-fleet/pool:ml": None}}}}
+    said = str(validation.validate(raw).refused[0])
+    assert "has no space after its colon; write kai-fleet/pool: ml" in said
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
         raise UserError(validation.report(elsewhere))  # before the stack is made in that state
     cluster = settings.platform.cluster if isinstance(settings, Tenant) else settings.cluster
     if cluster.context == SANDBOX_CONTEXT:
-        return _sandbox(stack, say, platform)
+        return _sandbox(stack, say, platform, starts=validated)
     if isinstance(settings, Tenant) or settings.cluster.kind is None:
         return _own_cluster(say)
     _require_kind()
@@ -81,13 +81,15 @@ def _file_of(platform: str) -> Path:
     return reading.path_of(platform.rpartition("/")[2])
 
 
-def _sandbox(stack: str, say: Say, platform: str | None) -> Environment:
+def _sandbox(stack: str, say: Say, platform: str | None, *, starts: bool) -> Environment:
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
 
     host = platform.rpartition("/")[2] if platform is not None else None
     if host is not None and lifecycle.find() is None:
         raise UserError(_not_there(host, ""))  # a team stack alone starts nothing
+    if not starts and lifecycle.find() is None:  # what looks or removes would find an empty one
+        raise UserError("the sandbox is not running; start it with: make up")
     try:
         running = lifecycle.up(say)
     except (ToolError, lifecycle.SandboxError) as why:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pydantic_core
 import yaml
 
+from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.plan import recorder
 from kai_fleet.cli.plan.picture import as_declared
 from kai_fleet.cli.plan.recorder import Registered
@@ -72,11 +73,12 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     The rules are asked twice: about the settings, where a refusal can name the key to edit, and
     about the declared resources, which is what the policy pack will see.
     """
-    path = file or reading.path_of(stack)
     try:
+        path = file or reading.path_of(stack)
         raw = reading.read(path)
-    except reading.Unreadable as why:
-        problem = mandatory("config-readable", f"stack {stack}", path.name, str(why))
+    except (reading.Unreadable, UserError) as why:
+        name = file.name if file else f"Pulumi.{stack}.yaml"
+        problem = mandatory("config-readable", f"stack {stack}", name, str(why))
         return Plan(stack, problems=(problem,), unreadable=True)
     return plan_settings(raw, stack, facts_beside(path))
 

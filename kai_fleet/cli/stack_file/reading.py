@@ -46,7 +46,8 @@ def path_of(stack: str) -> Path:
 
 def stacks() -> list[str]:
     """The stacks that have a file."""
-    return sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
+    found = (path.name for path in ROOT.glob("Pulumi.*.yaml"))
+    return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in found)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -58,10 +59,15 @@ def read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
+        if path.parent != ROOT:
+            raise Unreadable(f"{path} is not there") from None
         known = ", ".join(stacks())
         raise Unreadable(f"{path.name} is not there; stacks with a file: {known}") from None
-    except (OSError, UnicodeDecodeError) as why:
-        raise Unreadable(f"{path.name} cannot be read: {why}") from None
+    except UnicodeDecodeError as why:
+        line = why.object[: why.start].count(b"\n") + 1
+        raise Unreadable(f"{path.name} line {line}: is no UTF-8; save it as UTF-8") from None
+    except OSError as why:
+        raise Unreadable(f"{path} cannot be read: {why.strerror}") from None
     return parse(text, path.name)
 
 
@@ -79,7 +85,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
         raise Unreadable(f"{name} is not a stack file; write config: and keys below it")
-    if outside := stack_keys.outside(document):
+    if outside := stack_keys.outside(document, _KNOWN):
         raise Unreadable(f"{name}: {outside}")
     text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
     if wrong := stack_keys.misspelt(text_keys, _KNOWN):

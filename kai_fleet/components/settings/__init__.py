@@ -24,6 +24,7 @@ from kai_fleet.components.settings.mistakes import (
     Location,
     Mistake,
     key_path,
+    misspelt,
     mistakes,
     within,
 )
@@ -34,7 +35,7 @@ from kai_fleet.components.settings.sections.isolation import Isolation
 from kai_fleet.components.settings.sections.kind import access_in_kind
 from kai_fleet.components.settings.sections.model import Strict
 from kai_fleet.components.settings.sections.monitoring import Monitoring
-from kai_fleet.components.settings.sections.platform import NVIDIA, Gpu, HostKai, Name
+from kai_fleet.components.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
 from kai_fleet.components.settings.sections.queues import QueueTree, walk
 from kai_fleet.components.settings.sections.team_stack import Grant
 from kai_fleet.components.settings.sections.teams import Access, Scheduler, Team, Vcluster
@@ -49,7 +50,7 @@ class Settings(Strict):
     """One stack: a host cluster, what runs on it for everybody, and its teams."""
 
     cluster: Cluster = Field(description="The host cluster: its name, and how to reach or make it.")
-    gpu: Gpu = Field(default_factory=Gpu)
+    gpu: Gpu = Field(default_factory=Gpu, description="The host's GPU stack.")
     kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
     queues: QueueTree = Field(
         default_factory=dict, description="The host's queue tree.", json_schema_extra=or_file
@@ -65,8 +66,10 @@ class Settings(Strict):
         default=None,
         description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
     )
-    teams: dict[Name, Team] = Field(default_factory=dict)
-    team_stacks: dict[Name, Grant] = Field(
+    teams: dict[TeamName, Team] = Field(
+        default_factory=dict, description="Each team below its name; `host` is none."
+    )
+    team_stacks: dict[TeamName, Grant] = Field(
         default_factory=dict, description="Teams with a stack of their own, and what each may have."
     )
 
@@ -192,6 +195,7 @@ def validated(model: type[M], raw: Any) -> tuple[M | None, list[Mistake], list[s
             return model.model_validate(rest), found, dropped
         except ValidationError as error:
             found += [m for m in mistakes(error, model, rest) if not within(m.path, dropped)]
+            dropped += [key_path(place) for place in misspelt(error, model, rest)]
             places = [detail["loc"] for detail in error.errors(include_url=False)]
             if any(detail["type"] == "recursion_loop" for detail in error.errors()):
                 break

@@ -49,8 +49,17 @@ def within(path: str, dropped: Iterable[str]) -> bool:
 
 def mistakes(error: ValidationError, model: type[BaseModel], raw: Any) -> Iterator[Mistake]:
     """Every error of one validation, in the order of the file."""
+    meant = misspelt(error, model, raw)
     for detail in error.errors(include_url=False):
-        yield Mistake(key_path(detail["loc"]), _sentence(detail, model, raw))
+        if detail["type"] != "missing" or detail["loc"] not in meant:
+            yield Mistake(key_path(detail["loc"]), _sentence(detail, model, raw))
+
+
+def misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
+    """The keys that were meant, and are not there, where others stand: to say these is enough."""
+    unknown = [d["loc"] for d in error.errors() if d["type"] == "extra_forbidden"]
+    meant = ((*place[:-1], _meant(place, model) or "") for place in unknown)
+    return [place for place in meant if place[-1] and _at(raw, place) is None]
 
 
 def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
@@ -67,10 +76,11 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
             return str(context["error"])
         case "recursion_loop":
             return "contains itself; a queue cannot be below itself, write the tree out"
+        case "string_pattern_mismatch" if ":" in str(detail["loc"][-2:]) and _is_key(detail):
+            key, _, value = str(detail["loc"][-2]).partition(":")
+            return f"has no space after its colon; write {key}: {value}"
         case "string_pattern_mismatch":
-            where = (
-                "has a name that" if detail["loc"][-1] == "[key]" else f"is {_shown(found)}, which"
-            )
+            where = "has a name that" if _is_key(detail) else f"is {_shown(found)}, which"
             return f"{where} does not fit; write {_form(context['pattern'])}"
         case "string_too_long":
             return f"is longer than {context['max_length']} characters; write a shorter one"
@@ -80,6 +90,8 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
             return f"is {_shown(found)}; write {context['ge']} or more"
         case "less_than_equal":
             return f"is {_shown(found)}; write {context['le']} or less"
+    if kind == "string_type":
+        return f"is {_shown(found)}; write {_text_for(detail['loc'], found)}"
     if kind in _WANTED:
         wanted = _EXAMPLES.get(detail["loc"][-1]) if _WANTED[kind] == _MAPPING else None
         return f"is {_shown(found)}; write {wanted or _WANTED[kind]}"
@@ -98,7 +110,6 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "teams": "each team below its name, such as ml: {scheduler: …}",
 }
 _WANTED: Final = {
-    "string_type": 'text, in quotes where YAML would read a number: "0.9"',
     "bool_type": "true or false",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -122,6 +133,30 @@ _FORMS: Final = {
 }
 
 
+# Texts that a number, too, is not far from.
+_TEXTS: Final[Mapping[str | int, str]] = {
+    **dict.fromkeys(("preemptMinRuntime", "reclaimMinRuntime"), "a duration such as 4h"),
+    **dict.fromkeys(("preempt", "reclaim", "window", "halfLife"), "a duration such as 4h"),
+    **dict.fromkeys(("interval", "starvedAfter"), "a duration such as 30s"),
+}
+
+
+def _text_for(location: Location, found: Any) -> str:
+    """What to write where text is wanted."""
+    if location[-1] == "version" and location[0] != "gpu":
+        return "a version such as " + ("v0.36.1" if "vcluster" in location else "v0.16.8")
+    if wanted := _TEXTS.get(location[-1]):
+        return wanted
+    if isinstance(found, Mapping | list) or found is None:
+        return "text"
+    return f'it in quotes: "{str(found).lower() if isinstance(found, bool) else found}"'
+
+
+def _is_key(detail: ErrorDetails) -> bool:
+    """Whether it is about a mapping's key, and not about a value."""
+    return detail["loc"][-1] == "[key]"
+
+
 def _form(pattern: str) -> str:
     fits = [form for start, form in _FORMS.items() if pattern.startswith(start)]
     return fits[0] if fits else f"text like {pattern}"
@@ -129,11 +164,18 @@ def _form(pattern: str) -> str:
 
 def _unknown_key(location: Location, model: type[BaseModel]) -> str:
     known = _known_keys(location[:-1], model)
-    close = get_close_matches(str(location[-1]), known, n=1, cutoff=0.6)
-    instead = f"write {close[0]}" if close else f"the keys here are {', '.join(known)}"
+    close = _meant(location, model)
+    instead = f"write {close}" if close else f"the keys here are {', '.join(known)}"
     if location[-1] in ("quota", "limit", "weight") and "gpu" in known:
         instead = f"it is of one resource: write gpu: {{{location[-1]}: …}}, or cpu or memory"
     return f"is an unknown key; {instead}"
+
+
+def _meant(location: Location, model: type[BaseModel]) -> str | None:
+    """The key that stands for an unknown one in all likelihood."""
+    known = {key.lower(): key for key in _known_keys(location[:-1], model)}
+    close = get_close_matches(str(location[-1]).lower(), known, n=1, cutoff=0.6)
+    return known[close[0]] if close else None
 
 
 def _described(location: Location, model: type[BaseModel]) -> str:
@@ -189,9 +231,10 @@ def _at(raw: Any, location: Location) -> Any:
     for part in location:
         if part == "[key]":
             return None
-        if not isinstance(raw, Mapping) or part not in raw:
+        try:
+            raw = raw[part]  # of a mapping or a list
+        except (LookupError, TypeError):
             return None
-        raw = raw[part]
     return raw
 
 

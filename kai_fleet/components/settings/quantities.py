@@ -25,6 +25,7 @@ _SUFFIX: Final = {
     **{f"{letter}i": Decimal(2) ** (10 * i) for i, letter in enumerate("KMGTPE", start=1)},
 }
 _MOST_GPUS: Final = 1_000_000  # more is a unit that is none of GPUs, such as 8G
+_MOST_CORES: Final = 100_000_000  # more is memory's unit, such as 16Gi
 _MOST = Decimal(10) ** 18  # what a Kubernetes quantity can hold at least
 
 
@@ -53,14 +54,18 @@ def parse_quantity(value: Any) -> Decimal:
 
 def cpu_millicores(value: Any) -> float:
     """Millicores of a cpu quantity; -1 for `unlimited`."""
-    return _convert(value, Decimal(1000), 'cores such as 16, "500m"')
+    amount = _convert(value, Decimal(1000), 'cores such as 16, "500m"')
+    if amount > _MOST_CORES * 1000:
+        raise ValueError(f"{value} is {amount / 1000:,.0f} cores; write a number such as 16")
+    return amount
 
 
 def memory_megabytes(value: Any) -> float:
     """10⁶ bytes of a memory quantity, rounded to whole ones; -1 for `unlimited`."""
     amount = _convert(value, Decimal("1e-6"), "memory such as 64Gi", digits=None)
     if 0 < amount < 1:
-        raise ValueError(f"{value} is that many bytes, less than 1M; write {value}Gi or {value}M")
+        number = str(value).strip().removesuffix("m")
+        raise ValueError(f"{value} is less than a megabyte; write {number}Gi or {number}M")
     return float(round(amount))
 
 

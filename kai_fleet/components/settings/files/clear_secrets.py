@@ -11,14 +11,22 @@ from kai_fleet.components.settings.mistakes import NAMESPACE, Location, Mistake,
 MASK: Final = "[secret]"  # what stands in place of an encrypted value where nobody decrypts it
 _FIELDS: Final = frozenset({"kubeconfig", "huggingFaceToken"})
 _NAMED: Final = re.compile(
-    r"(password|passwd|passphrase|token|secret|(secret|access|api|private)key)$"
+    r"(password|passwd|passphrase|token|secret|dockerconfigjson"
+    r"|(secret|access|api|private|license|account|signing|encryption)key)$"
 )
 # Values that are secrets by their form, wherever they stand.
 _FORMS: Final = re.compile(
     r"hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|AKIA[0-9A-Z]{16}|nvapi-[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*"
+    r"|xox[abeoprs]-[\w-]{10,}|sk-[A-Za-z0-9]{32,}|sk-proj-[\w-]{32,}|\"auths\"\s*:"
+    r"|://[^\s/:@$]*:[^\s/@$]+@"  # a URL with a password
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----",
     re.ASCII,
+)
+# A flag that gives one, unless by a variable or a file.
+_FLAG: Final = re.compile(
+    r"^--?[\w-]*(password|passwd|passphrase|token|secret|api-?key)[= ](?!true$|false$)[^$@/\s]",
+    re.ASCII | re.IGNORECASE,
 )
 
 
@@ -40,7 +48,9 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
     elif isinstance(value, list):
         for number, item in enumerate(value):
             yield from _below(item, (*place, number))
-    elif isinstance(value, str) and value not in ("", MASK) and _is_secret(value, place, name):
+    elif isinstance(value, bool) or not isinstance(value, str | int):
+        return
+    elif value not in ("", MASK) and _is_secret(value, place, name):
         yield Mistake(
             key_path(place),
             "is a secret in clear; encrypt it, the command asks for the value: pulumi config set"
@@ -48,12 +58,14 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
         )
 
 
-def _is_secret(value: str, place: Location, name: str) -> bool:
+def _is_secret(value: str | int, place: Location, name: str) -> bool:
     last = name or str(place[-1])
-    if last in _FIELDS or _FORMS.search(value):
+    if isinstance(value, str) and (last in _FIELDS or _FORMS.search(value) or _FLAG.match(value)):
         return True
-    bare = last.lower().replace("_", "").replace("-", "")
+    bare = last.lower().replace("_", "").replace("-", "").removeprefix(".")
     in_values = "values" in place[:-1] or "env" in place[:-1]
+    if isinstance(value, int):  # 0 and 1 are switches
+        return in_values and value > 1 and bare.endswith(("password", "passwd", "passphrase"))
     return in_values and _NAMED.search(bare) is not None and not _is_reference(bare, value)
 
 

@@ -31,17 +31,18 @@ def opened(queues: Any) -> Any:
     path = (ROOT / queues).resolve()
     if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
         raise NoTree(f"is {queues!r}; {_WRITE}")
+    text = ""
     try:
-        return _tree(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return _tree(text)
     except FileNotFoundError:
         raise NoTree(f"names {queues}, which is not there; {_WRITE}") from None
     except MarkedYAMLError as why:
-        said = why.problem or why.context
-        raise NoTree(f"names {queues}, where{yaml_file.place(why)} has: {said}") from None
+        raise NoTree(f"names {queues}, {yaml_file.mistake(text, why)}") from None
     except NoTree as why:
         raise NoTree(f"names {queues}, which {why}") from None
     except yaml_file.Odd as why:
-        raise NoTree(f"names {queues}, where {why}") from None
+        raise NoTree(f"names {queues}, {why}") from None
     except (OSError, YAMLError, ValueError, RecursionError) as why:
         raise NoTree(f"names {queues}, which cannot be read: {why}") from None
 

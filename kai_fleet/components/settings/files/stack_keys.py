@@ -6,6 +6,7 @@ one of those: everything that it declares would go, without a word.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from typing import Any, Final
@@ -23,11 +24,15 @@ def own(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key.removeprefix(_PREFIX): config[key] for key in config if key.startswith(_PREFIX)}
 
 
-def outside(document: Mapping[Any, Any]) -> str | None:
+def outside(document: Mapping[Any, Any], known: Iterable[str]) -> str | None:
     """What is wrong with a key of ours, or a misspelt `config`, at the top of a stack file."""
+    names = frozenset(known)
     for key in map(str, document):
         if key.startswith(_PREFIX):
             return f"{on_one_line(key)} is not below config, so Pulumi does not read it; indent it"
+        if (meant := key.rpartition(":")[2]) in names:
+            said = "is not below config, so Pulumi does not read it"
+            return f"{on_one_line(key)} {said}; write {_PREFIX}{meant} there"
         if "config" not in document and get_close_matches(key.lower(), ["config"], cutoff=0.7):
             return f"{on_one_line(key)} is not read; write config"
     return None
@@ -46,13 +51,22 @@ def misspelt(keys: Iterable[str], known: Iterable[str]) -> list[Mistake]:
             continue
         meant = f"{_PREFIX}{on_one_line(name)}"
         if not colon:
-            said = f"has no prefix; write {meant}"
+            said = _without_prefix(name, names)
         elif namespace not in _PROVIDERS and (name in names or _is_like_ours(namespace)):
             said = f"is not read, so what it declares would be removed; write {meant}"
         else:
             continue
         found.append(Mistake(on_one_line(key), said))
     return found
+
+
+def _without_prefix(key: str, names: frozenset[str]) -> str:
+    last = re.split(r"[^A-Za-z]", key)[-1]
+    if last in names:
+        return f"has no prefix; write {_PREFIX}{last}"
+    if _is_like_ours(key):
+        return f"is no key; write {_PREFIX}teams and the like, each as one key below config"
+    return f"has no prefix; write {_PREFIX}{on_one_line(key)}, or indent it to where it belongs"
 
 
 def _is_like_ours(namespace: str) -> bool:

@@ -55,6 +55,9 @@ def check(text: str) -> None:
     if found := _BREAKS.search(text):
         line = text.count("\n", 0, found.start()) + 1
         raise Odd(f"line {line}: has a line separator ({found[0]!a}); write a plain line break")
+    if found := _CONTROL.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise Odd(f"line {line}: has a control character ({found[0]!a}); take it out")
     for pure in (False, True):  # libyaml refuses some of what YAML allows
         try:
             _Scan().run(text, pure)

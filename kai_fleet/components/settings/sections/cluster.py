@@ -13,9 +13,12 @@ class Cluster(Strict):
     """The host cluster. Its name is its identity: credentials may rotate under it."""
 
     name: Name = Field(description="Stable identity of the cluster.")
-    context: str | None = Field(default=None, description="A context of your kubeconfig.")
+    context: str | None = Field(
+        default=None, min_length=1, description="A context of your kubeconfig."
+    )
     kubeconfig: SecretStr | None = Field(
         default=None,
+        min_length=1,
         strict=False,
         description="The kubeconfig itself, set with `pulumi config set --secret --path`.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from kai_fleet.components.settings.sections.model import Strict
 from kai_fleet.components.settings.sections.scheduling import Scheduling
@@ -12,6 +12,15 @@ from kai_fleet.components.settings.sections.scheduling import Scheduling
 Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
 KaiVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
+
+
+def _is_not_the_host(name: str) -> str:
+    if name == "host":
+        raise ValueError("is what findings and metrics call the host cluster; write another name")
+    return name
+
+
+TeamName = Annotated[Name, AfterValidator(_is_not_the_host)]
 Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"

@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, StringConstraints
 
 from kai_fleet.components.settings.sections.isolation import Isolation
 from kai_fleet.components.settings.sections.model import Strict
-from kai_fleet.components.settings.sections.platform import Name
+from kai_fleet.components.settings.sections.platform import Name, TeamName
 from kai_fleet.components.settings.sections.queues import QueueName
 from kai_fleet.components.settings.sections.teams import LabelKey, LabelValue, Team
 from kai_fleet.components.settings.sections.workloads import Workload
@@ -47,9 +47,12 @@ class PlatformReference(Strict):
 class Credentials(Strict):
     """A team stack's own way to the platform's cluster; the cluster itself is the platform's."""
 
-    context: str | None = Field(default=None, description="A context of your kubeconfig.")
+    context: str | None = Field(
+        default=None, min_length=1, description="A context of your kubeconfig."
+    )
     kubeconfig: SecretStr | None = Field(
         default=None,
+        min_length=1,
         strict=False,
         description="The kubeconfig itself, set with `pulumi config set --secret --path`.",
     )
@@ -58,7 +61,7 @@ class Credentials(Strict):
 class OwnTeam(Team):
     """The team of a team stack: the keys of an entry of `kai-fleet:teams`, and its name."""
 
-    name: Name = Field(description="write the team's name, as the platform grants it")
+    name: TeamName = Field(description="write the team's name, as the platform grants it")
 
 
 class TeamStack(Strict):
