@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pulumi
-from pulumi_kubernetes.admissionregistration import v1 as admission
 
+from kai_fleet.components.guard.admission_policy import (
+    AUDIT,
+    DENY,
+    inside,
+    matching,
+    policy_with_binding,
+)
 from kai_fleet.components.guard.names import OUTSIDE_GUARD
 from kai_fleet.components.guard.queue_guard_rules import names, text
 from kai_fleet.components.kai.keys import RESERVED, SCHEDULER
@@ -33,60 +39,40 @@ class OutsideQueues(pulumi.ComponentResource):
         self, name: str, args: OutsideQueuesArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:OutsideQueues", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
-        child = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
         called = f"{OUTSIDE_GUARD}{args.team}"
         asks = (
             "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c,"
             f" {text(args.gpu_resource)} in c.?resources.?limits.orValue({{}}))"
         )
-        policy = admission.ValidatingAdmissionPolicy(
-            f"{name}-policy",
-            metadata={"name": called},
-            spec={
-                "failure_policy": "Fail",
-                "match_constraints": {
-                    "resource_rules": [
-                        {
-                            "api_groups": [""],
-                            "api_versions": ["v1"],
-                            "resources": ["pods"],
-                            "operations": ["CREATE"],
-                        }
-                    ]
-                },
-                "match_conditions": [
-                    {
-                        "name": "of-the-team",
-                        "expression": f"!(request.namespace in {names(sorted(RESERVED))})",
-                    }
-                ],
-                "validations": [
-                    {
-                        "expression": f"object.spec.?schedulerName.orValue('') == {text(SCHEDULER)}"
-                        f" || !{asks}",
-                        "messageExpression": "'pod ' + object.metadata.?name.orValue("
-                        "object.metadata.?generateName.orValue('') + '…') + "
-                        + text(
-                            f" asks for {args.gpu_resource} beside the queues of team {args.team};"
-                            f" write schedulerName: {SCHEDULER} and the label kai.scheduler/queue,"
-                            " or have guard.outsideQueues set to allow"
-                        ),
-                        "reason": "Forbidden",
-                    }
-                ],
-            },
-            opts=child,
-        )
-        admission.ValidatingAdmissionPolicyBinding(
-            f"{name}-binding",
-            metadata={"name": called},
-            spec={
-                "policy_name": called,
-                "validation_actions": ["Deny"] if args.action == "deny" else ["Audit", "Warn"],
-            },
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[policy])),
+        spec = {
+            "failure_policy": "Fail",
+            "match_constraints": matching({"": ["pods"]}, "CREATE"),
+            "match_conditions": [
+                {
+                    "name": "of-the-team",
+                    "expression": f"!(request.namespace in {names(sorted(RESERVED))})",
+                }
+            ],
+            "validations": [
+                {
+                    "expression": f"object.spec.?schedulerName.orValue('') == {text(SCHEDULER)}"
+                    f" || !{asks}",
+                    "messageExpression": "'pod ' + object.metadata.?name.orValue("
+                    "object.metadata.?generateName.orValue('') + '…') + "
+                    + text(
+                        f" asks for {args.gpu_resource} beside the queues of team {args.team};"
+                        f" write schedulerName: {SCHEDULER} and the label kai.scheduler/queue,"
+                        " or have guard.outsideQueues set to allow"
+                    ),
+                    "reason": "Forbidden",
+                }
+            ],
+        }
+        policy_with_binding(
+            (f"{name}-policy", f"{name}-binding"),
+            called,
+            spec,
+            DENY if args.action == "deny" else AUDIT,
+            inside(self, opts),
         )
         self.register_outputs({"policy": called})

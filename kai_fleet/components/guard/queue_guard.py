@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
-from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from kai_fleet.components.guard import queue_guard_rules as rules
+from kai_fleet.components.guard.admission_policy import (
+    AUDIT,
+    DENY,
+    inside,
+    matching,
+    policy_with_binding,
+)
 from kai_fleet.components.guard.names import GUARD
 from kai_fleet.components.settings.sections.guard import GuardMode
 
@@ -34,14 +39,6 @@ class QueueGuardArgs:
     pod_groups: bool = False
 
 
-def within(namespace: pulumi.Input[str] | None) -> dict[str, Any]:
-    """What bounds a policy's binding to one namespace; nothing where None."""
-    if namespace is None:
-        return {}
-    label = {"kubernetes.io/metadata.name": namespace}
-    return {"match_resources": {"namespace_selector": {"match_labels": label}}}
-
-
 class QueueGuard(pulumi.ComponentResource):
     """A ValidatingAdmissionPolicy and its binding for one team (Kubernetes 1.30 or newer).
 
@@ -56,48 +53,27 @@ class QueueGuard(pulumi.ComponentResource):
         self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
-        child = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
         called = f"{GUARD}{args.team}"
-        pods = {
-            "resource_rules": [
-                {
-                    "api_groups": [""],
-                    "api_versions": ["v1"],
-                    "resources": ["pods"],
-                    "operations": ["CREATE", "UPDATE"],
-                }
-            ]
+        spec = {
+            "failure_policy": "Fail",
+            "match_constraints": matching({"": ["pods"]}, "CREATE", "UPDATE"),
+            "match_conditions": rules.match_conditions(),
+            "variables": rules.variables(args.queues),
+            "validations": rules.validations(
+                args.team,
+                args.queues,
+                args.gpu_sharing,
+                args.prefix,
+                foreign=args.foreign,
+                pod_groups=args.pod_groups,
+            ),
         }
-        policy = admission.ValidatingAdmissionPolicy(
-            f"{name}-policy",
-            metadata={"name": called},
-            spec={
-                "failure_policy": "Fail",
-                "match_constraints": pods,
-                "match_conditions": rules.match_conditions(),
-                "variables": rules.variables(args.queues),
-                "validations": rules.validations(
-                    args.team,
-                    args.queues,
-                    args.gpu_sharing,
-                    args.prefix,
-                    foreign=args.foreign,
-                    pod_groups=args.pod_groups,
-                ),
-            },
-            opts=child,
-        )
-        admission.ValidatingAdmissionPolicyBinding(
-            f"{name}-binding",
-            metadata={"name": called},
-            spec={
-                "policy_name": called,
-                "validation_actions": ["Deny"] if args.mode == "deny" else ["Audit", "Warn"],
-                **within(args.namespace),
-            },
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[policy])),
+        policy_with_binding(
+            (f"{name}-policy", f"{name}-binding"),
+            called,
+            spec,
+            DENY if args.mode == "deny" else AUDIT,
+            inside(self, opts),
+            args.namespace,
         )
         self.register_outputs({"policy": called})

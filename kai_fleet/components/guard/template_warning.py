@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import pulumi
-from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from kai_fleet.components.guard import queue_guard_rules as rules
+from kai_fleet.components.guard.admission_policy import WARN, inside, matching, policy_with_binding
 from kai_fleet.components.guard.names import TEMPLATE_GUARD
-from kai_fleet.components.guard.queue_guard import QueueGuardArgs, within
+from kai_fleet.components.guard.queue_guard import QueueGuardArgs
 
 _KINDS: Final = {
     "apps": ["deployments", "statefulsets", "replicasets"],
@@ -30,56 +30,35 @@ class TemplateWarning(pulumi.ComponentResource):
         self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:TemplateWarning", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
-        child = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
         called = f"{TEMPLATE_GUARD}{args.team}"
-        policy = admission.ValidatingAdmissionPolicy(
-            f"{name}-policy",
-            metadata={"name": called},
-            spec={
-                "failure_policy": "Ignore",
-                "match_constraints": {
-                    "resource_rules": [
-                        {
-                            "api_groups": [group],
-                            "api_versions": ["v1"],
-                            "resources": resources,
-                            "operations": ["CREATE", "UPDATE"],
-                        }
-                        for group, resources in _KINDS.items()
-                    ]
+        spec = {
+            "failure_policy": "Ignore",
+            "match_constraints": matching(_KINDS, "CREATE", "UPDATE"),
+            "match_conditions": [
+                rules.about_kai(rules.TEMPLATE),
+                {
+                    "name": "of-no-controller",
+                    "expression": "!has(object.metadata.ownerReferences)",
                 },
-                "match_conditions": [
-                    rules.about_kai(rules.TEMPLATE),
-                    {
-                        "name": "of-no-controller",
-                        "expression": "!has(object.metadata.ownerReferences)",
-                    },
-                ],
-                "variables": rules.variables(
-                    args.queues, rules.TEMPLATE, rules.of_template(args.mode == "deny")
-                ),
-                "validations": rules.validations(
-                    args.team,
-                    args.queues,
-                    args.gpu_sharing,
-                    args.prefix,
-                    foreign=args.foreign,
-                    pod_groups=args.pod_groups,
-                ),
-            },
-            opts=child,
-        )
-        admission.ValidatingAdmissionPolicyBinding(
-            f"{name}-binding",
-            metadata={"name": called},
-            spec={
-                "policy_name": called,
-                "validation_actions": ["Warn"],
-                **within(args.namespace),
-            },
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[policy])),
+            ],
+            "variables": rules.variables(
+                args.queues, rules.TEMPLATE, rules.of_template(args.mode == "deny")
+            ),
+            "validations": rules.validations(
+                args.team,
+                args.queues,
+                args.gpu_sharing,
+                args.prefix,
+                foreign=args.foreign,
+                pod_groups=args.pod_groups,
+            ),
+        }
+        policy_with_binding(
+            (f"{name}-policy", f"{name}-binding"),
+            called,
+            spec,
+            WARN,
+            inside(self, opts),
+            args.namespace,
         )
         self.register_outputs({"policy": called})

@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
-from pulumi_kubernetes.admissionregistration import v1 as admission
 
+from kai_fleet.components.guard.admission_policy import (
+    DENY,
+    binding,
+    inside,
+    matching,
+    policy,
+    policy_with_binding,
+    within,
+)
 from kai_fleet.components.guard.names import HOST_GUARD, NODE_GUARD, OWNER_GUARD
 from kai_fleet.components.guard.queue_guard_rules import names, of_team, text
 from kai_fleet.components.isolation.rules import guard
@@ -37,87 +45,69 @@ class HostGuard(pulumi.ComponentResource):
         self, name: str, args: HostGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:HostGuard", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
-        self._child = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
-        where = {
-            "namespace_selector": {"match_labels": {"kubernetes.io/metadata.name": args.namespace}}
-        }
-        self._objects(name, args, where)
+        self._child = inside(self, opts)
+        self._objects(name, args)
         if args.rules.names_nodes and args.rules.pool:
-            self._nodes(name, args, where)
+            self._nodes(name, args)
         if args.rules.beside_kai:
-            self._owners(name, args, where)
+            self._owners(name, args)
         self.register_outputs({})
 
-    def _objects(self, name: str, args: HostGuardArgs, where: Mapping[str, object]) -> None:
+    def _objects(self, name: str, args: HostGuardArgs) -> None:
+        spec = {
+            "failure_policy": "Fail",
+            "match_constraints": matching(guard.WATCHED, "CREATE", "UPDATE"),
+            "match_conditions": guard.match_conditions(args.rules),
+            "variables": guard.variables(args.rules),
+            "validations": guard.validations(args.rules),
+        }
         called = f"{HOST_GUARD}{args.rules.team}"
-        policy = admission.ValidatingAdmissionPolicy(
-            f"{name}-policy",
-            metadata={"name": called},
-            spec={
-                "failure_policy": "Fail",
-                "match_constraints": _rules(guard.WATCHED, "CREATE", "UPDATE"),
-                "match_conditions": guard.match_conditions(args.rules),
-                "variables": guard.variables(args.rules),
-                "validations": guard.validations(args.rules),
-            },
-            opts=self._child,
+        policy_with_binding(
+            (f"{name}-policy", f"{name}-binding"), called, spec, DENY, self._child, args.namespace
         )
-        _binding(f"{name}-binding", called, called, where, policy, self._child)
 
-    def _owners(self, name: str, args: HostGuardArgs, where: Mapping[str, object]) -> None:
-        called = f"{OWNER_GUARD}{args.rules.team}"
-        policy = admission.ValidatingAdmissionPolicy(
-            f"{name}-owners",
-            metadata={"name": called},
-            spec={
-                "failure_policy": "Fail",
-                "match_constraints": _rules({"*": ["*"]}, "CREATE", "UPDATE"),
-                **owners(args.rules),
-            },
-            opts=self._child,
+    def _owners(self, name: str, args: HostGuardArgs) -> None:
+        spec = {
+            "failure_policy": "Fail",
+            "match_constraints": matching({"*": ["*"]}, "CREATE", "UPDATE"),
+            **owners(args.rules),
+        }
+        called, resources = f"{OWNER_GUARD}{args.rules.team}", f"{name}-owners"
+        policy_with_binding(
+            (resources, f"{resources}-binding"), called, spec, DENY, self._child, args.namespace
         )
-        _binding(f"{name}-owners-binding", called, called, where, policy, self._child)
 
-    def _nodes(self, name: str, args: HostGuardArgs, where: Mapping[str, object]) -> None:
+    def _nodes(self, name: str, args: HostGuardArgs) -> None:
         """A node that lacks any label of the pool is none of the team's."""
         called = f"{NODE_GUARD}{args.rules.team}"
         message = text(
             f" is none of team {args.rules.team}'s; let the team's scheduler choose it, among the"
             f" nodes with {', '.join(f'{k}={v}' for k, v in sorted(args.rules.pool.items()))}"
         )
-        policy = admission.ValidatingAdmissionPolicy(
-            f"{name}-nodes",
-            metadata={"name": called},
-            spec={
-                "failure_policy": "Fail",
-                "param_kind": {"api_version": "v1", "kind": "Node"},
-                "match_constraints": _rules({"": ["pods"]}, "CREATE"),
-                "validations": [
-                    {
-                        "expression": "object.spec.?nodeName.orValue('') != params.metadata.name",
-                        "messageExpression": f"'node ' + params.metadata.name + {message}",
-                        "reason": "Forbidden",
-                    }
-                ],
-            },
-            opts=self._child,
-        )
+        spec = {
+            "failure_policy": "Fail",
+            "param_kind": {"api_version": "v1", "kind": "Node"},
+            "match_constraints": matching({"": ["pods"]}, "CREATE"),
+            "validations": [
+                {
+                    "expression": "object.spec.?nodeName.orValue('') != params.metadata.name",
+                    "messageExpression": f"'node ' + params.metadata.name + {message}",
+                    "reason": "Forbidden",
+                }
+            ],
+        }
+        made = policy(f"{name}-nodes", called, spec, self._child)
         for number, (key, value) in enumerate(sorted(args.rules.pool.items())):
             selector = {"match_expressions": [{"key": key, "operator": "NotIn", "values": [value]}]}
-            foreign = {"selector": selector, "parameter_not_found_action": "Allow"}
+            bound = {
+                "policy_name": called,
+                "validation_actions": list(DENY),
+                **within(args.namespace),
+                "param_ref": {"selector": selector, "parameter_not_found_action": "Allow"},
+            }
             suffix = f".{number}" if number else ""
-            _binding(
-                f"{name}-nodes-binding{suffix}",
-                f"{called}{suffix}",
-                called,
-                where,
-                policy,
-                self._child,
-                foreign,
-            )
+            foreign = f"{name}-nodes-binding{suffix}"
+            binding(foreign, f"{called}{suffix}", made, bound, self._child)
 
 
 def owners(rules: HostRules) -> dict[str, list[dict[str, str]]]:
@@ -143,39 +133,3 @@ def owners(rules: HostRules) -> dict[str, list[dict[str, str]]]:
             }
         ],
     }
-
-
-def _rules(resources: Mapping[str, list[str]], *operations: str) -> dict[str, object]:
-    return {
-        "resource_rules": [
-            {
-                "api_groups": [group],
-                "api_versions": ["*" if group == "*" else "v1"],
-                "resources": kinds,
-                "operations": list(operations),
-            }
-            for group, kinds in resources.items()
-        ]
-    }
-
-
-def _binding(
-    name: str,
-    called: str,
-    policy_name: str,
-    where: Mapping[str, object],
-    policy: pulumi.Resource,
-    opts: pulumi.ResourceOptions,
-    params: Mapping[str, object] | None = None,
-) -> None:
-    admission.ValidatingAdmissionPolicyBinding(
-        name,
-        metadata={"name": called},
-        spec={
-            "policy_name": policy_name,
-            "validation_actions": ["Deny"],
-            "match_resources": where,
-            **({"param_ref": params} if params else {}),
-        },
-        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[policy])),
-    )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pulumi
 from pulumi_kubernetes import core
-from pulumi_kubernetes.admissionregistration import v1 as admission
 from pulumi_kubernetes.rbac import v1 as rbac
 
+from kai_fleet.components.guard.admission_policy import DENY, policy_with_binding
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.team_stack import Grant
 from kai_fleet.components.settings.tenant import Tenant
@@ -101,30 +101,20 @@ class TeamStackAccess(pulumi.ComponentResource):
     def _bounds(
         self, name: str, team: str, parent_queue: str, foreign: Sequence[str]
     ) -> list[pulumi.Resource]:
+        spec = {
+            "failure_policy": "Fail",
+            "match_constraints": {"resource_rules": rights.watched()},
+            "match_conditions": [
+                {
+                    "name": "the-teams-account",
+                    "expression": f"request.userInfo.username == '{rights.account(team)}'",
+                }
+            ],
+            "validations": rights.bounds(team, parent_queue, foreign),
+        }
+        names = (f"{name}-bounds", f"{name}-bounds-binding")
         called = f"{rights.IN_NAMESPACE}-{team}"
-        policy = admission.ValidatingAdmissionPolicy(
-            f"{name}-bounds",
-            metadata={"name": called},
-            spec={
-                "failure_policy": "Fail",
-                "match_constraints": {"resource_rules": rights.watched()},
-                "match_conditions": [
-                    {
-                        "name": "the-teams-account",
-                        "expression": f"request.userInfo.username == '{rights.account(team)}'",
-                    }
-                ],
-                "validations": rights.bounds(team, parent_queue, foreign),
-            },
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        binding = admission.ValidatingAdmissionPolicyBinding(
-            f"{name}-bounds-binding",
-            metadata={"name": called},
-            spec={"policy_name": called, "validation_actions": ["Deny"]},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[policy]),
-        )
-        return [policy, binding]
+        return policy_with_binding(names, called, spec, DENY, pulumi.ResourceOptions(parent=self))
 
 
 def let_in(
