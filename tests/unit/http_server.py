@@ -11,7 +11,10 @@ def listening(handler, tls: ssl.SSLContext | None = None):
     """One that answers by the handler."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        # Each connection's own thread shakes hands: one that is slow keeps no other waiting.
+        server.socket = tls.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:

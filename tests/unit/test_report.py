@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,9 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.doctor import gather as gathering
 from kai_fleet.cli.doctor.checks import examine
-from kai_fleet.cli.doctor.declared import host_of, teams_of
 from kai_fleet.cli.report import charts, history
 from kai_fleet.cli.report import page as writing
 from kai_fleet.cli.report.build import of_file
@@ -25,7 +21,7 @@ from kai_fleet.cli.report.planned import planned
 from kai_fleet.cli.stack_file import reading
 from kai_fleet.cli.teams import stack_state
 from kai_fleet.components.settings import load
-from tests.unit.doctor_samples import NOW, Lab, meta, node, pod
+from tests.unit.doctor_samples import NOW, Lab, node, pod
 from tests.unit.doctor_spoils import in_host_mode, waiting
 from tests.unit.report_samples import busy, many
 
@@ -298,110 +294,3 @@ def test_changes_are_those_of_the_stacks_history(monkeypatch):
     assert (first.kind, first.message, first.who) == ("update", "One more team", "Ada")
     assert first.resources == "3 created, 1 deleted"
     assert (second.result, second.resources, second.who) == ("failed", "", "")
-
-
-class Canned:
-    """An API server in memory that takes its time, and notes what it is asked."""
-
-    asked: list[str] = []
-    at_once = most_at_once = 0
-    lock = threading.Lock()
-
-    def __init__(self, objects, delay=0.002):
-        self.objects, self.delay = objects, delay
-
-    def get(self, path, **query):
-        cls = type(self)
-        with cls.lock:
-            cls.asked.append(f"{id(self)} {path} {sorted(query.items())}")
-            cls.at_once += 1
-            cls.most_at_once = max(cls.most_at_once, cls.at_once)
-        time.sleep(self.delay)
-        with cls.lock:
-            cls.at_once -= 1
-        return {"metadata": {"name": "x"}, "items": self.objects.get(path.rpartition("/")[2], [])}
-
-    def close(self):
-        """Nothing is open."""
-
-
-def fleet(teams, queues, pods):
-    """The settings of a fleet, and the objects of its host and of each vCluster."""
-    tree = {f"q-{n}": {"gpu": {"quota": 0}} for n in range(queues - 1)}
-    settings = {"cluster": {"name": "big", "context": "big"}, "teams": {}}
-    for n in range(teams):
-        settings["teams"][f"t-{n}"] = {
-            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-            "nodePool": {"kai-fleet/pool": f"t-{n}"},
-            "gpus": 8,
-            "queues": {"all": {"gpu": {"quota": 8}, "children": tree}},
-        }
-    found = load(settings).settings
-    host = {"nodes": [], "pods": [], "namespaces": [], "statefulsets": []}
-    inside = {}
-    for name, team in teams_of(found).items():
-        here = node(f"{name}-n", "8")
-        here["metadata"]["labels"]["kai-fleet/pool"] = name
-        host["nodes"].append(here)
-        host["namespaces"].append({"metadata": meta(f"team-{name}")})
-        own = [
-            pod(
-                f"p-{n}", f"q-{n % (queues - 1)}", f"{name}-n" if n < 4 else None, limits={GPU: "1"}
-            )
-            for n in range(pods)
-        ]
-        inside[name] = {
-            "nodes": [here],
-            "pods": own,
-            "queues": [
-                {"metadata": meta(q), "spec": dict(spec)} for q, spec in team.inside.queues.items()
-            ],
-            "podgroups": [
-                {"metadata": meta(f"pg-{p['metadata']['name']}", "default")} for p in own
-            ],
-        }
-    return found, host, inside
-
-
-@pytest.fixture
-def made(monkeypatch):
-    """The report of a fleet of so many teams, its page, and the seconds of the processor it took.
-
-    Every vCluster has 10 queues and 50 pods.
-    """
-    servers: dict[str, Canned] = {}
-    monkeypatch.setattr(Canned, "asked", [])
-    monkeypatch.setattr(
-        gathering, "_way_in", lambda reader, host, team: gathering._Way(kubeconfig=team.name)
-    )
-    monkeypatch.setattr(gathering.Api, "of_kubeconfig", lambda content, **limits: servers[content])
-
-    def of(teams, heard=lambda done, of: None):
-        settings, host, inside = fleet(teams, 10, 50)
-        servers.update({name: Canned(objects) for name, objects in inside.items()})
-        begun = time.process_time()
-        sources = gathering.Sources(
-            host=lambda: Canned(host),
-            wanted=host_of(settings),
-            teams=teams_of(settings),
-            heard=heard,
-        )
-        look = gathering.gather(sources)
-        found = live(planned("big", settings, (), NOW), look, examine(look))
-        return found, page(found), time.process_time() - begun
-
-    return of
-
-
-def test_a_hundred_teams_are_asked_at_once_and_each_kind_once(made):
-    """100 teams, 1,000 queues, 5,000 pods."""
-    told = []
-    found, text, seconds = made(100, lambda done, of: told.append((done, of)))
-    assert len(Canned.asked) == len(set(Canned.asked)) > 2000, "each kind once"
-    assert Canned.most_at_once > 8
-    assert told[0] == (1, 101) and told[-1] == (101, 101)
-    assert (len(found.teams), sum(len(tree.queues) for tree in found.trees)) == (100, 1000)
-    assert (found.gpus.in_use, found.waiting, found.waiting_pods) == (400, 4600, 4600)
-    assert text.count('role="row"') > 1000
-    _, _, of_ten = made(10)
-    assert seconds < 30 * of_ten, "ten times the teams, and not much more than ten times the work"

@@ -1,0 +1,212 @@
+"""100 teams, 1,000 queues, 5,000 pods over HTTPS: asked for once each, and many at once."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import ssl
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+import trustme
+
+from kai_fleet.cli.doctor import gather
+from kai_fleet.cli.report import build
+from kai_fleet.cli.report.page import page
+from kai_fleet.cli.stack_file import reading
+from kai_fleet.cli.usage import now
+from kai_fleet.cli.usage.query import usage_of
+from kai_fleet.kube.api import Api
+from tests.unit import canned_api, doctor_samples, http_server
+from tests.unit.test_usage_now import pod, queue
+
+TEAMS, QUEUES, PODS, WAIT = 100, 10, 50, 1
+AT_ONCE, SECONDS = 20, 5.0
+PATHS = {name: path for name, path, _ in gather._KINDS}
+
+
+class Many(BaseHTTPRequestHandler):
+    """Many API servers at one address, each below its cluster's name."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    answers: dict[str, bytes] = {}
+    asked: Counter[str] = Counter()
+    now = most = 0  # how many are being answered
+    lock = threading.Lock()
+    met = threading.Event()  # until then each waits for others that are asked beside it
+
+    def do_GET(self):
+        cls = type(self)
+        with cls.lock:
+            cls.asked[self.path] += 1
+            cls.now += 1
+            cls.most = max(cls.most, cls.now)
+            if cls.most == AT_ONCE:
+                cls.met.set()
+        alone = self.path.startswith("/host/") or self.path.endswith("/version")
+        if not alone and not cls.met.wait(SECONDS):
+            cls.met.set()  # nobody else comes: the others do not wait for that as well
+        content = self.answers.get(self.path.partition("?")[0], b"")
+        self.send_response(200 if content else 404)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        with contextlib.suppress(BrokenPipeError):
+            self.wfile.write(content)
+        with cls.lock:
+            cls.now -= 1
+
+    def log_message(self, *_):
+        """Nothing on the terminal."""
+
+
+def of_cluster(cluster, **kinds):
+    """Its answers, as bytes by path."""
+    found = {f"/{cluster}{path}": b'{"items": []}' for path in PATHS.values()}
+    found[f"/{cluster}/version"] = b"{}"
+    for kind, items in kinds.items():
+        found[f"/{cluster}{PATHS[kind]}"] = json.dumps({"items": items}).encode()
+    return found
+
+
+def moved(item, namespace):
+    """A pod of a vCluster, as it is on the host."""
+    return {**item, "metadata": {**item["metadata"], "namespace": namespace}}
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    """The answers of all clusters, and the stack's file."""
+    names = [f"t{n:03d}" for n in range(TEAMS)]
+    leaves = [f"q{n}" for n in range(QUEUES - 1)]
+    answers, on_host, nodes = {}, [], []
+    for name in names:
+        here = doctor_samples.node(name, "64")
+        here["metadata"]["labels"]["pool"] = name
+        nodes.append(here)
+        pods = [pod(f"p{n}", leaves[n % len(leaves)], name) for n in range(PODS)]
+        for waiting in pods[:WAIT]:
+            waiting["spec"].pop("nodeName")
+        on_host += [moved(it, f"team-{name}") for it in pods]
+        answers |= of_cluster(
+            name,
+            nodes=[here],
+            queues=[queue("top", gpu=60), *(queue(leaf, "top", 5) for leaf in leaves)],
+            pods=pods,
+        )
+    answers |= of_cluster("host", pods=on_host, nodes=nodes)
+    tree = {"top": {"children": {leaf: {"gpu": 5} for leaf in leaves}}}
+    teams = {
+        name: {
+            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+            "nodePool": {"pool": name},
+            "gpus": 60,
+            "queues": tree,
+        }
+        for name in names
+    }
+    config = {"kai-fleet:cluster": {"name": "lab", "context": "lab"}, "kai-fleet:teams": teams}
+    return answers, {"config": config}
+
+
+@pytest.fixture
+def many(fleet, tmp_path, monkeypatch):
+    """Serves them, and gives the server and what opens one of its clusters."""
+    answers, file = fleet
+    (tmp_path / "Pulumi.lab.yaml").write_text(json.dumps(file))
+    authority = trustme.CA()
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    trusted = base64.b64encode(authority.cert_pem.bytes()).decode()
+
+    class Own(Many):
+        pass
+
+    Own.answers, Own.asked, Own.met = answers, Counter(), threading.Event()
+    Own.met.set()
+    with http_server.listening(Own, tls) as server:
+        url = f"https://127.0.0.1:{server.server_port}"
+
+        def kubeconfig(cluster):
+            settings = {"certificate-authority-data": trusted}
+            return canned_api.kubeconfig(f"{url}/{cluster}", **settings)
+
+        def host(cls, file, context, **limits):
+            return cls.of_kubeconfig(kubeconfig("host"), **limits)
+
+        monkeypatch.setattr(reading, "ROOT", tmp_path)
+        monkeypatch.setattr(Api, "of_context", classmethod(host))
+        monkeypatch.setattr(
+            gather, "_way_in", lambda reader, seen, team: gather._Way(kubeconfig(team.name))
+        )
+        monkeypatch.setattr(build, "last_changes", lambda *_: ())  # the engine is not asked
+        yield Own, kubeconfig
+
+
+def bare(many, kinds):
+    """Only to open every tenth cluster and read the same, one after the other; times ten."""
+    server, kubeconfig = many
+    wanted = {"/version", *(PATHS[kind] for kind in kinds)}
+    begun = time.process_time()
+    for cluster in ("host", *(f"t{n:03d}" for n in range(0, TEAMS, 10))):
+        api = Api.of_kubeconfig(kubeconfig(cluster))
+        for path in wanted:
+            api.get(path)
+        api.close()
+        if cluster == "host":
+            of_host = time.process_time() - begun
+    server.asked.clear()
+    server.met.clear()
+    server.most = 0
+    return of_host + 10 * (time.process_time() - begun - of_host)
+
+
+def timed(work):
+    """What it gives, and the seconds of a processor that it takes, the servers' included."""
+    heard = []
+    begun = time.process_time()
+    found = work(lambda done, of: heard.append((done, of)))
+    return found, time.process_time() - begun, heard
+
+
+def asked_once(server, heard):
+    """Every kind of every cluster, many at once, and progress is told."""
+    assert set(server.asked.values()) == {1}
+    assert {path.split("/")[1] for path in server.asked} == {
+        path.split("/")[1] for path in server.answers
+    }
+    assert server.most >= AT_ONCE
+    assert heard == [(count, TEAMS + 1) for count in range(1, TEAMS + 2)]
+
+
+def test_usage_costs_little_more_than_to_read_what_the_clusters_answer(many):
+    server, _ = many
+    usage_of("lab", team="t000")  # what is imported once is not counted
+    reads = bare(many, now.KINDS)
+    found, took, heard = timed(lambda tell: usage_of("lab", heard=tell))
+    asked_once(server, heard)
+    assert len(server.asked) == (TEAMS + 1) * (1 + len(now.KINDS))
+    assert sum(len(team.queues) for team in found.teams) == TEAMS * (QUEUES - 1)
+    assert sum(team.shares.used for team in found.teams) == TEAMS * (PODS - WAIT)
+    assert len(found.waits) == 10
+    assert took < 3 * reads, f"{took:.1f} s of a processor, and {reads:.1f} s to read alone"
+
+
+def test_a_report_costs_little_more_than_to_read_what_the_clusters_answer(many):
+    server, _ = many
+    reads = bare(many, PATHS)
+    found, took, heard = timed(lambda tell: build.of_clusters("lab", tell))
+    asked_once(server, heard)
+    assert len(server.asked) >= (TEAMS + 1) * (1 + len(PATHS))
+    assert found.missing == ()
+    assert (len(found.teams), sum(len(tree.queues) for tree in found.trees)) == (100, 1000)
+    assert (found.gpus.in_use, found.waiting, found.waiting_pods) == (4900, 100, 100)
+    begun = time.process_time()
+    text = page(found)
+    took += time.process_time() - begun
+    assert text.count('role="row"') > 1000
+    assert took < 2.5 * reads, f"{took:.1f} s of a processor, and {reads:.1f} s to read alone"
