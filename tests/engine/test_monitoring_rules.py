@@ -15,6 +15,9 @@ from sandbox.tools import toolbox
 
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus]
 CASES = Path(__file__).with_name("monitoring_alerts.yaml")
+NEWEST = max(KAI, key=version_key)
+ENDING = [version for version, it in KAI.items() if it.support_end]
+SWITCH = "The versions with support, and how to switch: fleet releases; docs/teams.md"
 QUEUES = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": 3}, "serve": {"gpu": 1}}}}
 
 
@@ -71,70 +74,142 @@ def test_prometheus_takes_rules_and_scrape_config(promtool, rule_file, tmp_path)
     ran(promtool, "check", "config", str(config))
 
 
-def test_every_alert_fires_and_stops(promtool, rule_file, tmp_path):
-    content = yaml.safe_load(CASES.read_text())
-    named = {t["alertname"] for case in content["tests"] for t in case["alert_rule_test"]}
+def on_yaml():
+    return yaml.safe_load(CASES.read_text())["tests"]
+
+
+def ran_by(team, version, values):
+    """The scheduler of a team, by its image."""
+    series = (
+        f'kube_pod_container_info{{namespace="team-{team}", pod="p", container="c",'
+        f' image_spec="mirror.example.com/kai/scheduler:{version}"}}'
+    )
+    return {"series": series, "values": values}
+
+
+def end_of_support(version):
+    """It is said sixty days before, and no more once the team has moved on."""
+    end = datetime.combine(KAI[version].support_end, datetime.max.time(), UTC)
+    start = end - timedelta(days=62)
+    return {
+        "interval": "12h",
+        "start_timestamp": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "input_series": [
+            ran_by("ml", version, "1x6 _x4"),
+            ran_by("ml", NEWEST, "_x6 1x4"),
+        ],
+        "alert_rule_test": [
+            {"eval_time": "36h", "alertname": "KaiFleetVersionOutOfSupport"},
+            {
+                "eval_time": "60h",
+                "alertname": "KaiFleetVersionOutOfSupport",
+                "exp_alerts": [
+                    {
+                        "exp_labels": {
+                            "severity": "info",
+                            "scheduler": "ml",
+                            "team": "ml",
+                            "version": version,
+                        },
+                        "exp_annotations": {
+                            "summary": f"KAI {version} of ml gets fixes for another"
+                            " 59d 12h 0m 0s; negative is past.",
+                            "description": SWITCH,
+                        },
+                    }
+                ],
+            },
+            {"eval_time": "96h", "alertname": "KaiFleetVersionOutOfSupport"},
+        ],
+    }
+
+
+def in_no_support_list():
+    """Every line that is in none is said, the newest is not; and not after the move to it."""
+    shown = [version for version in KAI if KAI[version].support_end is None and version != NEWEST]
+    assert len(shown) > 1
+    return {
+        "interval": "1m",
+        "input_series": [
+            *(ran_by(f"t{n}", version, "1x5 _x10") for n, version in enumerate(shown)),
+            *(ran_by(f"t{n}", NEWEST, "_x5 1x10") for n in range(len(shown))),
+            ran_by("new", NEWEST, "1x15"),
+        ],
+        "alert_rule_test": [
+            {
+                "eval_time": "3m",
+                "alertname": "KaiFleetVersionOutOfSupport",
+                "exp_alerts": [
+                    {
+                        "exp_labels": {
+                            "severity": "info",
+                            "support": "none",
+                            "scheduler": f"t{n}",
+                            "team": f"t{n}",
+                            "version": version,
+                        },
+                        "exp_annotations": {
+                            "summary": f"KAI {version} of t{n} gets no fixes any more.",
+                            "description": SWITCH,
+                        },
+                    }
+                    for n, version in enumerate(shown)
+                ],
+            },
+            {"eval_time": "13m", "alertname": "KaiFleetVersionOutOfSupport"},
+        ],
+    }
+
+
+def fires_and_stops(case, alert, others):
+    """Whether a case sees the alert fire, and at a later time not any more."""
+    looks = [look for look in case["alert_rule_test"] if look["alertname"] == alert[0]]
+    looks.sort(key=lambda look: int(look["eval_time"][:-1]))  # all of a case have one unit
+    seen = [
+        any(alert == rule_of(look["alertname"], each["exp_labels"], others) for each in expected)
+        for look in looks
+        for expected in [look.get("exp_alerts", ())]
+    ]
+    return True in seen and False in seen[seen.index(True) :]
+
+
+def rule_of(name, labels, rules):
+    """Of the alerts of one name, that with the most labels of these."""
+    found = [rule for rule in rules if rule[0] == name and rule[1] <= set(labels.items())]
+    return max(found, key=lambda rule: len(rule[1]), default=None)
+
+
+def test_every_alert_has_a_case_in_which_it_fires_and_stops(rule_file):
     groups = yaml.safe_load(rule_file.read_text())["groups"]
-    alerts = {rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule}
-    assert named == alerts - {"KaiFleetVersionOutOfSupport"}
+    every = {
+        (rule["alert"], frozenset(rule["labels"].items()))
+        for group in groups
+        for rule in group["rules"]
+        if "alert" in rule
+    }
+    assert len(every) > 8
+    cases_of_all = [*on_yaml(), *map(end_of_support, ENDING), in_no_support_list()]
+    without = sorted(
+        f"{name} {dict(labels)}"
+        for name, labels in every
+        if not any(fires_and_stops(case, (name, labels), every) for case in cases_of_all)
+    )
+    assert without == []
+
+
+def test_alerts_fire_and_stop(promtool, rule_file, tmp_path):
+    content = yaml.safe_load(CASES.read_text())
     ran(promtool, "test", "rules", cases(tmp_path / "cases.yml", rule_file, content))
 
 
-@pytest.mark.parametrize("version", [v for v, it in KAI.items() if it.support_end])
+@pytest.mark.parametrize("version", ENDING)
 def test_a_version_is_said_to_end_sixty_days_before_it_does(promtool, rule_file, tmp_path, version):
-    end = datetime.combine(KAI[version].support_end, datetime.max.time(), UTC)
-    image = f"ghcr.io/kai-scheduler/kai-scheduler/scheduler:{version}"
-    series = (
-        'kube_pod_container_info{namespace="team-ml", pod="p", container="c",'
-        f' image_spec="{image}"}}'
-    )
-    start = end - timedelta(days=62)
-    test = {
-        "interval": "12h",
-        "start_timestamp": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "input_series": [{"series": series, "values": "1x12"}],
-        "promql_expr_test": [
-            {
-                "expr": 'count(ALERTS{alertname="KaiFleetVersionOutOfSupport",'
-                f' version="{version}", scheduler="ml"}}) or vector(0)',
-                "eval_time": time,
-                "exp_samples": [{"labels": "{}", "value": value}],
-            }
-            for time, value in (("36h", 0), ("60h", 1))
-        ],
-    }
-    content = {"evaluation_interval": "12h", "tests": [test]}
+    content = {"evaluation_interval": "12h", "tests": [end_of_support(version)]}
     ran(promtool, "test", "rules", cases(tmp_path / "cases.yml", rule_file, content))
 
 
 def test_a_line_that_is_in_no_support_list_is_said_and_the_newest_is_not(
     promtool, rule_file, tmp_path
 ):
-    newest = max(KAI, key=version_key)
-    shown = {version: KAI[version].line for version in KAI if KAI[version].support_end is None}
-    assert newest in shown
-    assert len(shown) > 1
-    test = {
-        "interval": "1m",
-        "input_series": [
-            {
-                "series": f'kube_pod_container_info{{namespace="team-t{n}", pod="p",'
-                f' container="c", image_spec="mirror.example.com/kai/scheduler:{version}"}}',
-                "values": "1x5",
-            }
-            for n, version in enumerate(shown)
-        ],
-        "promql_expr_test": [
-            {
-                "expr": 'count by (version) (ALERTS{alertname="KaiFleetVersionOutOfSupport"})',
-                "eval_time": "3m",
-                "exp_samples": [
-                    {"labels": f'{{version="{version}"}}', "value": 1}
-                    for version in shown
-                    if version != newest
-                ],
-            }
-        ],
-    }
-    content = {"evaluation_interval": "1m", "tests": [test]}
+    content = {"evaluation_interval": "1m", "tests": [in_no_support_list()]}
     ran(promtool, "test", "rules", cases(tmp_path / "cases.yml", rule_file, content))
