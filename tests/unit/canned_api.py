@@ -17,6 +17,7 @@ class Api(BaseHTTPRequestHandler):
     """An API server of canned answers that notes what it is asked."""
 
     answers: dict[str, tuple[int, object]] = {}
+    otherwise: tuple[int, object] = (404, {})
     asked: list[tuple[str, str]] = []
     bodies: list[dict[str, Any]] = []  # of what was to be made or changed
     delay = 0.0
@@ -37,7 +38,7 @@ class Api(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         type(self).asked.append((verb, self.path))
         time.sleep(self.delay)
-        status, body = self.answers.get(path, (404, {}))
+        status, body = self.answers.get(path, self.otherwise)
         if verb in ("POST", "PUT"):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             self.bodies.append(body)

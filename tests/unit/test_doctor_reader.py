@@ -180,3 +180,14 @@ def test_findings_are_a_table_for_people(tmp_path, monkeypatch):
     assert "broken" in ran.output
     assert "→ look with: `kubectl --context lab version`" in " ".join(ran.output.split())
     assert "the cluster could not be looked at" in ran.output
+
+
+def test_who_may_read_nothing_is_not_told_that_all_works(server, tmp_path):
+    api, url = server
+    api.answers = {"/version": (200, {})}
+    api.otherwise = (403, {})
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig(url))
+    done = CliRunner().invoke(app, ["doctor", "--kubeconfig", str(file)])
+    assert "nothing could be checked, for want of the rights to read it" in done.output
+    assert "works" not in done.output

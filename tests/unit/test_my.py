@@ -94,7 +94,7 @@ def test_queues_as_a_tree_with_bars(server):
     assert serve.split() == row("├ serve GPU ▒▒▒░░░░░░░ 0 4 ∞ 1.02 lent")
     assert any(line.split()[:5] == row("mem █░░░░░░░░░ 1.07G 64G 64G") for line in lines)
     assert "4 pods have a node, 1 waits: fleet my pending" in lines[-2]
-    assert lines[-1] == "8 GPUs on 1 node, 2 held by no pod"
+    assert lines[-1] == "8 GPUs on 1 node, 2 free"
 
 
 def test_queues_for_machines(server):
@@ -123,7 +123,7 @@ def test_pods_by_gpu(server):
     assert lines[4][:3] == ["0.26", "c", "train"]
     assert lines[5][:6] == ["GPU-1b", "███░░░░░░░", "0.26", "0.26", "c", "train"]
     assert "1 pod without a GPU" in text
-    assert "1 waits for a node: fleet my pending" in text
+    assert "1 pod waits for a node: fleet my pending" in text
 
 
 def test_pods_for_machines(server):

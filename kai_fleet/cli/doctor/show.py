@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kai_fleet.cli.doctor.causes import COMMAND
+from kai_fleet.cli.doctor.checks import unreadable
 from kai_fleet.cli.doctor.diagnosis import Diagnosis
 from kai_fleet.cli.doctor.finding import Finding, Health
 
@@ -53,6 +54,8 @@ def _sentence(visit: Diagnosis) -> str:
     fine = f"{well} {'check' if well == 1 else 'checks'} passed ({', '.join(kinds)})"
     healthy = fine if well else "no check passed"
     warnings = f"{warned} warning{'' if warned == 1 else 's'}"
+    if {finding.check for finding in visit.findings} == {unreadable.NAME}:
+        return f"{what}: nothing could be checked, for want of the rights to read it"
     if broken:
         return f"{what}: {broken} broken, {warnings}; {healthy}"
     if warned:

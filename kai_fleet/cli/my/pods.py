@@ -141,6 +141,7 @@ def _rest(view: View) -> list[str]:
         found.append(f"{without} pod{'' if without == 1 else 's'} without a GPU")
     if waiting:
         found.append(
-            f"{waiting} wait{'s' if waiting == 1 else ''} for a node: {command('pending')}"
+            f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for a node:"
+            f" {command('pending')}"
         )
     return found or ([] if view.usage.gpus or view.blind else ["no pod holds a GPU here"])

@@ -134,7 +134,7 @@ def _free(view: View) -> str:
         return ""
     count, free = sum(it.count for it in nodes), sum(max(0.0, it.free) for it in nodes)
     where = f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}"
-    return f"{in_words('gpu', count)} on {where}, {short('gpu', free)} held by no pod"
+    return f"{in_words('gpu', count)} on {where}, {short('gpu', free)} free"
 
 
 def _elsewhere(view: View) -> list[tuple[str, Held]]:
