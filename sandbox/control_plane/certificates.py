@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,19 @@ class Authority:
         if not pair.exists():
             self._issue(pair, [f"{name}.client"], user, group)
         return pair
+
+    def drop(self, name: str, within: datetime.timedelta) -> bool:
+        """Have that pair issued anew if its certificate ends so soon; whether it does."""
+        pair = self.path(name)
+        if not pair.exists():
+            return False
+        from cryptography import x509
+
+        ends = x509.load_pem_x509_certificate(pair.certificate.read_bytes()).not_valid_after_utc
+        if ends > datetime.datetime.now(datetime.UTC) + within:
+            return False
+        pair.certificate.unlink()
+        return True
 
     def kubeconfig(self, client: str, server: str, context: str = "sandbox") -> str:
         """A kubeconfig with all that it needs, of the client whose pair has that name."""

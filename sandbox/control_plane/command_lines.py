@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -94,6 +95,11 @@ class ControlPlane:
             self.kubeconfig.touch(mode=0o600)
             self.kubeconfig.write_text(text)
         pod_stages.ensure(self.directory)
+
+    def renew(self) -> None:
+        """Drop the certificates that end within 90 days; `prepare` makes them anew."""
+        for name in ("admin", "server"):
+            self.authority.drop(name, datetime.timedelta(days=90))
 
     def api(self) -> Api:
         """A client of it."""

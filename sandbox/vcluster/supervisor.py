@@ -56,6 +56,7 @@ class Supervisor:
             nodes=lambda: list(self._nodes.objects().values()),
             runtime_classes=lambda: list(self._classes.objects().values()),
             running=self._running,
+            started=self._started,
             taken=self._taken,
             vclusters=lambda: len(self._vclusters),
         )
@@ -127,6 +128,13 @@ class Supervisor:
         """Whether the pod of a vCluster is ready."""
         found = self._stateful_sets.objects().get((namespace, name), {})
         return bool(found.get("status", {}).get("readyReplicas"))
+
+    def _started(self, namespace: str, name: str) -> tuple[str, str]:
+        """The revision of a vCluster's pod, once it is the one that is wanted, and its version."""
+        found = self._stateful_sets.objects().get((namespace, name), {})
+        chart = found.get("metadata", {}).get("labels", {}).get("chart", "")
+        revision = found.get("status", {}).get("currentRevision", "")
+        return revision, f"v{chart.removeprefix('vcluster-')}"
 
     def _taken(self) -> set[str]:
         endpoints = [vcluster.endpoint for vcluster in list(self._vclusters.values())]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kai_fleet.components.releases import VCLUSTER
 from sandbox.control_plane import volumes
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd, delete_prefix
@@ -34,7 +35,10 @@ _CHOICE: Final = threading.Lock()
 
 @dataclass(frozen=True)
 class Host:
-    """The host cluster, as a vCluster needs it. The functions give what was last seen of it."""
+    """The host cluster, as a vCluster needs it. The functions give what was last seen of it.
+
+    `started` gives what tells one start of a vCluster's pod from the next, and its version.
+    """
 
     api: Api
     etcd: Etcd
@@ -46,6 +50,7 @@ class Host:
     nodes: Callable[[], list[Object]]
     runtime_classes: Callable[[], list[Object]]
     running: Callable[[str, str], bool]
+    started: Callable[[str, str], tuple[str, str]]
     taken: Callable[[], Collection[str]]
     vclusters: Callable[[], int]
 
@@ -64,6 +69,7 @@ class Vcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._published: object = None
+        self._revision = ""
         self._told: set[str] = set()
         self._of_host: object = None
         self._woken = threading.Event()
@@ -136,9 +142,13 @@ class Vcluster(threading.Thread):
             self.host.etcd,
             (self.vcluster, f"{self.vcluster}.{self.namespace}", *config.extra_names),
         )
-        if plane != self._plane:
+        revision, version = self.host.started(self.namespace, self.vcluster)
+        if plane != self._plane or revision != self._revision:
+            if version not in VCLUSTER or VCLUSTER[version].renews:
+                plane.renew()
             plane.prepare(f"vcluster-{self.vcluster}")
             self._plane, self._api, self._ready = plane, plane.api(), False
+            self._revision, self._published = revision, None
             self._binder = KaiBinder(self._api, self.host.api, self.namespace, self.vcluster)
         server = plane.api_server(self.host.tools)
         processes = self.host.processes

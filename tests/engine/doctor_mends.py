@@ -20,6 +20,7 @@ MEND = {
     "kubectl scale deployment",
     "kubectl scale statefulset",
     "kubectl patch queue",
+    "kubectl rollout restart",
     "kubectl label node",
     "helm get manifest | kubectl apply",
     "helm uninstall",
@@ -32,9 +33,6 @@ LOOK = {
     "kubectl logs",
     "kubectl version",
 }
-# What no sandbox has: a control plane that makes its certificate anew when it starts, as vCluster's
-# does (pkg/certs/ensure.go of v0.36.1).
-ELSEWHERE = {"kubectl rollout restart"}
 
 
 def shape(command: str) -> str:

@@ -6,8 +6,10 @@ import contextlib
 import os
 import subprocess
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import trustme
 import yaml
 from kubernetes import client
 
@@ -17,6 +19,8 @@ from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.doctor.finding import Health
 from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.stack_file import reading
+from sandbox.control_plane.certificates import Authority
+from sandbox.vcluster import vcluster
 from tests.engine import broken_things as things
 from tests.engine.doctor_mends import LOOK, MEND, shape
 from tests.engine.product import Product, api, copied
@@ -27,6 +31,7 @@ from tests.unit.doctor_samples import Lab
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 RAN: set[str] = set()
+RENEWS = "v0.31.3"
 HOST = f"--context {SANDBOX_CONTEXT}"
 
 
@@ -38,6 +43,7 @@ def folder(tmp_path_factory):
     config = document["config"]
     config["kai-fleet:teams"] = {"ml": config["kai-fleet:teams"]["ml"]}
     config.pop("kai-fleet:teamStacks")
+    config["kai-fleet:teams"]["ml"]["vcluster"] = {"version": "v0.30.5"}
     config["kai-fleet:guard"] = {"mode": "audit"}  # what is wrong has to get in
     (found / "Pulumi.sandbox.yaml").write_text(yaml.safe_dump(document))
     return found
@@ -130,6 +136,40 @@ def eventually(true, seconds=20):
 def delete(kind, api_of, name, *namespace):
     """Delete an object by the call of the official client for it."""
     getattr(api_of, f"delete_{kind}")(name, *namespace)
+
+
+@pytest.fixture
+def soon_over(sandbox, host, monkeypatch):
+    """Have the certificate of the team's kubeconfig end in a week, as if a year had gone by."""
+    issue = trustme.CA.issue_cert
+    authority = Authority(vcluster.folder(sandbox.directory, "team-ml", "ml") / "certs")
+    ends = datetime.now(UTC) + timedelta(days=7)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            trustme.CA, "issue_cert", lambda *it, **more: issue(*it, **more, not_after=ends)
+        )
+        authority.path("admin").certificate.unlink()
+        authority.client("admin", "kubernetes-admin", "system:masters")
+    # The vCluster looks at its Secret when that changes, and writes there what it has.
+    touched = {"metadata": {"annotations": {"touched": ends.isoformat()}}}
+    client.CoreV1Api(host).patch_namespaced_secret("vc-ml", "team-ml", touched)
+
+
+def test_a_certificate_that_the_vcluster_does_not_renew(soon_over, product, mend):
+    """First in this file: versions of vClusters go up only."""
+
+    def up(config):
+        config["kai-fleet:teams"]["ml"]["vcluster"] = {"version": RENEWS}
+
+    of = "certificate of vCluster ml"
+    (finding,) = eventually(lambda: mend.found("vcluster", of))
+    assert f"write {RENEWS} at kai-fleet:teams.ml.vcluster.version" in finding.fix
+    product.edit(up)
+    mend("vcluster", of)
+
+
+def test_a_certificate_that_runs_out(soon_over, mend):
+    mend("vcluster", "certificate of vCluster ml it runs out on")
 
 
 def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend):

@@ -168,6 +168,24 @@ CLUSTERS: dict[str, Case] = {
         "it runs out on 2026-11-08",
         "rollout restart statefulset ml",
     ),
+    "its certificate runs out, and its version does not renew it": (
+        both(
+            edit(
+                "statefulsets",
+                "ml",
+                "metadata",
+                "labels",
+                "chart",
+                value="vcluster-0.30.5",
+                where="host",
+            ),
+            lambda lab: setattr(lab, "certificate_ends", NOW + timedelta(days=7)),
+        ),
+        "vcluster",
+        "certificate of vCluster ml",
+        "it runs out on 2026-11-08",
+        "write v0.31.3 at kai-fleet:teams.ml.vcluster.version",
+    ),
     "no bound on the host": (
         gone("resourcequotas", "gpus", "host"),
         "gpu-quota",

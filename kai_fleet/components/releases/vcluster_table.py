@@ -16,13 +16,15 @@ class VclusterRelease:
     """One vCluster version: the key of its virtual scheduler and its default Kubernetes.
 
     The key changed in v0.26 (V2); every version here knows the new one. `support_end` is the last
-    day of its line's security fixes, from vCluster's page of supported versions.
+    day of its line's security fixes, from vCluster's page of supported versions. `renews`: when it
+    starts it makes the certificates anew that end within 90 days (pkg/certs/ensure.go).
     """
 
     version: str
     kubernetes: str
     support_end: date | None = None
     virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
+    renews: bool = True
 
     @property
     def line(self) -> str:
@@ -36,10 +38,10 @@ class VclusterRelease:
 
 
 _VCLUSTER = (
-    VclusterRelease("v0.27.3", kubernetes="v1.33.4", support_end=date(2026, 2, 12)),
-    VclusterRelease("v0.28.1", kubernetes="v1.33.4", support_end=date(2026, 3, 8)),
-    VclusterRelease("v0.29.3", kubernetes="v1.33.4", support_end=date(2026, 4, 1)),
-    VclusterRelease("v0.30.5", kubernetes="v1.34.0", support_end=date(2026, 4, 28)),
+    VclusterRelease("v0.27.3", kubernetes="v1.33.4", support_end=date(2026, 2, 12), renews=False),
+    VclusterRelease("v0.28.1", kubernetes="v1.33.4", support_end=date(2026, 3, 8), renews=False),
+    VclusterRelease("v0.29.3", kubernetes="v1.33.4", support_end=date(2026, 4, 1), renews=False),
+    VclusterRelease("v0.30.5", kubernetes="v1.34.0", support_end=date(2026, 4, 28), renews=False),
     VclusterRelease("v0.31.3", kubernetes="v1.34.0", support_end=date(2026, 7, 29)),
     VclusterRelease("v0.32.3", kubernetes="v1.35.0", support_end=date(2026, 8, 18)),
     VclusterRelease("v0.33.4", kubernetes="v1.35.0", support_end=date(2026, 9, 13)),

@@ -10,7 +10,7 @@ from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.known_messages import fill_in, meaning
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec, status
 from kai_fleet.cli.doctor.objects import condition as condition_of
-from kai_fleet.components.releases import vcluster_support
+from kai_fleet.components.releases import VCLUSTER, vcluster_support
 from kai_fleet.components.settings.quantities import parse_quantity
 
 NAME = "vcluster"
@@ -136,14 +136,28 @@ def _certificate(host: ClusterState, team: TeamState) -> Iterator[Finding]:
         return
     subject = f"certificate of vCluster {team.wanted.name}"
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
-    fix = (
-        f"renew it by a restart: `{host.kubectl} -n {team.wanted.namespace} rollout restart"
-        f" statefulset {team.wanted.name}`; then {team.update or host.update}"
-    )
+    fix = _renewed(host, team)
     if ends <= host.now:
         yield host.broken(NAME, subject, f"it ran out on {day}: nobody is let in", fix)
     else:
         yield host.warning(NAME, subject, f"it runs out on {day}", fix)
+
+
+def _renewed(host: ClusterState, team: TeamState) -> str:
+    """From v0.31 on a vCluster renews its certificates when it starts, and each day it looks."""
+    wanted, update = team.wanted, team.update or host.update
+    item = host.named("statefulsets", wanted.name, wanted.namespace)
+    runs = f"v{labels_of(item).get('chart', '').removeprefix('vcluster-')}" if item else ""
+    if runs in VCLUSTER and not VCLUSTER[runs].renews:
+        first = next(version for version, it in VCLUSTER.items() if it.renews)
+        return (
+            f"{runs} does not renew it: write {first} at {wanted.key}.vcluster.version, one line at"
+            f" a time; {first} renews it when it starts. Then {update}"
+        )
+    return (
+        f"renew it by a restart: `{host.kubectl} -n {wanted.namespace} rollout restart statefulset"
+        f" {wanted.name}`; then {update}"
+    )
 
 
 def _quota(host: ClusterState, team: TeamState) -> Iterator[Finding]:
