@@ -104,6 +104,9 @@ BAD = [
     (("remove", "ml"), "write --yes"),
     (("kubeconfig", "nope"), "its teams: dev, ml"),
     (("add", "ml", *ADD), "has a team ml already, in Pulumi.lab.yaml"),
+    (("add", "Bad Name"), "the name 'Bad Name' does not fit; write at most 40 lower-case letters"),
+    (("add", "a" * 41), "does not fit; write at most 40 lower-case letters"),
+    (("add", "host"), "the name 'host' is what findings and metrics call the host cluster"),
     (("add", "new"), "--mode is missing"),
     (("add", "new", "--mode", "virtual"), "--version is missing"),
     (("add", "new", *ADD[:4]), "--pool is missing"),
@@ -114,7 +117,7 @@ BAD = [
     (("add", "new", *ADD[2:], "--mode", "host"), "--version is for mode virtual"),
     (("add", "new", "--mode", "default", "--queue", "a=1"), "mode default has no queues"),
     (("add", "new", *ADD, "--queue", "a=3"), "the rules refuse this"),
-    (("add", "Bad_Name", *ADD), "the rules refuse this"),
+    (("add", "Bad_Name", *ADD), "the name 'Bad_Name' does not fit"),
     (("add", "new", *ADD[:4], "--pool", "pool=ml", "--gpus", "1"), "the rules refuse this"),
 ]
 

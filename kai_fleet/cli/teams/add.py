@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.stack_file import reading, yaml_text
 from kai_fleet.cli.stack_file.write import Edit, edited
@@ -14,6 +16,7 @@ from kai_fleet.cli.teams.switch import known_version
 from kai_fleet.cli.teams.update import Change
 from kai_fleet.components.settings.mistakes import NAMESPACE
 from kai_fleet.components.settings.quantities import gpu_devices
+from kai_fleet.components.settings.sections.platform import TeamName
 
 _HEAD: Final = (
     "# yaml-language-server: $schema=kai_fleet/stack.schema.json\n"
@@ -35,7 +38,14 @@ def added(platform: Platform, name: str, answers: Answers, *, own: bool) -> Chan
 
 
 def check_new(platform: Platform, name: str) -> None:
-    """Raise UserError where a team of that name is there already."""
+    """Raise UserError for what is no team's name, before anything is asked; or is there already."""
+    try:
+        TypeAdapter(TeamName).validate_python(name)
+    except ValidationError as why:
+        (detail,) = why.errors()
+        form = "does not fit; write at most 40 lower-case letters, digits and dashes"
+        said = detail["ctx"]["error"] if detail["type"] == "value_error" else form
+        raise UserError(f"the name {name!r} {said}") from None
     if name in platform.teams:
         place = platform.teams[name]
         raise UserError(
