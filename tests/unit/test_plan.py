@@ -8,11 +8,14 @@ import os
 import resource
 import subprocess
 import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
 
+from bench.stacks import teams
 from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.plan.offline import plan_settings
 from kai_fleet.cli.stack_file.reading import ROOT
 
 STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
@@ -94,6 +97,20 @@ def test_a_plan_costs_little_more_than_starting_pulumi(prod):
     imports, done = seconds(in_a_shell, "-c", "import pulumi_kubernetes")
     assert done.returncode == 0
     assert prod[0] < 8 * imports
+
+
+def test_a_plan_grows_with_its_teams_and_not_faster():
+    """Forty teams beside eight, by the processor time of each team, in one run."""
+
+    def cost(count):
+        settings = {key.partition(":")[2]: value for key, value in teams(count, "v0.16.8").items()}
+        begun = time.thread_time()
+        assert len(plan_settings(settings).resources) > 30 * count
+        return (time.thread_time() - begun) / count
+
+    cost(1)  # what is imported and compiled once
+    few, many = cost(8), cost(40)
+    assert many < 2.5 * few, "quadratic is five times"
 
 
 def test_the_same_file_gives_the_same_bytes(prod):

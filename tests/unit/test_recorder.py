@@ -3,13 +3,16 @@
 Each is tried here by itself: after an upgrade of the SDK, the test that fails names what changed.
 """
 
+import asyncio
+import threading
 import traceback
 
 import pulumi
 import pytest
-from pulumi.runtime import mocks, rpc, stack
+from pulumi.runtime import mocks, rpc
 from pulumi.runtime import settings as runtime_settings
 from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.sync_await import _ensure_event_loop
 
 from kai_fleet.cli import property_secrets
 from kai_fleet.cli.plan import recorder
@@ -28,8 +31,9 @@ LAB = {
 }
 
 
-def test_mock_monitor_takes_mocks_and_has_the_two_calls_that_are_recorded():
+def test_mock_monitor_takes_mocks_and_has_the_calls_that_the_recorder_answers():
     monitor = mocks.MockMonitor(recorder._Echo())
+    assert callable(monitor.Invoke)
     assert callable(monitor.RegisterResource)
     assert callable(monitor.ReadResource)
 
@@ -62,10 +66,52 @@ def test_secrets_are_masked_and_unknown_values_are_marked(monkeypatch):
     assert second.inputs == {"of": recorder.UNKNOWN}
 
 
-def test_run_pulumi_func_runs_a_program_and_root_is_the_stack_before_it():
-    assert callable(stack.run_pulumi_func)
+def test_root_is_the_stack_before_it_and_outputs_are_what_is_waited_for():
     runtime_settings.ROOT.set(None)
     assert runtime_settings.ROOT.get() is None
+    runtime_settings.SETTINGS.outputs.clear()
+    never = asyncio.new_event_loop().create_future()
+    runtime_settings.SETTINGS.outputs.add(never)
+    assert recorder.record("lab", LAB), "it waited for another loop's output"
+    assert never not in runtime_settings.SETTINGS.outputs
+
+
+def test_what_is_declared_is_registered_before_the_rest_and_without_threads(monkeypatch):
+    class Thing(pulumi.ComponentResource):
+        def __init__(self, name):
+            super().__init__("a:b:Thing", name)
+
+    where, when, noted = [], [], recorder._Recorder._note
+
+    def note(self, request, inputs):
+        where.append(threading.current_thread())
+        when.append(request.name)
+        return noted(self, request, inputs)
+
+    def declares():
+        for number in range(100):
+            Thing(f"thing-{number}")
+        assert "thing-0" in when, "what is kept of a resource until then costs time"
+
+    monkeypatch.setattr(recorder._Recorder, "_note", note)
+    assert len(recorder.record("lab", {}, program=declares)) == 100
+    assert set(where) == {threading.current_thread()}
+
+
+def test_a_plan_after_one_that_failed_ends():
+    def failing():
+        pulumi.ComponentResource("a:b:Thing", "thing")
+        raise pulumi.RunError("no")
+
+    with pytest.raises(pulumi.RunError, match="no"):
+        recorder.record("lab", {}, program=failing)
+    assert recorder.record("lab", LAB)
+
+
+def test_the_event_loop_before_a_plan_is_there_after_it():
+    before = _ensure_event_loop()
+    assert recorder.record("lab", LAB)
+    assert asyncio.get_event_loop_policy().get_event_loop() is before
 
 
 def test_tracebacklimit_ends_what_the_sdk_notes_of_each_resource(monkeypatch):

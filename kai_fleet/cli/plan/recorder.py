@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -12,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from google.protobuf import json_format
+from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import config, mocks, rpc
 from pulumi.runtime import settings as runtime_settings
 from pulumi.runtime.proto import resource_pb2
-from pulumi.runtime.stack import run_pulumi_func
-from pulumi.runtime.sync_await import _sync_await
+from pulumi.runtime.stack import register_stack_transformation, wait_for_rpcs
+from pulumi.runtime.sync_await import _ensure_event_loop
 
 from kai_fleet import program as fleet
 from kai_fleet.cli.property_secrets import SIGNATURE, is_secret
@@ -84,6 +85,11 @@ class _Recorder(mocks.MockMonitor):
 
     # The mocks' own answers are the same, after all inputs are read anew for `new_resource`.
 
+    def Invoke(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        answer, _ = self.mocks.call(mocks.MockCallArgs(request.tok, {}, request.provider))
+        given = json_format.ParseDict(answer, struct_pb2.Struct())
+        return resource_pb2.ResourceInvokeResponse(**{"return": given})
+
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         urn = self._note(request, request.object)
         return resource_pb2.RegisterResourceResponse(urn=urn)
@@ -108,6 +114,15 @@ class _Recorder(mocks.MockMonitor):
         return urn
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """The SDK asks the engine in threads. The recorder answers at once, without them."""
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        answer = self.create_future()
+        answer.set_result(func(*args))
+        return answer
+
+
 def record(
     stack: str,
     settings: Mapping[str, Any],
@@ -122,23 +137,30 @@ def record(
     echo = _Echo(platform)
     recorder = _Recorder(stack, echo)
     silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
-    # Else the stack that was recorded before this one would be the parent of what has none.
-    runtime_settings.ROOT.set(None)
-    mocks.set_mocks(
-        echo,
-        project=PROJECT,
-        stack=stack,
-        preview=True,
-        monitor=recorder,
-        logger=silent,
-        organization="organization",
-    )
     # The engine hands objects over with their keys sorted.
     given = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
     config.set_all_config({f"{NAMESPACE}:{key}": value for key, value in given.items()})
-
-    with _without_stack_traces(), _without_backend():
-        _sync_await(run_pulumi_func(program or _own))
+    # Else the stack that was declared before this one would be the parent of what has none, and
+    # its outputs would be waited for.
+    runtime_settings.ROOT.set(None)
+    runtime_settings.SETTINGS.outputs.clear()
+    with _event_loop() as loop, _without_stack_traces(), _without_backend():
+        mocks.set_mocks(
+            echo,
+            project=PROJECT,
+            stack=stack,
+            preview=True,
+            monitor=recorder,
+            logger=silent,
+            organization="organization",
+        )
+        # Each resource is registered while the next ones are declared. Else what the SDK keeps of
+        # all of them until then, some hundred objects each, is searched for garbage time and again.
+        register_stack_transformation(lambda _: loop.run_until_complete(asyncio.sleep(0)))
+        try:
+            (program or _own)()
+        finally:
+            loop.run_until_complete(wait_for_rpcs())
     found = (it for it in recorder.registered.values() if it.type != STACK)
     return sorted(found, key=lambda it: it.urn)
 
@@ -149,6 +171,18 @@ def _own() -> None:
         runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
     else:
         fleet.program()
+
+
+@contextmanager
+def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop of its own that only runs when it is told to; then the one before it is back."""
+    before = _ensure_event_loop()  # type: ignore[no-untyped-call]
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        asyncio.set_event_loop(runner.get_loop())
+        try:
+            yield runner.get_loop()
+        finally:
+            asyncio.set_event_loop(before)
 
 
 @contextmanager
