@@ -179,6 +179,6 @@ def test_a_file_from_anywhere_is_called_by_its_own_name(tmp_path):
 @pytest.mark.parametrize("name", ["", "a b", "../x", "organization/kai-fleet/prod"])
 def test_what_is_no_stack_name_is_refused_with_the_stacks_that_there_are(name):
     ran = plan("--stack", name)
-    assert ran.returncode == 1
-    assert "is no stack name" in ran.stderr and "prod, sandbox" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert (ran.returncode, ran.stderr) == (2, "")
+    said = " ".join(ran.stdout.split())
+    assert "is no stack name" in said and "prod, sandbox" in said
