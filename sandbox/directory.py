@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from sandbox import locks
 from sandbox.errors import SandboxError
 
 CHECKOUT: Final = Path(__file__).resolve().parent.parent
@@ -113,26 +113,8 @@ def write_state(directory: Path, state: State) -> None:
     new.replace(directory / _STATE)
 
 
-@contextlib.contextmanager
-def locked(directory: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the sandbox for oneself: of two `up`s, or an `up` and a `down`, one waits.
-
-    The directory must exist. Its removal by the holder ends the lock.
-    """
-    while True:
-        path = directory / _LOCK
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                say("waiting for another command that works on this sandbox")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            # The one who held it before may have removed the directory, and the file with it.
-            try:
-                current = path.stat().st_ino == os.fstat(lock.fileno()).st_ino
-            except FileNotFoundError:
-                current = False
-            if current:
-                yield
-                return
+def locked(directory: Path, say: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Hold the sandbox for oneself: of two `up`s, or an `up` and a `down`, one waits."""
+    return locks.held(
+        directory / _LOCK, lambda: say("waiting for another command that works on this sandbox")
+    )

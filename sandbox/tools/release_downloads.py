@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import http.client
 import os
 import platform
 import shutil
-import socket
 import tarfile
 import tempfile
 import time
-import urllib.error
-import urllib.request
 import zlib
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
+from kai_fleet.kube.errors import short
 from sandbox.tools.specs import Release, Say, ToolError
 
 CONNECT_SECONDS: Final = 5.0
@@ -81,8 +78,8 @@ def _published_sum(release: Release, here: str) -> str:
     """The sum in the publisher's own checksum file, whose lines are `HEX  FILE`."""
     name = release.address(here).rsplit("/", 1)[1]
     address = release.checksums_address(here)
-    with _open(address) as response:
-        text: str = response.read(1 << 20).decode(errors="replace")
+    with _open(address) as answer:
+        text: str = answer.text
     for line in text.splitlines():
         fields = line.split()
         if len(fields) == 2 and len(fields[0]) == 64 and fields[1].lstrip("*") == name:
@@ -94,49 +91,40 @@ def _download(title: str, address: str, algorithm: str, file: IO[bytes], say: Sa
     digest = hashlib.new(algorithm)
     received = 0
     spoken = time.monotonic()
-    with _open(address) as response:
+    with _open(address) as answer:
         say(f"{title}: downloading {address}")
         try:
-            while block := response.read(1 << 18):
+            for block in answer.iter_content(1 << 18):
                 digest.update(block)
                 file.write(block)
                 received += len(block)
                 if time.monotonic() - spoken >= PROGRESS_SECONDS:
                     spoken = time.monotonic()
                     say(f"{title}: {received >> 20} MiB downloaded")
-        except (OSError, http.client.HTTPException) as error:
+        except OSError as error:
             raise NoRelease(f"{address} stopped after {received >> 20} MiB ({error})") from error
     file.flush()
     return digest.hexdigest()
 
 
-class _PatientConnection(http.client.HTTPSConnection):
-    """Quick to give up connecting, patient with a slow download."""
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock.settimeout(READ_SECONDS)
-
-
-class _PatientHandler(urllib.request.HTTPSHandler):
-    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_PatientConnection, request)
-
-
 def _open(address: str) -> Any:
-    host = urlsplit(address).hostname or address
+    import requests  # loads slowly, and is seldom needed
+
+    parts = urlsplit(address)
+    host = parts.hostname or address
     if host in _unreachable:
         raise NoRelease(_unreachable[host])
+    patience = (CONNECT_SECONDS, READ_SECONDS)
+    plain = {"Accept-Encoding": "identity"}  # the sum is that of the file as it is
     try:
-        return urllib.request.build_opener(_PatientHandler).open(address, timeout=CONNECT_SECONDS)
-    except urllib.error.HTTPError as error:
-        # An answer about this file; another one of the same host may still be there.
-        raise NoRelease(f"{host} answers {error.code} for {urlsplit(address).path}") from error
-    except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        spelled = "its name does not resolve" if isinstance(reason, socket.gaierror) else reason
-        _unreachable[host] = f"{host} cannot be reached: {spelled}"
+        answer = requests.get(address, headers=plain, timeout=patience, stream=True)
+    except requests.RequestException as error:
+        reason = getattr(error.args[0], "reason", error) if error.args else error
+        _unreachable[host] = f"{host} cannot be reached: {short(reason)}"
         raise NoRelease(_unreachable[host]) from error
+    if not answer.ok:  # about this file; another one of the same host may still be there
+        raise NoRelease(f"{host} answers {answer.status_code} for {parts.path}")
+    return answer
 
 
 def _unpack(release: Release, archive: Path, address: str, into: Path) -> None:

@@ -7,19 +7,18 @@ Pulumi provider plugin, a launcher for the stand-in of this checkout takes its p
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import platformdirs
 
+from sandbox import locks
 from sandbox.tools import go_builds, launchers, path_tools, release_downloads
 from sandbox.tools.specs import Bundle, Say, ToolError
 from sandbox.tools.table import (
@@ -33,7 +32,6 @@ from sandbox.tools.table import (
 __all__ = ["Origin", "Tool", "ToolError", "cache_root", "ensure", "standins"]
 
 Origin = Literal["path", "release", "built", "stand-in"]
-PROGRESS_SECONDS: Final = 15.0
 # After this long with a stand-in, the official release is looked for again.
 ASK_AGAIN_SECONDS: Final = 24 * 3600.0
 
@@ -94,7 +92,8 @@ def _bundle(
     """`taken` gets the bundle's title and a reason where a stand-in takes its place."""
     have = _present(bundle, wanted)
     if missing := _lacking(wanted, have):
-        with _alone(bundle, say):
+        lock = _folder() / f".{bundle.tools[0]}.lock"
+        with locks.held(lock, lambda: say(f"{bundle.title}: another process is getting it")):
             _acquire(bundle, missing, say, taken)
         have = _present(bundle, wanted)
     if lacking := _lacking(wanted, have):
@@ -155,8 +154,9 @@ def _kept(bundle: Bundle, name: str) -> Tool | None:
     for version in dict.fromkeys([*versions, bundle.version]):
         folder = _folder() / bundle.folder(name, version)
         if os.access(folder / name, os.X_OK):
-            origin: Origin = "release" if _origin(folder) == "release" else "built"
-            return Tool(name, version, folder / name, origin)
+            told = folder / "origin"
+            released = told.exists() and told.read_text().strip() == "release"
+            return Tool(name, version, folder / name, "release" if released else "built")
     return None
 
 
@@ -219,13 +219,6 @@ def _keep(bundle: Bundle, version: str, fresh: Path, origin: Origin) -> None:
         shutil.move(path, folder / path.name)
 
 
-def _origin(folder: Path) -> str:
-    try:
-        return (folder / "origin").read_text().strip()
-    except OSError:
-        return ""
-
-
 def _folder() -> Path:
     folder = cache_root() / "tools"
     try:
@@ -236,23 +229,3 @@ def _folder() -> Path:
             "set KAI_FLEET_CACHE to a folder that you may write."
         ) from error
     return folder
-
-
-@contextmanager
-def _alone(bundle: Bundle, say: Say) -> Iterator[None]:
-    """Hold the bundle's lock, so that two processes do not make the same tool at once."""
-    with (_folder() / f".{bundle.tools[0]}.lock").open("w") as lock:
-        started = time.monotonic()
-        spoken = started - PROGRESS_SECONDS
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                now = time.monotonic()
-                if now - spoken >= PROGRESS_SECONDS:
-                    spoken = now
-                    waited = go_builds.spell_seconds(now - started)
-                    say(f"{bundle.title}: another process is getting it; waited {waited}")
-                time.sleep(0.5)
-        yield

@@ -16,7 +16,7 @@ def machine(tmp_path, monkeypatch):
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     monkeypatch.setenv("PATH", str(bin_folder))
-    for name in ("sh", "mkdir", "echo", "cat", "sleep"):
+    for name in ("sh", "mkdir", "echo", "cat", "chmod", "sleep"):
         (bin_folder / name).symlink_to(f"/bin/{name}")
     return tmp_path
 

@@ -43,7 +43,7 @@ def test_a_tool_on_path_in_another_version_is_named_and_not_used(machine, name, 
 
 
 def test_a_tool_of_the_cache_that_is_on_path_is_not_taken_for_an_installed_one(machine):
-    go(machine, build='echo "echo kwok v0.8.0" > "$out/kwok"')
+    go(machine, build='echo "echo kwok v0.8.0" > "$out"')
     built = toolbox.ensure(["kwok"], silent)["kwok"]
     (machine / "bin/kwok").symlink_to(built.path)
     assert toolbox.ensure(["kwok"], silent)["kwok"] == built

@@ -11,12 +11,12 @@ def script(path: Path, *lines: str) -> Path:
     return path
 
 
-def go(machine: Path, *, version="go1.26.1", toolchain="local", build="exit 1") -> Path:
+def go(machine: Path, *, build="exit 1") -> Path:
     return script(
         machine / "bin/go",
-        f'[ "$1" = env ] && {{ echo {version}; echo {toolchain}; exit 0; }}',
         'out=; take=; for a do [ -n "$take" ] && out=$a; take=; [ "$a" = -o ] && take=1; done',
         build,
+        'chmod +x "$out"',
     )
 
 
