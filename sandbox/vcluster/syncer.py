@@ -27,8 +27,11 @@ def sync_nodes(inside: Api, host: Iterable[Object]) -> None:
     """
     there = {node["metadata"]["name"]: node for node in inside.get(NODES)["items"]}
     for node in host:
-        old = there.pop(node["metadata"]["name"], None)
-        _sync_node(inside, _copy(node), old)
+        name = node["metadata"]["name"]
+        wanted, old = _copy(node), there.pop(name, None)
+        if old is None or _copy(old) != wanted:
+            inside.apply(f"{NODES}/{name}", wanted)
+            inside.apply(f"{NODES}/{name}/status", wanted)
     for name in there:
         inside.delete(f"{NODES}/{name}")
 
@@ -42,30 +45,6 @@ def _copy(node: Object) -> Object:
         status.get("allocatable", {}),
         node.get("spec", {}).get("taints", []),
     )
-
-
-def _sync_node(inside: Api, new: Object, old: Object | None) -> None:
-    if old is None:
-        inside.post(NODES, new)
-        return
-    path = f"{NODES}/{new['metadata']['name']}"
-    labels = _merge(new["metadata"]["labels"], old["metadata"].get("labels", {}))
-    taints = new["spec"]["taints"]
-    if labels or taints != old.get("spec", {}).get("taints", []):
-        inside.patch(path, {"metadata": {"labels": labels}, "spec": {"taints": taints}})
-    status = {
-        kind: changes
-        for kind in ("capacity", "allocatable")
-        if (changes := _merge(new["status"][kind], old.get("status", {}).get(kind, {})))
-    }
-    if status:
-        inside.patch(f"{path}/status", {"status": status})
-
-
-def _merge(new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str | None]:
-    """The merge patch that makes `old` into `new`."""
-    changed: dict[str, str | None] = {k: new[k] for k in new if old.get(k) != new[k]}
-    return changed | {key: None for key in old if key not in new}
 
 
 def sync_runtime_classes(inside: Api, host: Iterable[Object]) -> None:

@@ -6,21 +6,19 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from kai_fleet.components.releases import VCLUSTER
 from sandbox.control_plane import volumes
 from sandbox.control_plane.command_lines import ControlPlane
-from sandbox.control_plane.etcd import Etcd, delete_prefix
+from sandbox.control_plane.etcd import delete_prefix
 from sandbox.control_plane.kube_api import Api, KubeError, Object
-from sandbox.control_plane.processes import Processes
 from sandbox.kai import kai_operator
 from sandbox.kai.binder import KaiBinder
 from sandbox.vcluster import endpoints
 from sandbox.vcluster.config import VclusterConfig, read
+from sandbox.vcluster.host import Host, log
 from sandbox.vcluster.objects import access_name, access_secret, warning
 from sandbox.vcluster.syncer import selected, sync_nodes, sync_runtime_classes
 
@@ -29,46 +27,22 @@ _ROUND_SECONDS: Final = 1.5
 _RESYNC_SECONDS: Final = 30.0
 # Two cores start two API servers at a time about as fast as many at once, and calmer.
 _STARTS: Final = threading.Semaphore(2)
-# Two that choose at once must not choose the same port.
-_CHOICE: Final = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Host:
-    """The host cluster, as a vCluster needs it. The functions give what was last seen of it.
-
-    `started` gives what tells one start of a vCluster's pod from the next, and its version.
-    """
-
-    api: Api
-    etcd: Etcd
-    processes: Processes
-    tools: Mapping[str, Path]
-    say: Callable[[str], None]
-    secret: Callable[[str, str], Object | None]
-    service: Callable[[str, str], Object | None]
-    nodes: Callable[[], list[Object]]
-    runtime_classes: Callable[[], list[Object]]
-    running: Callable[[str, str], bool]
-    started: Callable[[str, str], tuple[str, str]]
-    taken: Callable[[], Collection[str]]
-    vclusters: Callable[[], int]
 
 
 class Vcluster(threading.Thread):
-    """Keeps one vCluster as its StatefulSet and its configuration want it, until `remove`."""
+    """Keeps one vCluster as its StatefulSet, of that uid, and its configuration want it, until
+    `remove`.
+    """
 
-    def __init__(self, host: Host, namespace: str, name: str) -> None:
+    def __init__(self, host: Host, namespace: str, name: str, uid: str) -> None:
         super().__init__(daemon=True, name=f"vcluster {namespace}/{name}")
-        self.host, self.namespace, self.vcluster = host, namespace, name
-        self.directory = folder(host.etcd.directory, namespace, name)
-        self.endpoint: endpoints.Endpoint | None = None
+        self.host, self.namespace, self.vcluster, self.uid = host, namespace, name, uid
+        self.directory = folder(host, namespace, name)
         self._plane: ControlPlane | None = None
         self._api: Api | None = None
         self._binder: KaiBinder | None = None
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
-        self._published: object = None
         self._revision = ""
         self._told: set[str] = set()
         self._of_host: object = None
@@ -95,44 +69,31 @@ class Vcluster(threading.Thread):
             except (KubeError, RuntimeError, OSError) as why:
                 self._tell("NotReady", str(why))
             # Twenty that are looked at every second and a half keep one of two cores busy.
-            self._woken.wait(max(_ROUND_SECONDS, self.host.vclusters() / 4))
+            self._woken.wait(max(_ROUND_SECONDS, len(self.host.stateful_sets) / 4))
         while not self._cleaned_up():
             time.sleep(_ROUND_SECONDS)
 
     def _cleaned_up(self) -> bool:
         try:
-            clean_up(self.host.etcd, self.host.processes, self.namespace, self.vcluster)
+            clean_up(self.host, self.namespace, self.vcluster)
             if self._binder is not None:
                 self._binder.leave()
         except KubeError as why:
-            self.host.say(f"vCluster {self.namespace}/{self.vcluster}: not removed yet: {why}")
+            log(f"vCluster {self.namespace}/{self.vcluster}: not removed yet: {why}")
             return False
-        self.host.say(f"vCluster {self.namespace}/{self.vcluster}: removed")
+        self.host.endpoints.pop((self.namespace, self.vcluster), None)
+        log(f"vCluster {self.namespace}/{self.vcluster}: removed")
         return True
 
     def _reconcile(self) -> None:
-        secret = self.host.secret(self.namespace, f"vc-config-{self.vcluster}")
-        service = self.host.service(self.namespace, self.vcluster)
+        secret = self.host.secrets.get((self.namespace, f"vc-config-{self.vcluster}"))
+        service = self.host.services.get((self.namespace, self.vcluster))
         if secret is None or service is None:
             return
         config = read(secret)
         if config.problem:
             self._tell("BadConfig", f"vCluster cannot start: {config.problem}")
             return
-        self._serve(config, service)
-        if self._over.is_set():
-            return
-        assert self._plane is not None and self._api is not None
-        self._publish(config, service)
-        self._sync(config)
-        volumes.provide(self._api)
-        kai_operator.play(self._api)
-        assert self._binder is not None
-        self._binder.play()
-
-    def _serve(self, config: VclusterConfig, service: Object) -> None:
-        """Have the control plane running and answering at the Service's endpoint."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         endpoint = self._choose_endpoint(service)
         plane = ControlPlane(
             f"{self.namespace}.{self.vcluster}",
@@ -148,40 +109,48 @@ class Vcluster(threading.Thread):
                 plane.renew()
             plane.prepare(f"vcluster-{self.vcluster}")
             self._plane, self._api, self._ready = plane, plane.api(), False
-            self._revision, self._published = revision, None
+            self._revision = revision
             self._binder = KaiBinder(self._api, self.host.api, self.namespace, self.vcluster)
-        server = plane.api_server(self.host.tools)
-        processes = self.host.processes
+        api, binder = self._api, self._binder
+        assert api is not None and binder is not None
+        self._serve(plane, api)
+        if self._over.is_set():
+            return
+        self._tell_load_balancer(service, endpoint)
+        self._publish(plane, config, service)
+        self._sync(api, config)
+        volumes.provide(api)
+        kai_operator.play(api)
+        binder.play()
+
+    def _serve(self, plane: ControlPlane, api: Api) -> None:
+        """Have the control plane running and answering."""
+        server, processes = plane.api_server(self.host.tools), self.host.processes
         if not self._ready or processes.running(server.name) is None or processes.stale(server):
             with _STARTS:
                 if self._over.is_set():
                     return
                 begun = time.monotonic()
                 processes.ensure(server)
-                processes.wait_for(server, self._answers, self.host.say)
+                processes.wait_for(server, lambda: self._over.is_set() or api.ready(), log)
             self._ready, self._synced = True, (0.0, None)
             took = time.monotonic() - begun
-            self.host.say(f"vCluster {plane.name}: API at {plane.server} after {took:.1f} s")
+            log(f"vCluster {plane.name}: API at {plane.server} after {took:.1f} s")
         if self._over.is_set():
             return
         for part in plane.others(self.host.tools):
             processes.ensure(part)
-        self._tell_load_balancer(service, endpoint)
 
     def _choose_endpoint(self, service: Object) -> endpoints.Endpoint:
-        with _CHOICE:
-            taken = set(self.host.taken()) - {self.endpoint.key if self.endpoint else ""}
-            endpoint = endpoints.choose(
-                service, self.host.etcd.ports, taken, self.directory / "endpoint"
-            )
-            self.endpoint = endpoint
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        name, remembered = (self.namespace, self.vcluster), self.directory / "endpoint"
+        with self.host.choice:
+            taken = {it.key for of, it in self.host.endpoints.items() if of != name}
+            endpoint = endpoints.choose(service, self.host.etcd.ports, taken, remembered)
+            self.host.endpoints[name] = endpoint
         if endpoint.problem:
             self._tell("NoAddress", endpoint.problem)
         return endpoint
-
-    def _answers(self) -> bool:
-        assert self._api is not None
-        return self._over.is_set() or self._api.ready()
 
     def _tell_load_balancer(self, service: Object, endpoint: endpoints.Endpoint) -> None:
         if service["spec"].get("type") != "LoadBalancer" or endpoint.problem:
@@ -194,33 +163,27 @@ class Vcluster(threading.Thread):
                 {"status": {"loadBalancer": {"ingress": ingress}}},
             )
 
-    def _publish(self, config: VclusterConfig, service: Object) -> None:
+    def _publish(self, plane: ControlPlane, config: VclusterConfig, service: Object) -> None:
         """Write the Secret `vc-NAME`, as vCluster does once its API answers."""
-        assert self._plane is not None
-        current = self.host.secret(self.namespace, access_name(self.vcluster))
-        if current is None and not self.host.running(self.namespace, self.vcluster):
+        current = self.host.secrets.get((self.namespace, access_name(self.vcluster)))
+        own = self.host.stateful_sets.get((self.namespace, self.vcluster), {})
+        if current is None and not own.get("status", {}).get("readyReplicas"):
             return  # its pod has not started
-        seen = (self._plane, config, service["metadata"]["uid"], current and current["metadata"])
-        if current is not None and seen == self._published:
-            return  # to write it anew each time took a fifth of the round
-        secret = access_secret(self._plane, config, service)
+        secret = access_secret(plane, config, service)
         if current is None or current.get("data") != secret["data"]:
             self.host.api.ensure(f"/api/v1/namespaces/{self.namespace}/secrets", secret)
-        else:
-            self._published = seen
 
-    def _sync(self, config: VclusterConfig) -> None:
-        assert self._api is not None
-        nodes = selected(self.host.nodes(), config.node_labels)
-        classes = self.host.runtime_classes() if config.runtime_classes else []
+    def _sync(self, api: Api, config: VclusterConfig) -> None:
+        nodes = selected(self.host.nodes.values(), config.node_labels)
+        classes = list(self.host.runtime_classes.values()) if config.runtime_classes else []
         versions = [item["metadata"]["resourceVersion"] for item in (*nodes, *classes)]
         when, what = self._synced
         if what == versions and time.monotonic() - when < _RESYNC_SECONDS:
             return
-        volumes.ensure_storage_class(self._api)
-        sync_nodes(self._api, nodes)
+        volumes.ensure_storage_class(api)
+        sync_nodes(api, nodes)
         if config.runtime_classes:
-            sync_runtime_classes(self._api, classes)
+            sync_runtime_classes(api, classes)
         if not nodes and config.node_labels:
             wanted = ", ".join(f"{key}={value}" for key, value in config.node_labels.items())
             self._tell("NoNodes", f"no node of the host has the labels {wanted}")
@@ -231,7 +194,7 @@ class Vcluster(threading.Thread):
         if message in self._told or self._over.is_set():
             return
         self._told.add(message)
-        self.host.say(f"vCluster {self.namespace}/{self.vcluster}: {message}")
+        log(f"vCluster {self.namespace}/{self.vcluster}: {message}")
         with contextlib.suppress(KubeError):
             self.host.api.post(
                 f"/api/v1/namespaces/{self.namespace}/events",
@@ -239,15 +202,15 @@ class Vcluster(threading.Thread):
             )
 
 
-def folder(sandbox: Path, namespace: str, name: str) -> Path:
+def folder(host: Host, namespace: str, name: str) -> Path:
     """Where a vCluster's certificates and kubeconfig are."""
-    return sandbox / "vclusters" / f"{namespace}.{name}"
+    return host.etcd.directory / "vclusters" / f"{namespace}.{name}"
 
 
-def clean_up(etcd: Etcd, processes: Processes, namespace: str, name: str) -> None:
+def clean_up(host: Host, namespace: str, name: str) -> None:
     """Leave nothing of a vCluster. Raises KubeError when etcd does not answer."""
-    directory = folder(etcd.directory, namespace, name)
-    plane = ControlPlane(f"{namespace}.{name}", directory, "127.0.0.1", 0, etcd)
-    processes.stop(plane.part_names())
-    delete_prefix(etcd, plane.etcd_prefix)
+    directory = folder(host, namespace, name)
+    plane = ControlPlane(f"{namespace}.{name}", directory, "127.0.0.1", 0, host.etcd)
+    host.processes.stop(plane.part_names())
+    delete_prefix(host.etcd, plane.etcd_prefix)
     shutil.rmtree(directory, ignore_errors=True)

@@ -44,6 +44,16 @@ class Objects(Api):
         _merge(self.objects[path.removesuffix("/status")], body)
         return body
 
+    def apply(self, path: str, body: Any) -> None:
+        """As the API server: a status is written by its own path only, conditions by others."""
+        self.calls.append(f"APPLY {path}")
+        name, new = path.removesuffix("/status"), copy.deepcopy(body)
+        status = self.objects.get(name, {}).get("status", {})
+        if path.endswith("/status"):
+            self.objects[name]["status"] = {**status, **new["status"]}
+        else:
+            self.objects[name] = {**new, "status": status}
+
     def set_condition(self, path: str, condition: Any) -> None:
         self.calls.append(f"PATCH {path}/status")
         status = self.objects[path].setdefault("status", {})

@@ -1,0 +1,73 @@
+"""The host cluster, as the sandbox's vClusters need it."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from sandbox.control_plane.command_lines import ControlPlane
+from sandbox.control_plane.kube_api import Object
+from sandbox.control_plane.processes import Processes
+from sandbox.nodes.fake_nodes import NODES
+from sandbox.vcluster.endpoints import Endpoint
+from sandbox.vcluster.syncer import RUNTIME_CLASSES
+
+Name = tuple[str, str]
+"""Namespace and name; without a namespace, "" and name."""
+_OF_VCLUSTERS: Final = "app=vcluster"
+
+
+class Host:
+    """Its API, the sandbox's processes, and its objects as they were when they were last read."""
+
+    def __init__(self, plane: ControlPlane, tools: Mapping[str, Path]) -> None:
+        self.api, self.etcd, self.tools = plane.api(), plane.etcd, tools
+        self.processes = Processes(plane.directory)
+        self.stateful_sets: dict[Name, Object] = {}
+        self.services: dict[Name, Object] = {}
+        self.secrets: dict[Name, Object] = {}
+        self.nodes: dict[Name, Object] = {}
+        self.runtime_classes: dict[Name, Object] = {}
+        self.endpoints: dict[Name, Endpoint] = {}
+        """Where vClusters listen. Two that choose at once must not choose the same port."""
+        self.choice = threading.Lock()
+
+    def read(self) -> None:
+        """Read all objects anew. Raises KubeError, and then some may be as they were."""
+        self.stateful_sets = self._listed("/apis/apps/v1/statefulsets", _OF_VCLUSTERS)
+        self.services = self._listed("/api/v1/services", _OF_VCLUSTERS)
+        self.secrets = self._listed("/api/v1/secrets", _OF_VCLUSTERS)
+        self.nodes = self._listed(NODES)
+        self.runtime_classes = self._listed(RUNTIME_CLASSES)
+
+    def _listed(self, path: str, selector: str = "") -> dict[Name, Object]:
+        # What the API server has in its cache is new enough, and asks nothing of etcd.
+        found = self.api.get(path, labelSelector=selector, resourceVersion="0")
+        return {name_of(item): item for item in found["items"]}
+
+    def started(self, namespace: str, name: str) -> tuple[str, str]:
+        """The revision of a vCluster's pod, once it is the one that is wanted, and its version."""
+        found = self.stateful_sets.get((namespace, name), {})
+        chart = found.get("metadata", {}).get("labels", {}).get("chart", "")
+        revision = found.get("status", {}).get("currentRevision", "")
+        return revision, f"v{chart.removeprefix('vcluster-')}"
+
+    def versions(self, namespace: str) -> list[str]:
+        """What differs as soon as something differs that a vCluster of the namespace is made of."""
+        own = (self.stateful_sets, self.services, self.secrets)
+        found = [it for items in own for (space, _), it in items.items() if space == namespace]
+        everywhere = (*self.nodes.values(), *self.runtime_classes.values())
+        return [item["metadata"]["resourceVersion"] for item in (*found, *everywhere)]
+
+
+def name_of(item: Object) -> Name:
+    """Namespace and name of an object."""
+    return item["metadata"].get("namespace", ""), item["metadata"]["name"]
+
+
+def log(text: str) -> None:
+    """A line in the supervisor's log."""
+    print(f"{datetime.datetime.now():%H:%M:%S} {text}", flush=True)
