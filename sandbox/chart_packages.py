@@ -18,9 +18,6 @@ SOURCES: Final = Path(__file__).parent / "charts"
 # Every version that the release tables know.
 KAI_VERSIONS: Final = tuple(KAI)
 VCLUSTER_VERSIONS: Final = tuple(release.chart_version for release in VCLUSTER.values())
-GPU_OPERATOR_VERSIONS: Final = (GPU_OPERATOR_VERSION,)
-DEVICE_PLUGIN_VERSIONS: Final = (DEVICE_PLUGIN_VERSION,)
-
 _OLD_VCLUSTER_SCHEMA: Final = "values.schema.before-v0.32.json"
 
 
@@ -46,8 +43,8 @@ def packages() -> list[ChartPackage]:
     return [
         *map(_kai, KAI_VERSIONS),
         *map(_vcluster, VCLUSTER_VERSIONS),
-        *(ChartPackage("gpu-operator", version) for version in GPU_OPERATOR_VERSIONS),
-        *(ChartPackage("nvidia-device-plugin", version) for version in DEVICE_PLUGIN_VERSIONS),
+        ChartPackage("gpu-operator", GPU_OPERATOR_VERSION),
+        ChartPackage("nvidia-device-plugin", DEVICE_PLUGIN_VERSION),
     ]
 
 

@@ -172,11 +172,6 @@ def _supervisor(where: Path) -> Part:
     )
 
 
-def _newest(folder: Path, pattern: str) -> float:
-    """When the newest file in a folder was changed, in seconds since 1970."""
-    return max((path.stat().st_mtime for path in folder.rglob(pattern)), default=0.0)
-
-
 def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
     """Have exactly the tools in the folder, by name.
 
@@ -194,8 +189,7 @@ def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
 
 def _package_charts(folder: Path, helm: Path, say: Say) -> None:
     """Package the stand-in charts, again when their sources are newer."""
-    sources = CHECKOUT / "sandbox" / "charts"
-    newest = _newest(sources, "*")
+    newest = max(path.stat().st_mtime for path in chart_packages.SOURCES.rglob("*"))
     stamp = folder / ".packaged"
     if stamp.exists() and stamp.stat().st_mtime >= newest:
         return

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from sandbox import directory
-from sandbox.control_plane.processes import Processes
+from sandbox.control_plane.processes import Processes, living
 from sandbox.tools.toolbox import cache_root
 
 
@@ -40,15 +40,11 @@ def temporary(where: Path) -> Iterator[None]:
 def _end_if_left(record: Path) -> None:
     try:
         about = json.loads(record.read_text())
-        owner = psutil.Process(about["pid"])
-        if abs(owner.create_time() - about["started"]) < 1:
-            return
-    except psutil.NoSuchProcess:
-        pass
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError):
         return  # being written, or another's to judge
-    _end(Path(about["directory"]))
-    record.unlink(missing_ok=True)
+    if living(about) is None:
+        _end(Path(about["directory"]))
+        record.unlink(missing_ok=True)
 
 
 def _end(where: Path) -> None:

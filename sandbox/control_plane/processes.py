@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -57,12 +57,11 @@ class Processes:
 
     def running(self, name: str) -> psutil.Process | None:
         """The living process of that name, or None."""
-        record = self._record(name)
-        return None if record is None else _living(record)
+        return living(self._record(name))
 
     def stale(self, part: Part) -> bool:
         """Whether the part was last started in another way than it would be now."""
-        return (self._record(part.name) or {}).get("digest") != part.digest()
+        return self._record(part.name).get("digest") != part.digest()
 
     def ensure(self, part: Part) -> bool:
         """Have the part running as described; True when it had to be started.
@@ -97,7 +96,6 @@ class Processes:
             "pid": process.pid,
             "started": psutil.Process(process.pid).create_time(),
             "digest": part.digest(),
-            "log": str(part.log),
         }
         path = self._path(part.name)
         new = path.with_suffix(".new")
@@ -138,8 +136,7 @@ class Processes:
     def stop(self, names: Iterable[str]) -> None:
         """Kill these parts: what they know is in etcd, whose own log outlives a kill."""
         names = list(names)
-        records = [record for name in names if (record := self._record(name)) is not None]
-        _end([process for record in records if (process := _living(record))])
+        _end([process for name in names if (process := self.running(name))])
         for name in names:
             if started := self._started.pop(name, None):
                 started.poll()
@@ -162,12 +159,11 @@ class Processes:
     def _path(self, name: str) -> Path:
         return self._records / f"{name}.json"
 
-    def _record(self, name: str) -> dict[str, object] | None:
+    def _record(self, name: str) -> dict[str, Any]:
         try:
-            record = json.loads(self._path(name).read_text())
-        except (OSError, ValueError):
-            return None
-        return record if isinstance(record, dict) else None
+            return dict(json.loads(self._path(name).read_text()))
+        except (OSError, ValueError, TypeError):
+            return {}
 
 
 def _wait_until_free(name: str, address: str, port: int) -> None:
@@ -182,14 +178,13 @@ def _wait_until_free(name: str, address: str, port: int) -> None:
         time.sleep(0.05)
 
 
-def _living(record: Mapping[str, object]) -> psutil.Process | None:
-    """The process of a record, unless it ended and its pid went to another."""
+def living(record: Mapping[str, Any]) -> psutil.Process | None:
+    """The process of a record's `pid`, unless it ended and its pid went to another."""
     try:
-        process = psutil.Process(int(str(record["pid"])))
-        if abs(process.create_time() - float(str(record["started"]))) > _SAME_START_SECONDS:
-            return None
-        return process if _alive(process) else None
-    except (psutil.NoSuchProcess, KeyError, ValueError):
+        process = psutil.Process(record["pid"])
+        same = abs(process.create_time() - record["started"]) < _SAME_START_SECONDS
+        return process if same and _alive(process) else None
+    except (psutil.NoSuchProcess, KeyError):
         return None
 
 

@@ -26,11 +26,7 @@ _SHOWN: Final = {
     "stdoutAndStderr": {"stdout", "stderr"},
     "none": set(),
 }
-_INPUTS: Final = frozenset(
-    {
-        *("create", "update", "delete", "environment", "logging", "triggers"),
-    }
-)
+_INPUTS: Final = ("create", "update", "delete", "environment", "logging", "triggers")
 
 
 class CommandStandIn(StandIn):
@@ -131,10 +127,8 @@ class CommandStandIn(StandIn):
             stderr=subprocess.PIPE,
             text=True,
         )
-        readers = [
-            threading.Thread(target=collect, args=pair)
-            for pair in (("stdout", process.stdout), ("stderr", process.stderr))
-        ]
+        pipes = (("stdout", process.stdout), ("stderr", process.stderr))
+        readers = [threading.Thread(target=collect, args=pipe) for pipe in pipes]
         for reader in readers:
             reader.start()
         while process.poll() is None:

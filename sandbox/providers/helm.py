@@ -13,7 +13,7 @@ import yaml
 
 from sandbox.providers.cluster import Target
 from sandbox.providers.host import PluginError
-from sandbox.providers.scratch import written
+from sandbox.providers.scratch import private_file
 
 
 class HelmError(PluginError):
@@ -26,8 +26,8 @@ class Helm:
     def __init__(self, where: Target | None, cancelled: Callable[[], bool]) -> None:
         self._cancelled, self._options = cancelled, list[str]()
         if where is not None:
-            file = written("kubeconfig", where.kubeconfig)
-            self._options = ["--kubeconfig", str(file), "--kube-context", where.context]
+            file = str(private_file(where.kubeconfig))
+            self._options = ["--kubeconfig", file, "--kube-context", where.context]
 
     def version(self, chart: list[str]) -> str:
         """The exact version of a chart, which helm's arguments name."""
@@ -46,10 +46,8 @@ class Helm:
     def get(self, what: str, name: str, namespace: str) -> dict[str, Any] | None:
         """The `metadata` or the `values` of a release; None where there is none."""
         try:
-            return (
-                json.loads(self._run("get", what, name, "--namespace", namespace, "-o", "json"))
-                or {}
-            )
+            found = self._run("get", what, name, "--namespace", namespace, "-o", "json")
+            return json.loads(found) or {}
         except HelmError as error:
             if "release: not found" in str(error):
                 return None

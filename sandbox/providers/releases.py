@@ -28,12 +28,10 @@ if TYPE_CHECKING:
 
 TOKEN: Final = "kubernetes:helm.sh/v3:Release"
 _SECONDS: Final = 300
-_INPUTS: Final = frozenset(
-    {
-        *("chart", "version", "repositoryOpts", "name", "namespace", "values", "compat"),
-        *("createNamespace", "skipAwait", "timeout", "resourceNames"),
-    }
-)
+_INPUTS: Final = {
+    *("chart", "version", "repositoryOpts", "name", "namespace", "values", "compat"),
+    *("createNamespace", "skipAwait", "timeout", "resourceNames"),
+}
 
 
 class Releases:

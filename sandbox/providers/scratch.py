@@ -26,13 +26,9 @@ def _folder() -> Path:
     return folder
 
 
-def scratch(kind: str) -> Path:
-    """A new folder that only this user can read."""
-    return Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=_folder()))
-
-
-def written(name: str, text: str) -> Path:
-    """A new file with that text."""
-    path = scratch("file") / name
-    path.write_text(text)
-    return path
+def private_file(text: str) -> Path:
+    """A new file with that text, which only this user can read."""
+    handle, name = tempfile.mkstemp(dir=_folder())
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    return Path(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,38 +37,24 @@ def choose(
     spec = service.get("spec", {})
     if spec.get("type") == "NodePort" and (port := _node_port(spec)):
         return Endpoint("127.0.0.1", port)
-    before = _remembered(remembered)
+    before, problem = _remembered(remembered), None
     if spec.get("type") == "LoadBalancer":
         if before is not None and before.port == 443:
             return before
-        problem = None
-        for host in range(1, 255):
-            candidate = Endpoint(ports.loopback_prefix + str(host), 443)
-            if candidate.key not in taken:
-                if free(443, candidate.address):
-                    return _remember(candidate, remembered)
-                problem = (
-                    f"port 443 of {candidate.address} cannot be listened on (it takes root, and "
-                    "on macOS an alias of lo0): use a Service of type NodePort in the sandbox"
-                )
-                break
-        return _inner(before, ports, taken, remembered, problem)
-    return _inner(before, ports, taken, remembered, None)
-
-
-def _inner(
-    before: Endpoint | None,
-    ports: Ports,
-    taken: Collection[str],
-    remembered: Path,
-    problem: str | None,
-) -> Endpoint:
+        own = (Endpoint(f"{ports.loopback_prefix}{host}", 443) for host in range(1, 255))
+        endpoint = next(it for it in own if it.key not in taken)
+        if free(443, endpoint.address):
+            return _remember(endpoint, remembered)
+        problem = (
+            f"port 443 of {endpoint.address} cannot be listened on (it takes root, and on macOS "
+            "an alias of lo0): use a Service of type NodePort in the sandbox"
+        )
     if before is not None and before.port in ports.inner:
-        return Endpoint(before.address, before.port, problem)
+        return replace(before, problem=problem)
     for port in ports.inner:
-        candidate = Endpoint("127.0.0.1", port, problem)
-        if candidate.key not in taken and free(port):
-            return _remember(candidate, remembered)
+        endpoint = Endpoint("127.0.0.1", port, problem)
+        if endpoint.key not in taken and free(port):
+            return _remember(endpoint, remembered)
     raise RuntimeError(f"all of the sandbox's ports {ports.inner} for vClusters are in use")
 
 
