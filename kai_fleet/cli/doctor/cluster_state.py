@@ -162,6 +162,18 @@ class ClusterState:
         """Seconds since an object was made."""
         return seconds_since(item["metadata"].get("creationTimestamp"), self.now)
 
+    def filled_in(self, text: str) -> str:
+        """A text of `known_messages` with this cluster's places named."""
+        wanted = self.wanted
+        for place, name in (
+            ("{key}", wanted.key),
+            ("{queues}", wanted.queues_key),
+            ("{update}", self.update),
+            ("{kubectl}", self.kubectl),
+        ):
+            text = text.replace(place, name)
+        return text
+
     def broken(self, check: str, subject: str, cause: str, fix: str, same: str = "") -> Finding:
         """Something that does not work."""
         return Finding(check, Health.BROKEN, self.name, subject, cause, fix, same=same)
@@ -201,6 +213,11 @@ class Snapshot:
     def clusters(self) -> list[ClusterState]:
         """Every API server that answered, the host first."""
         return [self.host, *(team.inside for team in self.teams.values() if team.inside)]
+
+    @property
+    def with_kai(self) -> list[ClusterState]:
+        """Those of them that run a KAI, or are to."""
+        return [cluster for cluster in self.clusters if cluster.kai is not None]
 
     def copied(self, cluster: ClusterState) -> frozenset[str]:
         """The namespaces of the host whose pods are looked at inside the vClusters they are of."""

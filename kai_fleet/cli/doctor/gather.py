@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -54,7 +55,6 @@ _KINDS: Final[tuple[_Question, ...]] = (
     ("topologies", "/apis/kai.scheduler/v1alpha1/topologies", {}),
     ("releases", f"/api/v1{_KAI}/secrets", {"labelSelector": "owner=helm,name=kai-scheduler"}),
 )
-# Where a user may list these in one namespace only, that is asked.
 # What is asked besides where a stack tells Prometheus something.
 _OF_MONITORING: Final[tuple[_Question, ...]] = (
     (
@@ -63,6 +63,7 @@ _OF_MONITORING: Final[tuple[_Question, ...]] = (
         {"fieldSelector": "metadata.name=kai-fleet"},
     ),
 )
+# Where a user may list these in one namespace only, that is asked.
 _NAMESPACED: Final = frozenset(
     {"pods", "services", "events", "bound", "resourcequotas", "networkpolicies", "deployments"}
     | {"daemonsets", "statefulsets", "replicasets", "jobs"}
@@ -187,15 +188,12 @@ def see(
                 raise Unreachable(_NOT_LET_IN)
             elif answer.status != _ABSENT:
                 unreadable[kind] = str(answer)
-    if kinds is not None:
-        return ClusterState(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
-    try:
-        objects["clusterpolicycrd"] = [reader.get(_CLUSTER_POLICIES)]
-    except Refused as why:
-        if why.status != _ABSENT:
+    if kinds is None:
+        try:
+            found = reader.find(_CLUSTER_POLICIES)
+            objects["clusterpolicycrd"] = [] if found is None else [found]
+        except Refused as why:
             unreadable["clusterpolicycrd"] = str(why)
-        else:
-            objects["clusterpolicycrd"] = []
     return ClusterState(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
 
 
@@ -304,15 +302,10 @@ def _team(team: DeclaredTeam, way: _Way | None, sources: Sources) -> TeamState:
     ends = _certificate_end(way.kubeconfig)
     kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
     try:
-        reader = Api.of_kubeconfig(way.kubeconfig, in_all=sources.seconds)
+        with closing(Api.of_kubeconfig(way.kubeconfig, in_all=sources.seconds)) as reader:
+            inside = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
     except Unreachable as why:
         return TeamState(team, unreached=str(why), certificate_ends=ends, update=update)
-    try:
-        inside = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
-    except Unreachable as why:
-        return TeamState(team, unreached=str(why), certificate_ends=ends, update=update)
-    finally:
-        reader.close()
     return TeamState(team, inside, certificate_ends=ends, update=update)
 
 

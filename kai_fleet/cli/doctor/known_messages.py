@@ -218,10 +218,3 @@ def meaning(text: str) -> Meaning | None:
             varies = "{text}" in known.cause
             return Meaning(known.name, " ".join(cause.split()), known.fix, varies)
     return None
-
-
-def fill_in(fix: str, **places: str) -> str:
-    """A fix with its places named."""
-    for key, value in places.items():
-        fix = fix.replace(f"{{{key}}}", value)
-    return fix

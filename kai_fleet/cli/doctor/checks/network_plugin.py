@@ -7,7 +7,7 @@ from typing import Final
 
 from kai_fleet.cli.doctor.cluster_state import Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.objects import Object, name_of
+from kai_fleet.cli.doctor.objects import Object, annotations_of, name_of
 
 NAME = "network-plugin"
 # What the DaemonSets are called of network plugins that enforce NetworkPolicies.
@@ -55,7 +55,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
 
 
 def _fake(node: Object) -> bool:
-    return _FAKE in (node["metadata"].get("annotations") or {})
+    return _FAKE in annotations_of(node)
 
 
 def _built_in(node: Object) -> bool:

@@ -12,7 +12,7 @@ from kai_fleet.cli.doctor.checks.kai.pod_groups import is_ungrouped
 from kai_fleet.cli.doctor.checks.rule_violations import path_of, wrong
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import fill_in, meaning
+from kai_fleet.cli.doctor.known_messages import meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     condition,
@@ -109,7 +109,7 @@ def _runtime_class(cluster: ClusterState, pod: Object) -> Why | None:
     known = meaning(f'RuntimeClass "{name}" not found')
     return (
         f"its RuntimeClass {name} is not there",
-        _filled(cluster, known.fix) if known else "drop runtimeClassName",
+        cluster.filled_in(known.fix) if known else "drop runtimeClassName",
         "",
     )
 
@@ -121,18 +121,8 @@ def _said(cluster: ClusterState, pod: Object) -> Why | None:
     for text in said:
         known = meaning(text)
         if known is not None:
-            return known.cause, _filled(cluster, known.fix), known.same
+            return known.cause, cluster.filled_in(known.fix), known.same
     return None
-
-
-def _filled(cluster: ClusterState, fix: str) -> str:
-    return fill_in(
-        fix,
-        key=cluster.wanted.key,
-        queues=cluster.wanted.queues_key,
-        update=cluster.update,
-        kubectl=cluster.kubectl,
-    )
 
 
 def _described(cluster: ClusterState, pod: Object) -> str:
@@ -147,7 +137,7 @@ def _not_started(cluster: ClusterState, pod: Object) -> Why | None:
         text = f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
         known = meaning(text)
         if known is not None:
-            return known.cause, _filled(cluster, known.fix), known.same
+            return known.cause, cluster.filled_in(known.fix), known.same
         if waiting.get("reason") in _CANNOT_START:
             return f"its container does not start: {text}", _described(cluster, pod), ""
     return None

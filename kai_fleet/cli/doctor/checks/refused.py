@@ -7,7 +7,7 @@ from typing import Final
 
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import fill_in, meaning
+from kai_fleet.cli.doctor.known_messages import meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     is_true,
@@ -32,16 +32,9 @@ def check(look: Snapshot) -> Iterator[Finding]:
     for cluster in look.clusters:
         for subject, text in [*_events(look, cluster), *_failed(look, cluster)]:
             known = meaning(text)
-            if known is None:
-                continue
-            fix = fill_in(
-                known.fix,
-                key=cluster.wanted.key,
-                queues=cluster.wanted.queues_key,
-                update=cluster.update,
-                kubectl=cluster.kubectl,
-            )
-            yield cluster.broken(known.name, subject, known.cause, fix, known.same)
+            if known is not None:
+                fix = cluster.filled_in(known.fix)
+                yield cluster.broken(known.name, subject, known.cause, fix, known.same)
 
 
 def _events(look: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:

@@ -31,9 +31,7 @@ _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 
 def check(look: Snapshot) -> Iterator[Finding]:
     """The queues of each cluster, and its pods that are not done."""
-    for cluster in look.clusters:
-        if cluster.kai is None:
-            continue
+    for cluster in look.with_kai:
         for problem in _asked((queue_tree, queue_depth), _cluster(cluster, ())):
             yield cluster.broken(QUEUES, problem.subject, *_cause_and_fix(problem))
     for cluster in look.clusters:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import fill_in, meaning
+from kai_fleet.cli.doctor.known_messages import meaning
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec, status
 from kai_fleet.cli.doctor.objects import condition as condition_of
 from kai_fleet.components.releases import VCLUSTER, vcluster_support
@@ -119,7 +119,7 @@ def _why(host: ClusterState, team: TeamState) -> str:
                 for detail in state.values():
                     known = meaning(str((detail or {}).get("message") or ""))
                     if known is not None:
-                        return fill_in(known.cause, update=host.update)
+                        return host.filled_in(known.cause)
     for event in host.all("events"):
         about = event.get("involvedObject") or {}
         if about.get("namespace") == wanted.namespace and about.get("name") in (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kai_fleet.cli.doctor.checks.kai.kai_parts import made_again
 from kai_fleet.cli.doctor.cluster_state import RESERVATIONS, ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import fill_in, meaning
+from kai_fleet.cli.doctor.known_messages import meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     annotations_of,
@@ -19,12 +19,11 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     status,
 )
-from kai_fleet.components.kai.keys import KAI_NAMESPACE
+from kai_fleet.components.kai.keys import FRACTION, KAI_NAMESPACE, MEMORY
+from kai_fleet.usage.gpu_share import GROUP, groups_of
 
 NAME = "gpu-sharing"
 RESERVATION = "reservation"
-GROUP = "runai-gpu-group"
-FRACTION, MEMORY = "gpu-fraction", "gpu-memory"
 _GPU_INDEX = "run.ai/reserve_for_gpu_index"
 _FLAG = "--gpu-sharing-enabled="
 _PATIENCE = 60.0  # KAI waits 40 s for a reservation pod
@@ -32,9 +31,7 @@ _PATIENCE = 60.0  # KAI waits 40 s for a reservation pod
 
 def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI."""
-    for cluster in look.clusters:
-        if cluster.kai is None:
-            continue
+    for cluster in look.with_kai:
         yield from _switched_on(cluster)
         yield from _groups(cluster)
         yield from _reservations(cluster)
@@ -83,7 +80,7 @@ def _groups(cluster: ClusterState) -> Iterator[Finding]:
     for pod in cluster.kai_pods:
         if not shares_gpu(pod) or status(pod).get("phase") != "Running":
             continue
-        groups = groups_of(pod)
+        groups = groups_of(labels_of(pod))
         if not groups:
             yield cluster.broken(
                 NAME,
@@ -117,13 +114,6 @@ def _groups(cluster: ClusterState) -> Iterator[Finding]:
             yield cluster.well(NAME, f"GPU group {group} ({names})")
 
 
-def groups_of(pod: Object) -> list[str]:
-    """The GPU groups of a pod: one label, or one label for each of several GPUs."""
-    own = labels_of(pod)
-    several = [key.partition("/")[2] for key in own if key.startswith(f"{GROUP}/")]
-    return several or ([own[GROUP]] if GROUP in own else [])
-
-
 def _fraction(pod: Object) -> float:
     try:
         return float(annotations_of(pod).get(FRACTION, 0))
@@ -132,7 +122,7 @@ def _fraction(pod: Object) -> float:
 
 
 def _reservations(cluster: ClusterState) -> Iterator[Finding]:
-    users = {group for pod in cluster.kai_pods for group in groups_of(pod)}
+    users = {group for pod in cluster.kai_pods for group in groups_of(labels_of(pod))}
     for pod in cluster.within("pods", RESERVATIONS):
         subject = f"reservation pod {name_of(pod)}"
         phase = status(pod).get("phase")
@@ -170,5 +160,5 @@ def _why(cluster: ClusterState, pod: Object) -> str:
     for text in filter(None, said):
         known = meaning(text)
         if known is not None:
-            return fill_in(known.cause, key=cluster.wanted.key)
+            return cluster.filled_in(known.cause)
     return next(filter(None, said), "nothing says why")

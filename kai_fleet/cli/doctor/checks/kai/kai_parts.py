@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.known_messages import fill_in, meaning
+from kai_fleet.cli.doctor.known_messages import meaning
 from kai_fleet.cli.doctor.objects import (
     Object,
     condition,
@@ -27,11 +27,9 @@ _LOOK = "look with: `{kubectl} -n kai-scheduler get pods,jobs,events`"
 
 def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI, or is to."""
-    for cluster in look.clusters:
+    for cluster in look.with_kai:
         release = cluster.kai
-        if "deployments" in cluster.unreadable:
-            continue
-        if release is not None:
+        if release is not None and "deployments" not in cluster.unreadable:
             yield from _parts(cluster, release)
             yield from _conditions(cluster, release)
             yield from _version(cluster, release)
@@ -40,7 +38,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
 
 def _parts(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
     there = {name_of(item): item for item in cluster.within("deployments", KAI_NAMESPACE)}
-    look = fill_in(_LOOK, kubectl=cluster.kubectl)
+    look = cluster.filled_in(_LOOK)
     if not there:
         yield cluster.broken(
             NAME, f"KAI {release.version}", "it is not installed: nothing is there", cluster.update
@@ -141,7 +139,7 @@ def _conditions(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]
             yield cluster.broken(NAME, what, "it is not there", made_again(cluster))
         elif not is_true(item, "Ready"):
             said = condition(item, "Ready").get("message") or "its operator has not said Ready"
-            yield cluster.broken(NAME, what, str(said), fill_in(_LOOK, kubectl=cluster.kubectl))
+            yield cluster.broken(NAME, what, str(said), cluster.filled_in(_LOOK))
 
 
 def _version(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:

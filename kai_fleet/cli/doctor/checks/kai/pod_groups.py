@@ -16,19 +16,18 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     status,
 )
-from kai_fleet.components.kai.keys import KAI_NAMESPACE, SCHEDULER
+from kai_fleet.components.kai.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
 
 NAME = "pod-groups"
 BOUND = "false-success"
-_GROUP = "pod-group-name"
 _SKIP = "kai.scheduler/skip-podgrouper"
 _PATIENCE = 30.0
 
 
 def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster whose KAI groups the pods in it."""
-    for cluster in look.clusters:
-        if cluster.kai is None or not cluster.kai_pods:
+    for cluster in look.with_kai:
+        if not cluster.kai_pods:
             continue
         found = [*_groups(cluster), *_bound(cluster)]
         yield from found
@@ -50,7 +49,7 @@ def _groups(cluster: ClusterState) -> Iterator[Finding]:
     if "podgroups" in cluster.unreadable:
         return
     for pod in cluster.kai_pods:
-        group = annotations_of(pod).get(_GROUP)
+        group = annotations_of(pod).get(POD_GROUP)
         if group and (namespace_of(pod), group) not in there and not _done(pod):
             yield cluster.broken(
                 NAME,
@@ -64,7 +63,7 @@ def is_ungrouped(cluster: ClusterState, pod: Object) -> bool:
     """Whether a pod of KAI should long have a PodGroup, and has none."""
     return (
         spec(pod).get("schedulerName") == SCHEDULER
-        and not annotations_of(pod).get(_GROUP)
+        and not annotations_of(pod).get(POD_GROUP)
         and _SKIP not in annotations_of(pod)
         and not _done(pod)
         and cluster.age(pod) > _PATIENCE

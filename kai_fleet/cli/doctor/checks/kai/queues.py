@@ -19,8 +19,8 @@ _AMOUNTS = ("quota", "limit", "overQuotaWeight")
 
 def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI; without a stack's file only whether there are any."""
-    for cluster in look.clusters:
-        if cluster.kai is None or "queues" in cluster.unreadable:
+    for cluster in look.with_kai:
+        if "queues" in cluster.unreadable:
             continue
         found = [*_none(cluster), *_declared(cluster), *_strangers(cluster)]
         yield from found

@@ -16,9 +16,7 @@ TOPOLOGIES = "topologies"
 
 def check(look: Snapshot) -> Iterator[Finding]:
     """Every cluster that runs KAI."""
-    for cluster in look.clusters:
-        if cluster.kai is None:
-            continue
+    for cluster in look.with_kai:
         yield from _shards(look.host, cluster)
         yield from _pods(cluster)
         yield from _topologies(cluster)
