@@ -62,24 +62,18 @@ def connection(
     from kubernetes import client, config
 
     configuration = client.Configuration()
-    try:
-        with _one, _private_folder() as folder:
-            options = {
-                "context": context or None,
-                "client_configuration": configuration,
-                "temp_file_path": folder,
-                "persist_config": False,
-            }
-            if content:
-                config.load_kube_config_from_dict(yaml.safe_load(content), **options)
-            else:
-                # Named, because the client reads the variable when it is imported.
-                config.load_kube_config(file or os.environ.get("KUBECONFIG") or None, **options)
-            return Connection(configuration)
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as why:
-        raise UnusableKubeconfig(f"the kubeconfig cannot be used: {short(why)}") from None
-    except yaml.YAMLError:  # its message may quote the content
-        raise UnusableKubeconfig("the kubeconfig cannot be used: it is not YAML") from None
+    with _in_words(), _one, _private_folder() as folder:
+        options = {
+            "context": context or None,
+            "client_configuration": configuration,
+            "temp_file_path": folder,
+            "persist_config": False,
+        }
+        if content:
+            config.load_kube_config_from_dict(yaml.safe_load(content), **options)
+        else:
+            config.load_kube_config(_named(file), **options)
+        return Connection(configuration)
 
 
 def namespace_of(file: str | None = None, context: str | None = None) -> str | None:
@@ -89,10 +83,8 @@ def namespace_of(file: str | None = None, context: str | None = None) -> str | N
     """
     from kubernetes import config
 
-    try:
-        there, current = config.list_kube_config_contexts(
-            file or os.environ.get("KUBECONFIG") or None
-        )
+    with _in_words():
+        there, current = config.list_kube_config_contexts(_named(file))
         named = {it["name"]: it for it in there}
         if context and context not in named:
             raise UnusableKubeconfig(
@@ -100,9 +92,23 @@ def namespace_of(file: str | None = None, context: str | None = None) -> str | N
             )
         chosen = named[context] if context else current
         return (chosen.get("context") or {}).get("namespace") or None
+
+
+def _named(file: str | None) -> str | None:
+    """The file, else what the variable says: the client reads that when it is imported."""
+    return file or os.environ.get("KUBECONFIG") or None
+
+
+@contextlib.contextmanager
+def _in_words() -> Iterator[None]:
+    """Raise UnusableKubeconfig for whatever the official client raises."""
+    from kubernetes import config
+
+    try:
+        yield
     except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as why:
         raise UnusableKubeconfig(f"the kubeconfig cannot be used: {short(why)}") from None
-    except yaml.YAMLError:
+    except yaml.YAMLError:  # its message may quote the content
         raise UnusableKubeconfig("the kubeconfig cannot be used: it is not YAML") from None
 
 

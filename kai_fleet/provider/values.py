@@ -10,11 +10,19 @@ from pulumi.provider.experimental.property_value import PropertyValue
 Properties = dict[str, Any]
 
 
-def plain(values: Mapping[str, PropertyValue]) -> Properties:
-    """The values without their marks of secrets; whole numbers are int. A value that is not known
-    yet is the text by which Pulumi's protocol says so.
+def plain(value: Any) -> Any:
+    """A value, or a mapping of values, without the marks of secrets at any depth; whole numbers are
+    int. A value that is not known yet is the text by which Pulumi's protocol says so.
     """
-    return {key: _plain(value.value) for key, value in values.items()}
+    if isinstance(value, PropertyValue):
+        return plain(value.value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value
 
 
 def properties(values: Mapping[str, Any]) -> dict[str, PropertyValue]:
@@ -25,18 +33,6 @@ def properties(values: Mapping[str, Any]) -> dict[str, PropertyValue]:
 def secret(value: Any) -> PropertyValue:
     """A plain value that the engine encrypts in the state and hides in its output."""
     return _property(value).with_secret(True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, PropertyValue):
-        return _plain(value.value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _property(value: Any) -> PropertyValue:

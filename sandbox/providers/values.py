@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
-from pulumi.provider.experimental.property_value import PropertyValue, ResourceReference
+from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.rpc import UNKNOWN
+
+from kai_fleet.provider.values import plain
 
 __all__ = ["UNKNOWN", "PropertyValue", "decode", "encode", "has_unknown", "marked", "plain"]
 
@@ -25,22 +27,6 @@ def decode(properties: Struct) -> Properties:
 def encode(properties: Properties) -> Struct:
     """For a message to the engine."""
     return PropertyValue.marshal_map(properties)
-
-
-def plain(value: PropertyValue | Properties | None) -> Any:
-    """The value without what marks its secrets. Whole numbers are int."""
-    if value is None or isinstance(value, Mapping):
-        return {key: plain(item) for key, item in (value or {}).items()}
-    inner = value.value
-    if isinstance(inner, Mapping):
-        return {key: plain(item) for key, item in inner.items()}
-    if isinstance(inner, tuple):
-        return [plain(item) for item in inner]
-    if isinstance(inner, float):
-        return int(inner) if inner.is_integer() else inner
-    if isinstance(inner, ResourceReference):
-        return plain(inner.resource_id) if inner.resource_id else inner.urn
-    return inner
 
 
 def marked(value: Any, like: PropertyValue | None = None) -> PropertyValue:

@@ -45,8 +45,8 @@ class Host:
 
     def _listed(self, path: str, selector: str = "") -> dict[Name, Object]:
         # What the API server has in its cache is new enough, and asks nothing of etcd.
-        found = self.api.get(path, labelSelector=selector, resourceVersion="0")
-        return {name_of(item): item for item in found["items"]}
+        found = self.api.list(path, labelSelector=selector, resourceVersion="0")
+        return {name_of(item): item for item in found}
 
     def started(self, namespace: str, name: str) -> tuple[str, str]:
         """The revision of a vCluster's pod, once it is the one that is wanted, and its version."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kai_fleet.cli.doctor.declared import DeclaredTeam, host_of, teams_of
 from kai_fleet.cli.doctor.gather import SECONDS, Sources
@@ -15,6 +13,7 @@ from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.stack_file import reading
 from kai_fleet.cli.stack_file.platform import facts_beside
+from kai_fleet.cli.teams import stack_state
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.tenant import Tenant
 from kai_fleet.kube.api import Api
@@ -114,38 +113,26 @@ def _kubeconfig_file(context: str | None) -> tuple[str | None, dict[str, str]]:
 
 def _outputs(stack: str, variables: Mapping[str, str]) -> Mapping[str, str]:
     """The teams' kubeconfigs from the stack's state; none where it cannot be asked."""
-    found = _state(stack, variables, lambda opened: opened.outputs())
-    return found["kubeconfigs"].value if found and "kubeconfigs" in found else {}
+    try:
+        return stack_state.read(stack, variables).kubeconfigs
+    except UserError:
+        return {}
 
 
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
     """The host's kubeconfig, which the stack file holds encrypted. Raises Unreachable."""
-    found = _state(
-        stack,
-        variables,
-        lambda opened: opened.get_config("kai-fleet:cluster.kubeconfig", path=True),
-    )
-    if found is None:
-        raise Unreachable(
-            "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
-            " give --context"
-        )
-    return str(found.value)
-
-
-def _state(stack: str, variables: Mapping[str, str], ask: Any) -> Any:
-    """Ask the stack through the Pulumi CLI; None where that cannot be done."""
-    path = variables.get("PATH", os.environ.get("PATH"))
-    if shutil.which("pulumi", path=path) is None:
-        return None
     from pulumi import automation
 
+    key = "kai-fleet:cluster.kubeconfig"
     options = automation.LocalWorkspaceOptions(
         work_dir=str(reading.ROOT), env_vars={**os.environ, **variables}
     )
     try:
         # Selecting does not make a stack that is not there.
         opened = automation.select_stack(stack, reading.PROJECT, lambda: None, opts=options)
-        return ask(opened)
-    except automation.errors.CommandError:
-        return None
+        return str(opened.get_config(key, path=True).value)
+    except (automation.errors.CommandError, FileNotFoundError):  # or there is no CLI
+        raise Unreachable(
+            "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
+            " give --context"
+        ) from None
