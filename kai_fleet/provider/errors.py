@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -11,12 +11,21 @@ class PluginError(Exception):
 
 
 class PartialError(PluginError):
-    """The resource is there, but not as wanted: the engine keeps `state`, and tries again."""
+    """The resource is there, but not as wanted: the engine keeps `state`, and tries again.
+
+    `reasons` are shown below the message. The inputs of the last time stay where none are given.
+    """
 
     def __init__(
-        self, message: str, resource_id: str, state: Mapping[str, Any], inputs: Mapping[str, Any]
+        self,
+        message: str,
+        resource_id: str,
+        state: Mapping[str, Any],
+        inputs: Mapping[str, Any] | None = None,
+        reasons: Iterable[str] = (),
     ) -> None:
         super().__init__(message)
         self.resource_id = resource_id
         self.state = state
         self.inputs = inputs
+        self.reasons = (message, *reasons)

@@ -28,7 +28,10 @@ from kai_fleet.provider.errors import PartialError, PluginError
 from kai_fleet.provider.unknown_outputs import filled
 from kai_fleet.provider.values import properties
 
-_MESSAGE_LIMIT: Final = 400 * 1024 * 1024  # as the engine's
+# As large messages as the engine's.
+OPTIONS: Final = [
+    (f"grpc.max_{way}_message_length", 400 * 1024 * 1024) for way in ("receive", "send")
+]
 _ASKED: Final[ContextVar[provider_pb2.ConstructRequest]] = ContextVar("asked")
 Call = Callable[[Any, Any, grpc.aio.ServicerContext], Awaitable[Any]]
 
@@ -50,7 +53,7 @@ def _in_a_sentence(call: Call) -> Call:
                 traceback.print_exception(error)  # the engine keeps it for its verbose log
                 asked = type(request).__name__.removesuffix("Request")
                 error = PluginError(f"the plugin kai-fleet failed at {asked}: {error!r}")
-            await context.abort(grpc.StatusCode.UNKNOWN, str(error), _details(error))
+            await context.abort(grpc.StatusCode.UNKNOWN, str(error), details(error))
             raise AssertionError("abort does not return") from None
 
     return answer
@@ -68,16 +71,17 @@ def _cause(why: BaseException) -> BaseException:
     return why.__context__ or why
 
 
-def _details(error: PluginError) -> tuple[tuple[str, bytes], ...]:
+def details(error: PluginError) -> tuple[tuple[str, bytes], ...]:
     """What the engine is to know of a failure beside its text, as metadata of the answer."""
     if not isinstance(error, PartialError):
         return ()
     partial = provider_pb2.ErrorResourceInitFailed(
         id=error.resource_id,
         properties=PropertyValue.marshal_map(properties(error.state)),
-        reasons=[str(error)],
-        inputs=PropertyValue.marshal_map(properties(error.inputs)),
+        reasons=error.reasons,
     )
+    if error.inputs is not None:
+        partial.inputs.CopyFrom(PropertyValue.marshal_map(properties(error.inputs)))
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
     status.details.add().Pack(partial)
     return (("grpc-status-details-bin", status.SerializeToString()),)
@@ -129,20 +133,14 @@ def options_of(request: ConstructRequest) -> pulumi.ResourceOptions:
 
 def main(provider: Provider, version: str) -> None:
     """Serve until the engine ends, at a free port of the loopback that it is told on stdout."""
-    engine = next((given for given in sys.argv[1:] if not given.startswith("-")), "")
     # The engine's way to end a plugin: at once, whatever cluster is waited for.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    asyncio.run(_serve(Servicer(provider, version, engine)))
+    leave_with_parent()
+    asyncio.run(_serve(Servicer(provider, version, engine_address())))
 
 
 async def _serve(servicer: Servicer) -> None:
-    server = grpc.aio.server(
-        options=[
-            ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
-            ("grpc.max_send_message_length", _MESSAGE_LIMIT),
-        ]
-    )
+    server = grpc.aio.server(options=OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -150,9 +148,17 @@ async def _serve(servicer: Servicer) -> None:
     await server.wait_for_termination()
 
 
-def _leave_with_parent() -> NoReturn:
+def engine_address() -> str:
+    """Where the engine that started this plugin listens."""
+    return next((given for given in sys.argv[1:] if not given.startswith("-")), "")
+
+
+def leave_with_parent() -> None:
     """End the process when the engine that started it is gone, however it went."""
-    parent = os.getppid()
-    while os.getppid() == parent:
-        time.sleep(2)
-    os._exit(0)
+
+    def watch(parent: int) -> NoReturn:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(0)
+
+    threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()

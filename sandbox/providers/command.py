@@ -11,8 +11,9 @@ from typing import Any, Final
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import provider_pb2
 
+from kai_fleet.provider.errors import PluginError
 from sandbox.providers import diff
-from sandbox.providers.host import PluginError, StandIn, answered, serve
+from sandbox.providers.host import StandIn, answered, serve
 from sandbox.providers.values import UNKNOWN, Properties, decode, encode, marked, plain
 
 VERSION: Final = "1.2.1"

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
+from kai_fleet.provider.errors import PluginError
 from sandbox.providers.cluster import Target
-from sandbox.providers.host import PluginError
 from sandbox.providers.scratch import private_file
 
 

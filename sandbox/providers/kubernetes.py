@@ -11,9 +11,10 @@ from typing import Any, Final
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import provider_pb2
 
+from kai_fleet.provider.errors import PluginError
 from sandbox.providers import cluster as clusters
 from sandbox.providers.cluster import Cluster, UnreachableError
-from sandbox.providers.host import WARNING, PluginError, StandIn, answered, serve
+from sandbox.providers.host import WARNING, StandIn, answered, serve
 from sandbox.providers.objects import Objects
 from sandbox.providers.releases import TOKEN, Releases
 from sandbox.providers.values import UNKNOWN, decode, plain

@@ -7,9 +7,9 @@ import hashlib
 import secrets
 from typing import Any, Final
 
+from kai_fleet.provider.errors import PluginError
 from sandbox.control_plane.kube_api import Object
 from sandbox.providers.cluster import Kind
-from sandbox.providers.host import PluginError
 from sandbox.providers.values import Properties, PropertyValue, marked, marked_map, plain
 
 # A create is a plain one under this manager; the first update hands its fields to the manager of

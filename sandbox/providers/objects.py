@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.kube.errors import KubeError
+from kai_fleet.provider.errors import PartialError, PluginError
 from sandbox.control_plane.kube_api import Object
 from sandbox.providers import awaits, diff
 from sandbox.providers.cluster import Cluster, Kind, NoMatchError, status_of, words
-from sandbox.providers.host import NotReadyError, PluginError
 from sandbox.providers.manifests import (
     CREATOR,
     assign_name,
@@ -135,12 +135,12 @@ class Objects:
         try:
             live = self._ready(request, obj, kind, live)
         except awaits.UnreadyError as why:
-            raise NotReadyError(
+            raise PartialError(
                 f'resource "{request.urn}" was successfully created, but the Kubernetes API '
                 f"server reported that it failed to fully initialize or become live: {why}",
                 where,
                 state(obj, why.live, given, manager),
-                *why.reasons,
+                reasons=why.reasons,
             ) from None
         return provider_pb2.CreateResponse(
             id=where, properties=encode(state(obj, live, given, manager))
@@ -223,12 +223,12 @@ class Objects:
                     f'update of resource "{request.urn}" failed: {said}\n'
                     f"unable to get cluster state: {said}"
                 ) from None
-            raise NotReadyError(
+            raise PartialError(
                 f'the Kubernetes API server reported that "{identity(now)}" failed to fully '
                 f"initialize or become live: {said}",
                 identity(now),
                 state(obj, now, given, manager),
-                *(why.reasons if isinstance(why, awaits.UnreadyError) else ()),
+                reasons=why.reasons if isinstance(why, awaits.UnreadyError) else (),
             ) from None
         return provider_pb2.UpdateResponse(properties=encode(state(obj, live, given, manager)))
 
@@ -282,7 +282,7 @@ class Objects:
                 raise PluginError(words(why)) from None
         except awaits.UnreadyError as why:
             left: Properties = state(inputs, why.live, kept, manager)
-            raise NotReadyError(str(why), request.id, left, *why.reasons) from None
+            raise PartialError(str(why), request.id, left, reasons=why.reasons) from None
         if kind.name == CRD:
             cluster.forget(str(inputs.get("spec", {}).get("group")))
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulumi.runtime.proto import provider_pb2
 
+from kai_fleet.provider.errors import PartialError, PluginError
 from sandbox.providers import diff
 from sandbox.providers.helm import Helm, HelmError
-from sandbox.providers.host import WARNING, NotReadyError, PluginError
+from sandbox.providers.host import WARNING
 from sandbox.providers.values import (
     UNKNOWN,
     Properties,
@@ -110,7 +111,7 @@ class Releases:
             raise self._failed(verb, error, _state(news, left), request.urn) from None
         return _state(news, helm.get("metadata", name, namespace))
 
-    def _failed(self, verb: str, error: HelmError, state: Properties, urn: str) -> NotReadyError:
+    def _failed(self, verb: str, error: HelmError, state: Properties, urn: str) -> PartialError:
         """What is there after an error: the state has it, and the next run upgrades it."""
         namespace, name = _address(plain(state))
         where, done, running = f"{namespace}/{name}", "", "error running update: "
@@ -122,7 +123,7 @@ class Releases:
                 severity=WARNING,
             )
             done, running = "was created, but ", ""
-        return NotReadyError(
+        return PartialError(
             f'Helm release "{where}" {done}failed to initialize completely. Use Helm CLI to '
             f"investigate: {running}failed to become available within allocated timeout. "
             f"Error: Helm Release {where}: {error}",
