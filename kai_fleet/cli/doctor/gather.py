@@ -15,8 +15,8 @@ from cryptography import x509
 
 from kai_fleet.cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.declared import HOST, DeclaredCluster, DeclaredTeam, found_team
-from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, namespace_of, spec
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
+from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
+from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, address_of, of_secret
 from kai_fleet.components.guard.names import GUARD
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 from kai_fleet.kube.api import Api
@@ -272,27 +272,15 @@ def _way_in(reader: Api, host: ClusterState, team: DeclaredTeam) -> _Way:
     service = host.named("services", team.name, team.namespace)
     if service is None:
         return _Way(missing=f"its Service {team.name} is not there")
-    address = _address(service, team)
+    access, given = str(spec(service).get("type")), team.access.host if team.access else None
+    here = "127.0.0.1" if access == "NodePort" else None
+    address = address_of(service, access, given or here)
     if address is None:
         return _Way(missing=f"its Service {team.name} has no address")
     try:
         return _Way(of_secret(secret.get("data") or {}, f"https://{address}"))
     except NoKubeconfig as why:
         return _Way(missing=f"its Secret vc-{team.name} {why}")
-
-
-def _address(service: Object, team: DeclaredTeam) -> str | None:
-    ports = spec(service).get("ports") or [{}]
-    host = team.access.host if team.access else None
-    match spec(service).get("type"):
-        case "NodePort":
-            port = ports[0].get("nodePort")
-            return f"{host or '127.0.0.1'}:{port}" if port else None
-        case "LoadBalancer":
-            ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
-            given = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
-            return f"{host or given}:{ports[0].get('port')}" if given else None
-    return f"{name_of(service)}.{namespace_of(service)}.svc:{ports[0].get('port')}"
 
 
 def _team(team: DeclaredTeam, way: _Way | None, sources: Sources) -> TeamState:

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import os
 
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
+from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, address_of, of_secret
 from kai_fleet.components.probes.wait import cluster, reported, say, until_ready
-from kai_fleet.kube.api import Api, Object
+from kai_fleet.kube.api import Api
 
 
 @reported
 def main() -> None:
     """Print `https://…` on stdout, everything else on stderr."""
     name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
+    access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
     api, here = cluster(), f"/api/v1/namespaces/{namespace}"
     address = ""
 
     def missing() -> list[str]:
         nonlocal address
-        found = _address(api.get(f"{here}/services/{name}"))
+        found = address_of(api.get(f"{here}/services/{name}"), access, host)
         if found is None:
-            return [f"an address for Service {name} of type {os.environ['VCLUSTER_ACCESS']}"]
+            return [f"an address for Service {name} of type {access}"]
         address = f"https://{found}"
         secret = api.find(f"{here}/secrets/vc-{name}")
         if secret is None:
@@ -70,21 +71,6 @@ def _say_if_no_node(api: Api, name: str) -> None:
             f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
             " them, stays Pending until one comes"
         )
-
-
-def _address(service: Object) -> str | None:
-    """`host:port` from where Pulumi runs, by the Service's type; None while it has none."""
-    host = os.environ.get("VCLUSTER_HOST") or None
-    port = service["spec"]["ports"][0]
-    match os.environ["VCLUSTER_ACCESS"]:
-        case "NodePort":
-            return f"{host}:{port['nodePort']}" if port.get("nodePort") else None
-        case "LoadBalancer":
-            entries = service.get("status", {}).get("loadBalancer", {}).get("ingress") or []
-            given = next((entry.get("hostname") or entry.get("ip") for entry in entries), None)
-            return f"{host or given}:{port['port']}" if given else None
-    metadata = service["metadata"]
-    return f"{metadata['name']}.{metadata['namespace']}.svc:{port['port']}"
 
 
 def _not_answering(kubeconfig: str) -> list[str]:
