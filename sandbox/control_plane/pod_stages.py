@@ -21,18 +21,12 @@ def played(directory: Path) -> Path:
 
 
 def ensure(directory: Path) -> None:
-    """Have that file there; what fits stays."""
+    """Have that file there."""
     if not (setting := os.environ.get(POD_SECONDS)):
         return
-    seconds, file = float(setting), played(directory)
-    first = f"# pods start after {seconds:g} s and take {POD_END_SECONDS:g} s to end\n"
-    if file.exists() and file.stat().st_mtime >= STAGES.stat().st_mtime:
-        with file.open(encoding="utf-8") as lines:
-            if lines.readline() == first:
-                return
     stages = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
-    delays = {"pod-running": seconds, "pod-gone": POD_END_SECONDS}
+    delays = {"pod-running": float(setting), "pod-gone": POD_END_SECONDS}
     for stage in stages:
         if delay := delays.get(stage["metadata"]["name"]):
             stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
-    file.write_text(first + yaml.safe_dump_all(stages), encoding="utf-8")
+    played(directory).write_text(yaml.safe_dump_all(stages), encoding="utf-8")
