@@ -37,7 +37,7 @@ class Vcluster(threading.Thread):
     def __init__(self, host: Host, namespace: str, name: str, uid: str) -> None:
         super().__init__(daemon=True, name=f"vcluster {namespace}/{name}")
         self.host, self.namespace, self.vcluster, self.uid = host, namespace, name, uid
-        self.directory = folder(host, namespace, name)
+        self.directory = folder(host.etcd.directory, namespace, name)
         self._plane: ControlPlane | None = None
         self._api: Api | None = None
         self._binder: KaiBinder | None = None
@@ -202,14 +202,14 @@ class Vcluster(threading.Thread):
             )
 
 
-def folder(host: Host, namespace: str, name: str) -> Path:
+def folder(sandbox: Path, namespace: str, name: str) -> Path:
     """Where a vCluster's certificates and kubeconfig are."""
-    return host.etcd.directory / "vclusters" / f"{namespace}.{name}"
+    return sandbox / "vclusters" / f"{namespace}.{name}"
 
 
 def clean_up(host: Host, namespace: str, name: str) -> None:
     """Leave nothing of a vCluster. Raises KubeError when etcd does not answer."""
-    directory = folder(host, namespace, name)
+    directory = folder(host.etcd.directory, namespace, name)
     plane = ControlPlane(f"{namespace}.{name}", directory, "127.0.0.1", 0, host.etcd)
     host.processes.stop(plane.part_names())
     delete_prefix(host.etcd, plane.etcd_prefix)
