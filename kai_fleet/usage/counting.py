@@ -45,15 +45,6 @@ class Usage:
         """The pods without a node."""
         return [pod for pod in self.pods if pod.waits]
 
-    @property
-    def without_queue(self) -> list[PodUse]:
-        """The pods of KAI that no queue of the tree counts."""
-        return [
-            pod
-            for pod in self.pods
-            if pod.scheduled_by_kai and (pod.queue is None or pod.queue not in self.queues)
-        ]
-
 
 def usage(answers: Answers) -> Usage:
     """Count. What was not answered counts nothing: `answers` says what is missing."""

@@ -168,7 +168,7 @@ def test_queues_that_kai_drops_are_not_in_the_tree_and_their_pods_are_named():
         )
     )
     assert list(found.queues) == ["d"]
-    assert [it.name for it in found.without_queue] == ["x", "y"]
+    assert [it.name for it in found.pods if it.queue not in found.queues] == ["x", "y"]
 
 
 def test_the_podgroup_names_the_queue_before_the_pods_label_does():
