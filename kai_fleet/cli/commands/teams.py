@@ -139,7 +139,7 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
         return typed.strip() == name
 
     pods = None if yes else _pods(platform, place, screen)  # who is sure need not wait
-    change = team_remove.removed(platform, name, pods)
+    change = team_remove.removed(platform, place, pods)
     if update.carry_out(change, flags, screen, sure) is not None:
         screen.line(f"Done: team {name} is gone.")
 

@@ -15,18 +15,19 @@ from kai_fleet.cli.teams.update import Change
 from kai_fleet.components.settings.mistakes import NAMESPACE
 
 
-def removed(platform: Platform, name: str, running: Sequence[Mapping[str, Any]] | None) -> Change:
+def removed(
+    platform: Platform, place: Place, running: Sequence[Mapping[str, Any]] | None
+) -> Change:
     """The change that takes a team away. `running` are its pods; None where nobody was asked.
 
     Raises UserError.
     """
-    place = to_remove(platform, name)
     edits: list[Edit] = []
     if not place.own:
         edits.append(edited(platform.file, platform.text, {}, gone=[place.keys]))
-    elif name in (grants := platform.raw.get(GRANTS) or {}):
+    elif place.name in (grants := platform.raw.get(GRANTS) or {}):
         key = ("config", f"{NAMESPACE}:{GRANTS}")  # goes with the last grant
-        gone = (*key, name) if len(grants) > 1 else key
+        gone = (*key, place.name) if len(grants) > 1 else key
         edits.append(edited(platform.file, platform.text, {}, gone=[gone]))
     if place.own:
         edits.append(Edit(place.file, read_text(place.file), None))
@@ -35,7 +36,7 @@ def removed(platform: Platform, name: str, running: Sequence[Mapping[str, Any]] 
         tuple(edits),
         tuple(what_goes(place, running)),
         (platform.stack,),  # also where an earlier try has edited its file, and went no further
-        (name,),
+        (place.name,),
         (place.stack,) if place.own else (),
     )
 
