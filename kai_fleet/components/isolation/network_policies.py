@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
 from kai_fleet.components.settings.sections.isolation import Network
@@ -14,18 +15,19 @@ _PRIVATE: Final = (
 )
 # Where clouds give out credentials; the second is Azure's, which is no private address.
 _CREDENTIALS: Final = ("169.254.0.0/16", "168.63.129.16/32")
-_NODE_LOCAL_DNS: Final = "169.254.20.10/32"
 _PRIVATE_V6: Final = ("fc00::/7", "fe80::/10")
 _DNS: Final = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API: Final = 8443  # of a vCluster's pod
-_HOST_API: Final = (443, 6443)
 
 
 def policies(team: str, network: Network) -> dict[str, dict[str, Any]]:
     """The network policies of a team's namespace by name: each its spec."""
     if not network.enabled:
         return {}
-    return {"kai-fleet-pods": of_pods(network), "kai-fleet-control-plane": of_control_plane(team)}
+    return {
+        "kai-fleet-pods": of_pods(network),
+        "kai-fleet-control-plane": of_control_plane(team, network),
+    }
 
 
 def of_pods(network: Network) -> dict[str, Any]:
@@ -33,11 +35,17 @@ def of_pods(network: Network) -> dict[str, Any]:
     own: dict[str, Any] = {"pod_selector": {}}
     egress: list[dict[str, Any]] = [
         {"to": [own]},
-        {"to": [_namespace("kube-system"), _block(_NODE_LOCAL_DNS)], "ports": _DNS},
+        # A node's own server too: a vCluster's DNS asks it for names from outside, and clouds have
+        # it at the address of their credentials. At this port there are none.
+        {
+            "to": [_namespace("kube-system"), *map(_block, _inside(network))],
+            "ports": _DNS,
+        },
     ]
     if network.internet:
-        v4 = _block("0.0.0.0/0", *_PRIVATE, *_CREDENTIALS)
-        egress.append({"to": [v4, _block("::/0", *_PRIVATE_V6)]})
+        inside = _inside(network)
+        v4, v6 = ([it for it in inside if (":" in it) == new] for new in (False, True))
+        egress.append({"to": [_block("0.0.0.0/0", *v4), _block("::/0", *v6)]})
     more = [*map(_block, network.cidrs), *map(_namespace, network.namespaces)]
     if more:
         egress.append({"to": more})
@@ -53,15 +61,32 @@ def of_pods(network: Network) -> dict[str, Any]:
     }
 
 
-def of_control_plane(team: str) -> dict[str, Any]:
+def of_control_plane(team: str, network: Network) -> dict[str, Any]:
     """The vCluster itself: reached at its API, and reaching the host's."""
+    host: dict[str, Any] = {
+        "ports": [{"port": port, "protocol": "TCP"} for port in network.api_ports]
+    }
+    if network.api_cidrs:
+        host["to"] = [_block(cidr) for cidr in network.api_cidrs]
     return {
         "pod_selector": {"match_labels": {"app": "vcluster", "release": team}},
         "policy_types": ["Ingress", "Egress"],
         # Teams do not get here from their pods: their own egress ends before.
         "ingress": [{"ports": [{"port": _API, "protocol": "TCP"}]}],
-        "egress": [{"ports": [{"port": port, "protocol": "TCP"} for port in _HOST_API]}],
+        "egress": [host],
     }
+
+
+def is_internet(address: str, network: Network) -> bool:
+    """Whether pods reach an address because it counts as a public one."""
+    found = ip_address(address)
+    nets = (ip_network(cidr, strict=False) for cidr in _inside(network))
+    return network.internet and not any(found in it for it in nets if it.version == found.version)
+
+
+def _inside(network: Network) -> list[str]:
+    """What is no internet."""
+    return [*_PRIVATE, *_CREDENTIALS, *_PRIVATE_V6, *network.private]
 
 
 def _namespace(name: str) -> dict[str, Any]:

@@ -34,6 +34,7 @@ Quantity = Annotated[
     BeforeValidator(_quantity),
     WithJsonSchema({"type": ["string", "integer"], "description": "200, 2Ti"}),
 ]
+Port = Annotated[int, Field(ge=1, le=65535)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -62,6 +63,10 @@ class Network(Strict):
 
     enabled: bool = Field(default=True, description="NetworkPolicies on the host.")
     internet: bool = Field(default=True, description="Pods reach public addresses.")
+    private: list[Cidr] = Field(
+        default_factory=list,
+        description="Public addresses that are no internet: your nodes', or IPv6 pods'.",
+    )
     cidrs: list[Cidr] = Field(
         default_factory=list, description="More addresses that pods reach, such as 10.20.0.0/16."
     )
@@ -75,6 +80,16 @@ class Network(Strict):
     endpoints: bool = Field(
         default=False,
         description="Services without a selector may lead to addresses that are not public.",
+    )
+    api_ports: list[Port] = Field(
+        default_factory=lambda: [443, 6443],
+        min_length=1,
+        description="Ports of the host's API server and of its Service: 443 and 6443 unless said.",
+    )
+    api_cidrs: list[Cidr] = Field(
+        default_factory=list,
+        description="Addresses of the host's API server and of its Service; without, a vCluster's"
+        " pod reaches every address at its ports.",
     )
     ingress_from: list[_Name] = Field(
         default_factory=list, description="Namespaces of the host that reach the team's pods."
