@@ -85,21 +85,29 @@ def fraction(team: str, *sidecars: Object, init: bool = False, **more: Any) -> O
     return pod(team, shared, *sidecars, annotations=notes, **more)
 
 
+def _line(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.removeprefix("v").split(".")[:2])
+
+
+def _owner(version: str) -> str:
+    """Of KAI's images: the project moved with v0.14."""
+    return "nvidia" if _line(version) < (0, 14) else "kai-scheduler"
+
+
 def reservation(team: str, version: str, **more: Any) -> Object:
     """KAI's pod that holds the GPU that others share, as each line writes it, and vCluster syncs.
 
     v0.7 gives it no RuntimeClass; from v0.13 it asks by requests as well as limits; from v0.17 it
     has the tolerations of the pod that it is for.
     """
-    line = tuple(int(part) for part in version.removeprefix("v").split(".")[:2])
+    line = _line(version)
 
     def field(name: str, path: str) -> Object:
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
-    owner = "nvidia" if line < (0, 14) else "kai-scheduler"
     main: Object = {
         "name": "resource-reservation",
-        "image": f"ghcr.io/{owner}/kai-scheduler/resourcereservation:{version}",
+        "image": f"ghcr.io/{_owner(version)}/kai-scheduler/resourcereservation:{version}",
         "imagePullPolicy": "IfNotPresent",
         "resources": {"limits": {GPU: "1"}},
         # vCluster writes what the downward API would say of the host's pod.
@@ -133,10 +141,9 @@ def reservation(team: str, version: str, **more: Any) -> Object:
 
 def component(team: str, name: str, version: str) -> Object:
     """A part of KAI inside a vCluster, as it arrives on the host."""
-    owner = "nvidia" if version < "v0.14" else "kai-scheduler"
     main = {
         "name": name,
-        "image": f"ghcr.io/{owner}/kai-scheduler/{name}:{version}",
+        "image": f"ghcr.io/{_owner(version)}/kai-scheduler/{name}:{version}",
         "args": ["--leader-elect=false"],
         "ports": [{"containerPort": 8080}],
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
