@@ -70,7 +70,7 @@ def test_one_that_is_not_ready_on_a_node_is_a_warning_that_says_where():
     (finding,) = said(made)
     assert finding.health is Health.WARNING
     assert "it is ready on 1 of 2 nodes" in finding.cause
-    assert "-n kube-system describe daemonset calico-node`" in finding.fix
+    assert "-n kube-system get pods -o wide` shows where" in finding.fix
     assert said(running(lab("calico-node"), desiredNumberScheduled=2, numberReady=2)) == []
 
 

@@ -83,7 +83,7 @@ def _everywhere(host: ClusterState, enforcing: list[Object]) -> Iterator[Finding
                 f"DaemonSet {name_of(item)}",
                 f"it is ready on {ready or 0} of {wanted} nodes: on the others NetworkPolicies may"
                 " not be enforced, and pods of one team reach those of others",
-                f"`{host.kubectl} {where} describe daemonset {name_of(item)}` says why",
+                f"`{host.kubectl} {where} get pods -o wide` shows where it is not",
             )
             return
     yield host.well(NAME, "network plugin")
