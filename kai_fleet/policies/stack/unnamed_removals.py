@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
+import pulumi
+
 from kai_fleet.components.settings import Settings, key_path
 from kai_fleet.policies.problem import Problem, mandatory
 
@@ -33,7 +35,8 @@ def problems(settings: Settings, deployed: Iterable[str]) -> list[Problem]:
             key_path(("teams", name)),
             "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
             f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one run"
-            f" fleet up --remove-team {name}, or {VARIABLE}={name} for plain pulumi",
+            f" .venv/bin/fleet up --stack {pulumi.get_stack()} --remove-team {name}, or"
+            f" {VARIABLE}={name} for plain pulumi",
         )
         for name in unnamed(settings, deployed)
     ]
