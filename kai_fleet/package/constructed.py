@@ -8,6 +8,7 @@ from typing import Final
 import pulumi
 from pulumi.provider.experimental.property_value import PropertyValue
 
+from kai_fleet.components.cluster.going_with import going_with
 from kai_fleet.components.releases.lookup import UnknownVersion
 from kai_fleet.components.settings.files.secret_values import hide_values
 from kai_fleet.components.state.deployed_state import DeployedState
@@ -42,6 +43,11 @@ def constructed(
     if kind not in _BY_KIND:
         raise PluginError(
             f"the package kai-fleet has no component {kind}; write one of {', '.join(_BY_KIND)}"
+        )
+    if isinstance(opts.deleted_with, pulumi.Resource):
+        # The option holds for the component alone, and what it declares is what would be deleted.
+        opts = pulumi.ResourceOptions.merge(
+            opts, pulumi.ResourceOptions(transformations=[going_with(opts.deleted_with)])
         )
     given = given_inputs.read(inputs)
     if given.hidden:

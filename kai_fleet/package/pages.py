@@ -24,9 +24,9 @@ gets the plugin and writes an SDK for the project's language. Every input may be
 decides which resources there are must be known at a preview, which says so where it is not.
 `cluster` is how the probes reach a cluster; a Kubernetes provider in the resource's options is used
 for everything that is declared on it. `protect`, `transforms`, `dependsOn` and `deletedWith` reach
-what a component makes. `aliases` do where the engine hands them on: v3.259 does, v3.190 does not,
-and makes a renamed component anew. What is left out has the default that its description
-says; the SDKs write no defaults out where that would mean more than leaving them out.
+what a component makes. `aliases` do from v3.217 of Pulumi's CLI on: earlier engines drop them, and
+make a renamed component anew. What is left out has the default that its description says; the SDKs
+write no defaults out where that would mean more than leaving them out.
 
 | component | what it is |
 |---|---|
@@ -84,6 +84,8 @@ def _rows(properties: Json, needed: Any) -> Iterator[str]:
 
 
 def _type(of: Json) -> str:
+    if of.get("secret"):
+        return f"secret {_type({**of, 'secret': False})}"
     if "$ref" in of:
         name = str(of["$ref"]).rpartition(":")[2]
         return "anything" if name.startswith("pulumi.json") else f"[{name}](#{name.lower()})"
@@ -91,7 +93,7 @@ def _type(of: Json) -> str:
         return f"list of {_type(of['items'])}"
     if "additionalProperties" in of:
         return f"map of {_type(of['additionalProperties'])}"
-    return f"secret {of['type']}" if of.get("secret") else str(of["type"])
+    return str(of["type"])
 
 
 def _types(schema: Json, properties: Sequence[Json]) -> list[str]:

@@ -43,9 +43,8 @@ class Plugin(QueuePlugin):
         package, _, kind = request.resource_type.partition(":index:")
         if package != PACKAGE:
             raise PluginError(f"the plugin kai-fleet serves no component {request.resource_type}")
-        made, state = constructed(
-            kind, request.name, request.inputs, server.options_of(request), await self._state()
-        )
+        opts = server.options_of(request, server.asked())
+        made, state = constructed(kind, request.name, request.inputs, opts, await self._state())
         urn: Any = await made.urn.future()
         return engine.ConstructResponse(urn, await _answered(state), {})
 

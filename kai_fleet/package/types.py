@@ -92,7 +92,10 @@ class Types:
             return self._enum(called, get_args(inner))
         if origin is dict:
             item = self._type(get_args(inner)[1], called, None, owner)
-            return {"type": "object", "additionalProperties": item}
+            secret = (
+                {"secret": True} if item.pop("secret", False) else {}
+            )  # a property's, no type's
+            return {"type": "object", "additionalProperties": item, **secret}
         if origin is list:
             return {"type": "array", "items": self._type(get_args(inner)[0], called, None, owner)}
         if inspect.isclass(inner) and issubclass(inner, BaseModel):

@@ -22,7 +22,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.provider import ConstructRequest, DeleteRequest, Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.resource import DependencyResource
-from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import alias_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from kai_fleet.provider.errors import PartialError, PluginError
 from kai_fleet.provider.unknown_outputs import filled
@@ -88,7 +88,7 @@ def details(error: PluginError) -> tuple[tuple[str, bytes], ...]:
 
 
 class Servicer(ProviderServicer):
-    """The SDK's, with what it lacks: sentences, a removal's inputs, a component's `deletedWith`."""
+    """The SDK's, with what it lacks: sentences, a removal's inputs, a component's options."""
 
     def __init__(self, provider: Provider, version: str, engine: str = "") -> None:
         super().__init__([], version, provider, engine)
@@ -124,11 +124,30 @@ def asked() -> provider_pb2.ConstructRequest:
     return _ASKED.get()
 
 
-def options_of(request: ConstructRequest) -> pulumi.ResourceOptions:
-    """The options of a component, with the one that the SDK leaves out."""
-    with_it = asked().deletedWith
-    more = pulumi.ResourceOptions(deleted_with=DependencyResource(with_it) if with_it else None)
-    return pulumi.ResourceOptions.merge(request.options, more)
+def options_of(
+    request: ConstructRequest, raw: provider_pb2.ConstructRequest
+) -> pulumi.ResourceOptions:
+    """The options of a component, with what the SDK leaves out of the request as it came."""
+    found = request.options
+    found.aliases = [_alias(it) for it in raw.aliases]
+    found.deleted_with = DependencyResource(raw.deletedWith) if raw.deletedWith else None
+    return found
+
+
+def _alias(given: alias_pb2.Alias) -> str | pulumi.Alias:
+    """As a program writes it. What its specification leaves out is what the component has now."""
+    if given.urn:
+        return given.urn
+    spec = given.spec
+    said: dict[str, Any] = {
+        "name": spec.name,
+        "type_": spec.type,
+        "stack": spec.stack,
+        "project": spec.project,
+        "parent": spec.parentUrn,
+    }
+    said = {key: value for key, value in said.items() if value}
+    return pulumi.Alias(**said, **({"parent": None} if spec.noParent else {}))
 
 
 def main(provider: Provider, version: str) -> None:

@@ -10,9 +10,11 @@ import pulumi
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 import pytest
+import semver
 from kubernetes import client
 from pulumi import automation
 
+from kai_fleet.package.schema import served
 from tests.engine.bare_engine import Engine, changed
 from tests.engine.product import api, deployments, namespaces, queues
 from tests.engine.remote import PLUGIN, Remote
@@ -118,6 +120,20 @@ def own_pod(host, namespace):
     return core.read_namespaced_pod("one", namespace)
 
 
+def test_the_cli_gets_the_whole_schema(own):
+    """As SDKs are written from it: what the CLI does not know of a schema, it leaves out."""
+
+    def said(value):
+        if not isinstance(value, dict):
+            return value
+        return {key: said(it) for key, it in value.items() if it not in ({}, [], False)}
+
+    found = json.loads(
+        own.tool("pulumi", "package", "get-schema", str(PLUGIN / "pulumi-resource-kai-fleet"))
+    )
+    assert said({key: found[key] for key in served()}) == said(served())
+
+
 class Declared:
     """What the engine knows of a stack: resources by type and name."""
 
@@ -132,8 +148,7 @@ class Declared:
 
 
 def test_options_of_a_component_reach_what_is_in_it(own, host):
-    """A provider, protect, transforms, aliases and deletedWith; a namespace and an image that are
-    outputs."""
+    """A provider, protect, transforms, deletedWith; a namespace and an image that are outputs."""
     seen = []
 
     def labelled(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
@@ -180,3 +195,27 @@ def test_options_of_a_component_reach_what_is_in_it(own, host):
     assert Declared(own)["Pod", "one-pod"]["protect"]
     assert "protected" in own.fails(lambda: None)
     own.up(lambda: program(protect=False))
+
+
+def test_an_alias_keeps_what_a_renamed_component_made(own, host, unique):
+    """Where the engine hands aliases on: before v3.217 it does not, and what they keep is made
+    anew, which Kubernetes refuses while the old one has the name."""
+    inputs = {"cluster": host, "team": unique, "queues": ["train"], "namespace": "default"}
+
+    def program(name: str = "old", **more) -> None:
+        Remote("QueueGuard", name, inputs, pulumi.ResourceOptions(**more))
+
+    own.up(program)
+    kind = ("validatingadmissionpolicy", f"kai-fleet-queues-{unique}")
+    before = own.field(".metadata.uid", *kind)
+    assert before
+
+    def renamed() -> None:
+        program("new", aliases=[pulumi.Alias(name="old")])
+
+    if semver.Version.parse(own.sandbox.version("pulumi")) < semver.Version(3, 217):
+        assert "already exists" in own.fails(renamed)
+        return
+    assert changed(own.up(renamed)) == {}
+    assert own.field(".metadata.uid", *kind) == before
+    assert Declared(own)["QueueGuard", "new"]

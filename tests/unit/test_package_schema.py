@@ -54,9 +54,7 @@ def test_nothing_is_any_but_values_for_a_chart():
 
 
 def test_secrets_are_marked():
-    secret = {
-        where.rpartition(":")[2] for where, of in described() if '"secret": true' in json.dumps(of)
-    }
+    secret = {where.rpartition(":")[2] for where, of in described() if of.get("secret")}
     assert {
         "HostCluster.kubeconfig",
         "Team.kubeconfig",

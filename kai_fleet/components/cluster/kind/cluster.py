@@ -9,9 +9,9 @@ from typing import Final
 import pulumi
 import pulumi_command as command
 
+from kai_fleet.components.cluster.going_with import going_with
 from kai_fleet.components.cluster.kind.config import declared, gpu_node
 from kai_fleet.components.settings.sections.kind import Kind
-from kai_fleet.provider.tokens import QUEUES
 
 SCRIPTS: Final = "kai_fleet/components/cluster/kind"
 
@@ -59,20 +59,5 @@ class KindCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
         )
         self.kubeconfig = pulumi.Output.secret(made.stdout)
-        self.going_with_it = _going_with(made)
+        self.going_with_it = going_with(made)
         self.register_outputs({"gpus": args.kind.gpus})
-
-
-def _going_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
-    def transform(
-        args: pulumi.ResourceTransformationArgs,
-    ) -> pulumi.ResourceTransformationResult | None:
-        is_on_it = args.type_.startswith(("kubernetes:", "command:", QUEUES))
-        if not is_on_it or args.opts.deleted_with is not None or args.opts.id is not None:
-            return None
-        with_it = pulumi.ResourceOptions(deleted_with=cluster)
-        return pulumi.ResourceTransformationResult(
-            args.props, pulumi.ResourceOptions.merge(args.opts, with_it)
-        )
-
-    return transform

@@ -1,0 +1,136 @@
+"""The options of a component: as the engine hands them over, and what they reach."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+from google.protobuf.json_format import MessageToDict
+from pulumi.provider.experimental.provider import ConstructRequest
+from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.resource import DependencyResource
+from pulumi.runtime.proto import alias_pb2, provider_pb2
+from pulumi.runtime.resource import prepare_aliases
+
+from kai_fleet.cli.plan import recorder
+from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.package import page_examples
+from kai_fleet.package.constructed import constructed
+from kai_fleet.provider.server import options_of
+from kai_fleet.provider.values import properties
+
+TEAM = "urn:pulumi:lab::project::kai-fleet:index:Team"
+
+
+def options(**raw):
+    request = provider_pb2.ConstructRequest(**raw)
+    given = ProviderServicer._construct_options(request)
+    return options_of(ConstructRequest("kai-fleet:index:Team", "ml", {}, given), request)
+
+
+def resolved(waiting):
+    # Not asyncio.run, which leaves the thread without a loop: the SDK's mocks ask for one.
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(waiting())
+
+
+def test_aliases_of_every_kind_come_to_the_engine_as_they_were_given():
+    spec = alias_pb2.Alias.Spec
+    given = [
+        alias_pb2.Alias(urn=f"{TEAM}::old"),
+        alias_pb2.Alias(spec=spec(name="old")),
+        alias_pb2.Alias(spec=spec(name="old", type="a:b:C", parentUrn=f"{TEAM}::parent")),
+        alias_pb2.Alias(spec=spec(stack="other", project="another", noParent=True)),
+    ]
+
+    async def sent():
+        return await prepare_aliases(None, options(aliases=given), supports_alias_specs=True)
+
+    here = {"name": "old", "parentUrn": ""}  # the parent that it has now
+    assert [MessageToDict(alias) for alias in resolved(sent)] == [
+        {"urn": f"{TEAM}::old"},
+        {"spec": here},
+        {"spec": {"name": "old", "type": "a:b:C", "parentUrn": f"{TEAM}::parent"}},
+        {"spec": {"stack": "other", "project": "another", "noParent": True}},
+    ]
+
+
+def test_what_it_goes_with_and_what_it_waits_for():
+    async def told():
+        found = options(deletedWith=f"{TEAM}::host", dependencies=[f"{TEAM}::a"], protect=True)
+        urns = [await it.urn.future() for it in (found.deleted_with, *found.depends_on)]
+        return [*urns, found.protect]
+
+    assert resolved(told) == [f"{TEAM}::host", f"{TEAM}::a", True]
+    assert options().deleted_with is None
+    assert options().aliases == []
+
+
+PROVIDER = "pulumi:providers:"
+SPACE = "urn:pulumi:lab::project::kubernetes:core/v1:Namespace::space"
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """What is registered for a component of a page's example with these options."""
+    requests, answer = [], recorder._Recorder.RegisterResource
+
+    def note(self, request):
+        requests.append(request)
+        return answer(self, request)
+
+    monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
+
+    def made(kind, **more):
+        def program():
+            found = {k: it() if k == "providers" else it for k, it in more.items()}
+            name, inputs = page_examples.GIVEN[kind]
+            opts = pulumi.ResourceOptions(**found)
+            constructed(kind, name, properties(dict(inputs)), opts, DeployedState())
+
+        recorder.record("lab", {}, program=program)
+        own = [it for it in requests if it.type != "pulumi:pulumi:Stack" and it.name != "host"]
+        assert [it for it in own if it.custom]
+        return own
+
+    return made
+
+
+@pytest.mark.parametrize("kind", page_examples.GIVEN)
+def test_what_a_component_makes_is_protected_with_it(registered, kind):
+    """A provider of its cluster is beside it: nothing is lost with that."""
+    kept = [it for it in registered(kind, protect=True) if not it.type.startswith(PROVIDER)]
+    assert [it.name for it in kept if not it.protect] == []
+
+
+@pytest.mark.parametrize("kind", page_examples.GIVEN)
+def test_what_a_component_makes_goes_with_what_the_component_does(registered, kind):
+    """Whatever asks a cluster; what goes with something inside the component goes with both."""
+    made = registered(kind, deleted_with=DependencyResource(SPACE))
+    asks = [it for it in made if it.custom and not it.type.startswith(PROVIDER)]
+    assert [it.name for it in asks if not it.deletedWith] == []
+    assert SPACE in {it.deletedWith for it in asks}
+
+
+@pytest.mark.parametrize("kind", page_examples.GIVEN)
+def test_a_provider_is_used_for_what_is_on_its_cluster(registered, kind):
+    made = registered(kind, providers=lambda: {"kubernetes": kubernetes.Provider("host")})
+    inside = {it.name for it in made if it.type == "pulumi:providers:kubernetes"}
+    assert inside <= {"ml"}  # of a vCluster, never another of the host
+    used = {it.provider.split("::")[-2] for it in made if it.type.startswith("kubernetes:")}
+    assert used <= {"host", *inside}
+    assert "host" in used or kind == "QueueTree"  # which asks the API itself
+
+
+@pytest.mark.parametrize("kind", page_examples.GIVEN)
+def test_a_component_is_found_under_its_old_name(registered, kind):
+    made = registered(kind, aliases=[pulumi.Alias(name="old")])
+    (component,) = [
+        it
+        for it in made
+        if it.type == f"kai-fleet:index:{kind}" and it.name == page_examples.GIVEN[kind][0]
+    ]
+    assert [alias.spec.name for alias in component.aliases] == ["old"]
