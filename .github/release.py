@@ -42,15 +42,17 @@ def before(tag: str, tags: list[str]) -> str | None:
 
 
 def schema(tag: str) -> str:
-    """What breaks since the release before. Raises SystemExit where a patch breaks anything."""
+    """What breaks since the release before. Raises SystemExit where the version promises none."""
     last = before(tag, _git("tag", "--list").split())
     path = FILE.relative_to(ROOT).as_posix()
     if last is None or path not in _git("ls-tree", "-r", "--name-only", last).splitlines():
         return "no release before had a schema"
     found = broken(json.loads(_git("show", f"{last}:{path}")), served())
-    if found and tag.rpartition(".")[2] != "0":
+    major, minor, patch = tag[1:].split(".")
+    kind = "patch" if patch != "0" else "minor release" if major != "0" and minor != "0" else None
+    if found and kind:
         lines = "\n".join(found)
-        raise SystemExit(f"{tag} is a patch and breaks programs for {last}:\n{lines}")
+        raise SystemExit(f"{tag} is a {kind} and breaks programs for {last}:\n{lines}")
     return "\n".join([f"beside {last}:", *(found or ["nothing breaks"])])
 
 

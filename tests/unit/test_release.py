@@ -54,17 +54,20 @@ def test_the_first_schema_has_nothing_before_it(monkeypatch):
     assert RELEASE["schema"](OWN) == "no release before had a schema"
 
 
-def test_a_patch_that_breaks_programs_is_stopped(monkeypatch):
+def test_what_breaks_programs_needs_the_version_for_it(monkeypatch):
     old = {"resources": {"kai-fleet:index:Gone": {}}, "types": {}}
     path = "kai_fleet/package/schema.json"
 
     def git(*words):
         import json
 
-        return {"tag": "v0.3.0\nv0.3.1", "ls-tree": path, "show": json.dumps(old)}[words[0]]
+        return {"tag": "v0.3.0\nv1.0.0", "ls-tree": path, "show": json.dumps(old)}[words[0]]
 
     names = RELEASE["schema"].__globals__
     monkeypatch.setitem(names, "_git", git)
     with pytest.raises(SystemExit, match=r"v0.3.1 is a patch .*\ncomponent Gone is gone"):
         RELEASE["schema"]("v0.3.1")
-    assert "component Gone is gone" in RELEASE["schema"]("v0.4.0")
+    with pytest.raises(SystemExit, match=r"v1.1.0 is a minor release and breaks programs for v1"):
+        RELEASE["schema"]("v1.1.0")
+    for fine in ("v0.4.0", "v1.0.0", "v2.0.0"):
+        assert "component Gone is gone" in RELEASE["schema"](fine)
