@@ -12,12 +12,14 @@ import pytest
 from kai_fleet.cli.stack_file.schema import schema
 from sandbox import lifecycle
 from sandbox.tools import toolbox
+from sandbox.tools.table import YAML_HOST
 
 # The tools that the tests with a marker need.
 NEEDED = {
     "engine": lifecycle.TOOLS,
     "faults": lifecycle.TOOLS,
     "prometheus": ("prometheus", "promtool"),
+    "yaml": (YAML_HOST,),
 }
 FACTS = Path(__file__).resolve().parents[2] / "shared" / "facts"
 

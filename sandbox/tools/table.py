@@ -32,6 +32,7 @@ KUBERNETES_PROVIDER: Final = "pulumi-resource-kubernetes"
 COMMAND_PROVIDER: Final = "pulumi-resource-command"
 POLICY_LAUNCHER: Final = "pulumi-analyzer-policy-python"
 LANGUAGE_HOST: Final = "pulumi-language-python"
+YAML_HOST: Final = "pulumi-language-yaml"  # for the tests alone: an example is a program in YAML
 
 _SERVER_PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _EVERYWHERE = ("linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64")
@@ -133,13 +134,14 @@ _HELM = Bundle(
 _PULUMI = Bundle(
     title="Pulumi",
     version=PULUMI,
-    tools=("pulumi", LANGUAGE_HOST, POLICY_LAUNCHER),
+    tools=("pulumi", LANGUAGE_HOST, POLICY_LAUNCHER, YAML_HOST),
     one_folder=True,  # the CLI warns of a host or a launcher that is not beside it
     release=Release(
         version=PULUMI_RELEASE,
         url="https://github.com/pulumi/pulumi/releases/download/v{version}/pulumi-v{version}-{os}-{arch}.tar.gz",
         members={
-            name: f"pulumi/{name}" for name in ("pulumi", LANGUAGE_HOST, f"{LANGUAGE_HOST}-exec")
+            name: f"pulumi/{name}"
+            for name in ("pulumi", LANGUAGE_HOST, f"{LANGUAGE_HOST}-exec", YAML_HOST)
         },
         arches={"amd64": "x64"},
         sums={
@@ -170,6 +172,12 @@ _PULUMI = Bundle(
                     f"python/cmd/{LANGUAGE_HOST}-exec",
                 )
             },
+        ),
+        GoBuild(
+            YAML_HOST,
+            {YAML_HOST: "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml"},
+            go=(1, 24),
+            minutes=4,
         ),
     ),
 )
@@ -249,6 +257,7 @@ ON_PATH: Final[Mapping[str, PathCheck]] = MappingProxyType(
         "helm": PathCheck((3, 17), (4,), ("version", "--short")),
         "pulumi": PathCheck((3, 190), (4,), ("version",)),
         LANGUAGE_HOST: PathCheck((), (), companion="pulumi"),
+        YAML_HOST: PathCheck((), (), companion="pulumi"),
         # From 3.221 on the language host runs policy packs, and no archive holds a launcher.
         POLICY_LAUNCHER: PathCheck((), (3, 221), companion="pulumi"),
         # Distributions leave Kubernetes out of what they build of version 2.

@@ -10,11 +10,13 @@ from typing import Any
 
 import yaml
 from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 from ruamel.yaml import YAML
 
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.stack_file.reading import ROOT
+from tests.engine.sandbox_commands import until
 
 
 def project(directory: Path) -> Path:
@@ -123,6 +125,25 @@ def queues(cluster: client.ApiClient) -> dict[str, Any]:
         "scheduling.run.ai", "v2", "queues"
     )
     return {item["metadata"]["name"]: item for item in found["items"]}
+
+
+def take_queues(cluster: client.ApiClient) -> None:
+    """Have a cluster take queues without a KAI in it, and wait until it does."""
+    file = ROOT / "sandbox" / "charts" / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
+    try:
+        client.ApiextensionsV1Api(cluster).create_custom_resource_definition(
+            yaml.safe_load(file.read_text())
+        )
+    except ApiException as why:
+        assert why.status == 409
+
+    def served() -> bool:
+        try:
+            return queues(cluster) is not None
+        except ApiException:
+            return False
+
+    until(served)
 
 
 def deployments(cluster: client.ApiClient, namespace: str) -> set[str]:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.kube.api import Api
 from kai_fleet.provider.errors import PluginError
 from kai_fleet.provider.queues import TREE, Queues, SomeQueuesError
-from tests.engine.product import api, queues
-from tests.engine.sandbox_commands import until
+from tests.engine.product import api, queues, take_queues
 
 pytestmark = pytest.mark.engine
 
-CRD = ROOT / "sandbox" / "charts" / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
 KIND = ("scheduling.run.ai", "v2", "queues")
 
 
@@ -35,19 +29,7 @@ WANTED = {"top": spec(4), "left": spec(2, "top"), "right": spec(2, "top"), "leaf
 @pytest.fixture(scope="module")
 def cluster(sandbox):
     host = api(sandbox.kubeconfig.read_text())
-    crds = client.ApiextensionsV1Api(host)
-    try:
-        crds.create_custom_resource_definition(yaml.safe_load(Path(CRD).read_text()))
-    except ApiException as why:
-        assert why.status == 409
-
-    def served() -> bool:
-        try:
-            return queues(host) is not None
-        except ApiException:
-            return False
-
-    until(served)
+    take_queues(host)
     yield host
     objects = client.CustomObjectsApi(host)
     for name in queues(host):

@@ -58,8 +58,8 @@ def python(wheel, tmp_path_factory):
     """The interpreter of an environment with the wheel alone."""
     venv = tmp_path_factory.mktemp("empty") / "venv"
     for command in (
-        [UV, "venv", "--quiet", "--python", sys.executable, venv],
-        [UV, "pip", "install", "--quiet", "--python", venv / "bin" / "python", wheel],
+        [sys.executable, "-m", "venv", venv],
+        [venv / "bin" / "python", "-m", "pip", "install", "--quiet", wheel],
     ):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

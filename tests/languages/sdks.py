@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+
+import yaml
 
 from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.provider.version import version
 
 HERE = Path(__file__).parent
 SCHEMA = ROOT / "kai_fleet" / "package" / "schema.json"
+# As the sandbox's CLI is built, so that what is compiled already is not compiled again.
+GO = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=mod -trimpath -buildvcs=false"}
 
 
 def run(
-    command: list[str | Path], where: Path, env: dict[str, str] | None = None, timeout: float = 400
+    command: list[str | Path], where: Path, env: dict[str, str] | None = None, timeout: float = 900
 ) -> str:
     """What a command prints; its errors where it fails."""
     done = subprocess.run(
@@ -35,35 +39,61 @@ def generator(folder: Path) -> Path:
     """Pulumi's own generators, built from the module that the sandbox's CLI is built from."""
     source = folder / "codegen"
     shutil.copytree(HERE / "codegen", source)
-    flags = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=mod -trimpath -buildvcs=false"}
-    run(["go", "build", "-o", "codegen", "."], source, flags)
+    run(["go", "build", "-o", "codegen", "."], source, GO)
     return source / "codegen"
 
 
-def typescript(example: Path, folder: Path) -> Path:
-    """An example in TypeScript with its SDK, compiled; as `pulumi package add` leaves it."""
+def sdk(generator: Path, language: str, project: Path) -> Path:
+    """The SDK of a language, where `pulumi package add` puts it in a project."""
+    folder = project / "sdks" / "kai-fleet"
+    run([generator, SCHEMA, language, folder], project)
+    return folder
+
+
+def typescript(example: Path, folder: Path, generator: Path) -> Path:
+    """A program in TypeScript with its SDK, compiled; as `pulumi package add` leaves it."""
     project = Path(shutil.copytree(example, folder / example.parent.name / example.name))
-    sdk = project / "sdks" / "kai-fleet"
-    run([generator(folder), SCHEMA, "nodejs", sdk], project)
+    own = sdk(generator, "nodejs", project)
     run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts"], project)
-    (project / "node_modules" / "kai-fleet").symlink_to(sdk)
+    (project / "node_modules" / "kai-fleet").symlink_to(own)
     compiler = project / "node_modules" / ".bin" / "tsc"
-    run([compiler], sdk)
-    shutil.copy(sdk / "package.json", sdk / "bin")  # as the SDK's own script after its installation
+    run([compiler], own)
+    shutil.copy(own / "package.json", own / "bin")  # as the SDK's own script after its installation
     run([compiler, "-p", "."], project)
     shutil.copy(HERE / "inline.js", project / "bin" / "inline.cjs")
     return project
 
 
-class Inline:
-    """A compiled program of a stack, run by the Automation API of its language."""
+def go(example: Path, folder: Path, generator: Path) -> Path:
+    """A program in Go with its SDK, compiled with what runs its function inline."""
+    project = Path(shutil.copytree(example, folder / example.parent.name / example.name))
+    sdk(generator, "go", project)
+    shutil.copy(HERE / "inline_test.go", project)
+    run(["go", "test", "-c", "-o", "inline", "."], project, GO)
+    return project
 
-    def __init__(self, project: Path, stack: str, env: dict[str, str]) -> None:
-        self.project, self.stack, self.env = project, stack, env
-        self.settings: dict[str, str] = {}
 
-    def __call__(self, operation: str, **settings: str) -> Any:
-        self.settings |= settings  # such a stack keeps none between two runs
-        given = [f"{key}={value}" for key, value in self.settings.items()]
-        command = ["node", "bin/inline.cjs", self.stack, operation, *given]
-        return json.loads(run(command, self.project, self.env))
+def python(example: Path, folder: Path, generator: Path) -> Path:
+    """A program in Python with its SDK, in the environment that its `Pulumi.yaml` names."""
+    project = Path(shutil.copytree(example, folder / example.parent.name / example.name))
+    own = sdk(generator, "python", project)
+    venv = (
+        project
+        / yaml.safe_load((project / "Pulumi.yaml").read_text())["runtime"]["options"]["virtualenv"]
+    )
+    uv = Path(sys.executable).with_name("uv")
+    run([uv, "venv", "--quiet", "--python", sys.executable, venv], project)
+    inside = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
+    run([*inside, "-r", "requirements.txt", own], project)
+    return project
+
+
+def in_yaml(example: Path, folder: Path) -> Path:
+    """A program in YAML with the version of the package, as `pulumi package add` writes it."""
+    project = Path(shutil.copytree(example, folder / example.parent.name / example.name))
+    packages = project / "sdks" / "kai-fleet" / f"kai-fleet-{version()}.yaml"
+    packages.parent.mkdir(parents=True)
+    packages.write_text(
+        yaml.safe_dump({"packageDeclarationVersion": 1, "name": "kai-fleet", "version": version()})
+    )
+    return project
