@@ -34,6 +34,17 @@ def sent(host: Host, who: str, team: str, body: Object) -> None:
     Http(host.accounts[who]).post(_path(team, body), body, dryRun="All")
 
 
+def _changed(api: Http, path: str, patch: object) -> None:
+    """Once more where a controller wrote to the object in between: that is no verdict."""
+    for attempts_left in range(4, -1, -1):
+        try:
+            api.ask("PATCH", path, patch, dryRun="All")
+            return
+        except ApiException as why:
+            if why.status != 409 or not attempts_left:
+                raise
+
+
 def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
     """The attempt, or its change of an object that the administrator made. Raises ApiException."""
     body = attempt.body(team)
@@ -48,9 +59,7 @@ def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
     try:
         sub, patch = attempt.change
         patch = patch(team) if callable(patch) else patch
-        Http(host.accounts[who]).ask(
-            "PATCH", f"{path}/{name}" + (f"/{sub}" if sub else ""), patch, dryRun="All"
-        )
+        _changed(Http(host.accounts[who]), f"{path}/{name}" + (f"/{sub}" if sub else ""), patch)
     finally:
         with suppress(ApiException):
             admin.ask("DELETE", f"{path}/{name}", gracePeriodSeconds="0")

@@ -17,7 +17,7 @@ from kai_fleet.cli.doctor.causes import commands
 from kai_fleet.cli.doctor.checks.kai import gpu_sharing
 from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet.cli.engine.environment import OCCUPANT, SANDBOX_CONTEXT
 from kai_fleet.cli.stack_file import reading
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
@@ -56,6 +56,7 @@ def product(sandbox, folder):
         patch.setattr(reading, "ROOT", folder)
         yield product
     product.stack.destroy()
+    (sandbox.directory / OCCUPANT).unlink(missing_ok=True)  # as `fleet destroy` leaves it
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.components.probes import vcluster as probe
+from kai_fleet.components.cluster.kubeconfig import address_of
 from kai_fleet.components.releases import VCLUSTER
 from kai_fleet.components.settings.sections.teams import Access
 from kai_fleet.components.vcluster.values import vcluster_values
@@ -41,10 +41,8 @@ GIVEN = service(ip="10.1.2.3")
         ("ClusterIP", service(), "ml.team-ml.svc:443"),
     ],
 )
-def test_the_server_is_where_pulumi_reaches_it(monkeypatch, kind, found, server):
-    monkeypatch.setenv("VCLUSTER_ACCESS", KINDS[kind].type)
-    monkeypatch.setenv("VCLUSTER_HOST", KINDS[kind].host or "")
-    assert probe._address(found) == server
+def test_the_server_is_where_pulumi_reaches_it(kind, found, server):
+    assert address_of(found, KINDS[kind].type, KINDS[kind].host) == server
 
 
 @pytest.mark.parametrize("version", VCLUSTER)

@@ -83,7 +83,7 @@ def test_a_stack_without_anything_gets_all_of_it():
     assert targeting.of_teams(["ml"], (), grants=False) is None
 
 
-@pytest.mark.parametrize("neighbour", ["nlp", "vision-bounds", "vis", "host"])
+@pytest.mark.parametrize("neighbour", ["nlp", "vision-bounds", "vis", "hosts"])
 def test_a_grant_is_an_account_and_a_namespace_and_none_of_another_grant(neighbour):
     granted = granting("vision", neighbour)
     found = targeting.of_teams(["vision"], resources(granted), grants=True)
