@@ -63,7 +63,8 @@ def test_a_fleet_of_two_teams_is_made_switched_and_removed(sandbox, plugin, prog
     kubeconfig = sandbox.kubeconfig.read_text()
     try:
         made = stack("up", kubeconfig=kubeconfig, host="127.0.0.1")
-        assert plugin.started()
+        if language != "yaml":  # by its host the program runs, and no such start is seen
+            assert plugin.started()
         outputs = made["outputs"]
         assert outputs["kubeconfigs"]["secret"]
         kubeconfigs = outputs["kubeconfigs"]["value"]

@@ -82,7 +82,7 @@ def python(example: Path, folder: Path, generator: Path) -> Path:
         / yaml.safe_load((project / "Pulumi.yaml").read_text())["runtime"]["options"]["virtualenv"]
     )
     uv = Path(sys.executable).with_name("uv")
-    run([uv, "venv", "--quiet", "--python", sys.executable, venv], project)
+    run([uv, "venv", "--quiet", "--seed", "--python", sys.executable, venv], project)
     inside = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
     run([*inside, "-r", "requirements.txt", own], project)
     return project
