@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from kai_fleet.cli.commands.options import StackFile
 from kai_fleet.cli.display.progress import clusters_read
 from kai_fleet.cli.errors import UserError
 
@@ -16,9 +17,7 @@ out = Console()
 
 def report(
     html: Annotated[Path, typer.Option("--html", help="The file to write.")],
-    stack: Annotated[
-        str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")
-    ] = "sandbox",
+    stack: StackFile = "sandbox",
     offline: Annotated[
         bool, typer.Option("--offline", help="From the stack's file alone; no cluster is asked.")
     ] = False,

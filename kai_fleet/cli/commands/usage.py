@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from kai_fleet.cli.commands.options import StackFile
 from kai_fleet.cli.errors import UserError
 
 
 def usage(
-    stack: Annotated[
-        str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")
-    ] = "sandbox",
+    stack: StackFile = "sandbox",
     team: Annotated[str | None, typer.Option("--team", help="Only this team.")] = None,
     since: Annotated[
         str, typer.Option("--since", help="How far back Prometheus is asked: 90m, 12h, 7d, 4w.")

@@ -38,6 +38,17 @@ class QueueGuardArgs:
     foreign: Sequence[str] = ()
     pod_groups: bool = False
 
+    def validations(self) -> list[dict[str, str]]:
+        """What is wanted of a pod, or of a template, as an API server asks it."""
+        return rules.validations(
+            self.team,
+            self.queues,
+            self.gpu_sharing,
+            self.prefix,
+            foreign=self.foreign,
+            pod_groups=self.pod_groups,
+        )
+
 
 class QueueGuard(pulumi.ComponentResource):
     """A ValidatingAdmissionPolicy and its binding for one team (Kubernetes 1.30 or newer).
@@ -59,14 +70,7 @@ class QueueGuard(pulumi.ComponentResource):
             "match_constraints": matching({"": ["pods"]}, "CREATE", "UPDATE"),
             "match_conditions": rules.match_conditions(),
             "variables": rules.variables(args.queues),
-            "validations": rules.validations(
-                args.team,
-                args.queues,
-                args.gpu_sharing,
-                args.prefix,
-                foreign=args.foreign,
-                pod_groups=args.pod_groups,
-            ),
+            "validations": args.validations(),
         }
         policy_with_binding(
             (f"{name}-policy", f"{name}-binding"),

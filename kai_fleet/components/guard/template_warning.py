@@ -44,14 +44,7 @@ class TemplateWarning(pulumi.ComponentResource):
             "variables": rules.variables(
                 args.queues, rules.TEMPLATE, rules.of_template(args.mode == "deny")
             ),
-            "validations": rules.validations(
-                args.team,
-                args.queues,
-                args.gpu_sharing,
-                args.prefix,
-                foreign=args.foreign,
-                pod_groups=args.pod_groups,
-            ),
+            "validations": args.validations(),
         }
         policy_with_binding(
             (f"{name}-policy", f"{name}-binding"),
