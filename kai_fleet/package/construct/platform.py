@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pulumi
+
 from kai_fleet.components.fleet import teams_of
 from kai_fleet.components.host.platform import Platform, PlatformArgs
 from kai_fleet.components.monitoring.fleet_monitoring import monitoring_of
@@ -26,6 +28,8 @@ def platform(asked: Request) -> Result:
         "version": settings.kai.version if settings.kai else None,
         "queues": leaves(settings.queues),
         "teams": {name: team.summary for name, team in teams.items()},
-        "kubeconfigs": {name: team.vcluster.kubeconfig for name, team in teams.items()},
+        "kubeconfigs": pulumi.Output.secret(
+            {name: team.vcluster.kubeconfig for name, team in teams.items()}
+        ),
         "urls": {name: it["url"] for name, it in workloads.items() if "url" in it},
     }
