@@ -33,13 +33,19 @@ def schema() -> Json:
     return {
         "name": PACKAGE,
         "displayName": "kai-fleet",
+        # Else Go's import path has the owner of the repository that the plugin came from.
+        "namespace": PACKAGE,
         "version": version(),
         "description": "A Kubernetes and a KAI scheduler version per team on shared GPU nodes.",
         "keywords": ["kubernetes", "gpu", "kai-scheduler", "vcluster", "category/infrastructure"],
         "license": "Apache-2.0",
         "language": {
             "nodejs": {"respectSchemaVersion": True, "packageName": PACKAGE},
-            "python": {"respectSchemaVersion": True, "pyproject": {"enabled": True}},
+            "python": {
+                "respectSchemaVersion": True,
+                "pyproject": {"enabled": True},
+                "packageName": "pulumi_kai_fleet",
+            },
             "go": {"respectSchemaVersion": True, "generateResourceContainerTypes": True},
             "csharp": {"respectSchemaVersion": True},
         },

@@ -23,7 +23,7 @@ GO = """\
 package main
 
 import (
-	"example.com/pulumi-kai-fleet/sdk/go/kaifleet"
+	"github.com/kai-fleet/pulumi-kai-fleet/sdk/go/kaifleet"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"
 )
@@ -36,7 +36,7 @@ func pages(ctx *pulumi.Context) {
 def test_go_programs_pass_its_vet(generator, tmp_path):
     project = tmp_path / "go"
     shutil.copytree(EXAMPLES / "fleet" / "go", project)
-    sdks.sdk(generator, "go", project)
+    sdks.go_sdk(generator, project)
     every = "".join(page_examples.of(name)["Go"] for name in page_examples.GIVEN)
     (project / "pages.go").write_text(GO % every)
     sdks.run(["go", "vet", "."], project, sdks.GO)

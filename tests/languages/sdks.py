@@ -16,6 +16,7 @@ from kai_fleet.provider.version import version
 HERE = Path(__file__).parent
 SCHEMA = ROOT / "kai_fleet" / "package" / "schema.json"
 # As the sandbox's CLI is built, so that what is compiled already is not compiled again.
+GO_SDK = "github.com/kai-fleet/pulumi-kai-fleet/sdk/go"
 GO = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=mod -trimpath -buildvcs=false"}
 
 
@@ -45,9 +46,14 @@ def generator(folder: Path) -> Path:
 
 def sdk(generator: Path, language: str, project: Path) -> Path:
     """The SDK of a language, where `pulumi package add` puts it in a project."""
-    folder = project / "sdks" / "kai-fleet"
+    folder = _folder(project)
     run([generator, SCHEMA, language, folder], project)
     return folder
+
+
+def _folder(project: Path) -> Path:
+    """Where `pulumi package add` writes: by the schema's namespace and name."""
+    return project / "sdks" / "kai-fleet-kai-fleet"
 
 
 def typescript(example: Path, folder: Path, generator: Path) -> Path:
@@ -67,10 +73,17 @@ def typescript(example: Path, folder: Path, generator: Path) -> Path:
 def go(example: Path, folder: Path, generator: Path) -> Path:
     """A program in Go with its SDK, compiled with what runs its function inline."""
     project = Path(shutil.copytree(example, folder / example.parent.name / example.name))
-    sdk(generator, "go", project)
+    go_sdk(generator, project)
     shutil.copy(HERE / "inline_test.go", project)
     run(["go", "test", "-c", "-o", "inline", "."], project, GO)
     return project
+
+
+def go_sdk(generator: Path, project: Path) -> None:
+    """The SDK, and the module that finds it in its folder."""
+    own = sdk(generator, "go", project).relative_to(project)
+    run(["go", "mod", "edit", "-replace", f"{GO_SDK}=./{own}"], project, GO)
+    run(["go", "mod", "tidy"], project, GO)
 
 
 def python(example: Path, folder: Path, generator: Path) -> Path:
@@ -91,7 +104,7 @@ def python(example: Path, folder: Path, generator: Path) -> Path:
 def in_yaml(example: Path, folder: Path) -> Path:
     """A program in YAML with the version of the package, as `pulumi package add` writes it."""
     project = Path(shutil.copytree(example, folder / example.parent.name / example.name))
-    packages = project / "sdks" / "kai-fleet" / f"kai-fleet-{version()}.yaml"
+    packages = _folder(project) / f"kai-fleet-{version()}.yaml"
     packages.parent.mkdir(parents=True)
     packages.write_text(
         yaml.safe_dump({"packageDeclarationVersion": 1, "name": "kai-fleet", "version": version()})

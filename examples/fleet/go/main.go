@@ -2,7 +2,7 @@
 package main
 
 import (
-	"example.com/pulumi-kai-fleet/sdk/go/kaifleet"
+	"github.com/kai-fleet/pulumi-kai-fleet/sdk/go/kaifleet"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"
