@@ -49,6 +49,16 @@ def test_then_path_then_the_plugin(tmp_path):
     assert done.stdout == f"{tmp_path}/other/fleet-probe vacant\n"
 
 
+def test_of_two_plugins_the_newer_is_taken(tmp_path):
+    home = tmp_path / "a home"  # names may have spaces
+    for version in ("0.9.0", "0.10.0"):
+        put(
+            home / "plugins" / f"resource-forge_kai-fleet.git_plugin-v{version}" / "plugin/venv/bin"
+        )
+    done = run(probes.command("vacant"), tmp_path, PULUMI_HOME=str(home))
+    assert "v0.10.0" in done.stdout
+
+
 def test_no_text_of_a_state_names_a_folder_of_this_machine():
     for probe in PROBES:
         assert str(ROOT) not in probes.command(probe, "verb")

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 # Where `fleet-probe` is: in the project's environment, else on PATH, else in that of the plugin
-# that `pulumi package add` installed. A state holds this text, and no machine's own path.
+# that `pulumi package add` installed, the newest first. A state holds this text, and no machine's
+# own path.
 _PLACES: Final = (
     ".venv/bin:venv/bin:$PATH"
-    ':$(echo "${PULUMI_HOME:-$HOME/.pulumi}"/plugins/resource-*/plugin/venv/bin | tr " " :)'
+    ':$(printf "%s\\n" "${PULUMI_HOME:-$HOME/.pulumi}"/plugins/resource-*/plugin/venv/bin'
+    ' | sort -rV | tr "\\n" :)'
 )
 
 
