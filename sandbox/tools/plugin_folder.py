@@ -5,7 +5,6 @@ A plugin that the engine finds on PATH works too, and the engine warns of it twi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -32,21 +31,3 @@ def install(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
             link.symlink_to(tool.path)
         linked.append(name)
     return linked
-
-
-def missing(tools: Mapping[str, Tool]) -> list[str]:
-    """How to install each provider of which there is only a stand-in, here and in Pulumi's home."""
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
-    kinds = {
-        name.removeprefix(_PREFIX): tool.version
-        for name, tool in tools.items()
-        if tool.origin == "stand-in"
-    }
-    cli = tools.get("pulumi")
-    # Nobody's shell finds the CLI that was fetched or built here.
-    pulumi = "pulumi" if cli is None or cli.origin == "path" else str(cli.path)
-    return [
-        f"{pulumi} plugin install resource {kind} {version}"
-        for kind, version in kinds.items()
-        if not list(home.glob(f"resource-{kind}-v*/"))
-    ]

@@ -97,40 +97,21 @@ def test_what_is_not_granted_is_refused_before_anything_starts_but_can_be_remove
     for_stack("lab-audio", print, validated=False)
 
 
-@pytest.fixture
-def standins(sandbox, monkeypatch):
-    """A stack of a real cluster on a machine that has stand-ins only, and Pulumi's home there."""
+def test_a_real_cluster_is_never_touched_by_a_stand_in(sandbox, monkeypatch):
+    """Its plugins are the CLI's to find and to get: neither ours nor a stand-in is on PATH."""
     (sandbox / "Pulumi.prod.yaml").write_text(PLATFORM.replace("kai-fleet-sandbox", "prod"))
-    versions = {"pulumi": "3.259.0", KUBERNETES_PROVIDER: "4.34.2", COMMAND_PROVIDER: "1.2.1"}
-    found = {
-        name: toolbox.Tool(
-            name, version, sandbox / name / name, "path" if name == "pulumi" else "stand-in"
-        )
-        for name, version in versions.items()
-    }
-    monkeypatch.setattr(toolbox, "ensure", lambda names, say: found)
-    monkeypatch.setenv("PULUMI_HOME", str(sandbox / "home"))
-    return sandbox / "home" / "plugins"
+    asked = []
 
+    def ensure(names, say):
+        asked.extend(names)
+        return {
+            name: toolbox.Tool(name, "3.259.0", sandbox / "cli" / name, "path") for name in names
+        }
 
-def test_a_real_cluster_is_never_touched_by_a_stand_in(standins):
-    text = refusal("prod")
-    assert "`pulumi plugin install resource kubernetes 4.34.2`" in text
-    assert "`pulumi plugin install resource command 1.2.1`" in text
-
-
-def test_a_cli_that_no_shell_finds_is_named_by_its_place(standins, monkeypatch):
-    cli = toolbox.Tool("pulumi", "3.259.0", standins / "pulumi", "release")
-    with_it = {**toolbox.ensure((), print), "pulumi": cli}
-    monkeypatch.setattr(toolbox, "ensure", lambda names, say: with_it)
-    assert f"`{standins}/pulumi plugin install resource command 1.2.1`" in refusal("prod")
-
-
-def test_plugins_in_pulumis_home_are_taken_in_place_of_stand_ins(standins):
-    for name in ("resource-kubernetes-v4.34.2", "resource-command-v1.2.1"):
-        (standins / name).mkdir(parents=True)
-    assert "stand-in" not in str(for_stack("prod", print))
-    assert KUBERNETES_PROVIDER not in for_stack("prod", print).variables["PATH"]
+    monkeypatch.setattr(toolbox, "ensure", ensure)
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert for_stack("prod", print).variables == {"PATH": f"{sandbox / 'cli'}:/usr/bin"}
+    assert not {KUBERNETES_PROVIDER, COMMAND_PROVIDER} & set(asked)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pulumi.automation import CommandResult, errors
 
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.recovery import failures, locks, restore
+from tests.unit.tool_scripts import script
 
 LOCK = (
     "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to"
@@ -68,6 +69,21 @@ def test_a_known_error_says_what_to_do(printed, words):
     said = failures.explain("the update", "dev", failed(stdout=printed))
     assert said.startswith("the update failed; the lines above say where. In short: ")
     assert words in said
+
+
+def test_a_plugin_that_cannot_be_downloaded_is_installed_by_the_cli_that_runs(machine):
+    printed = (
+        "error: kubernetes host: Could not automatically download and install resource plugin"
+        " 'pulumi-resource-kubernetes' at version v4.34.2, install the plugin using `pulumi plugin"
+        " install resource kubernetes v4.34.2`: error downloading: failed to fetch x"
+    )
+    command = "pulumi plugin install resource kubernetes v4.34.2 "
+    cli = script(machine / "cache/tools/pulumi-3.259.0/pulumi", "echo v3.259.0")
+    said = failures.explain("the update", "dev", failed(stdout=printed))
+    assert f"Install it: {cli.parent}/{command}" in said
+    script(machine / "bin/pulumi", "echo v3.259.0")
+    said = failures.explain("the update", "dev", failed(stdout=printed))
+    assert f"Install it: {command}" in said
 
 
 def test_an_unknown_error_points_at_the_engines_own_words():

@@ -52,7 +52,12 @@ def named(urn: str) -> str:
 
 
 def operation(step: Any) -> str:
-    """An event's operation, as the engine spells it."""
+    """An event's operation, as the engine spells it; none for a provider of the engine's own.
+
+    No program declares those, and the engine's own count of a run leaves them out.
+    """
+    if step.type.startswith("pulumi:providers:") and "::default" in step.urn:
+        return ""
     return str(getattr(step.op, "value", step.op))
 
 

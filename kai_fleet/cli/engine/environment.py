@@ -17,12 +17,7 @@ from kai_fleet.components.cluster import kind
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
 KIND_CHECK: Final = Path(kind.__file__).with_name("check.sh")
-ENGINE_TOOLS: Final = (
-    "pulumi",
-    "pulumi-analyzer-policy-python",
-    "pulumi-resource-kubernetes",
-    "pulumi-resource-command",
-)
+ENGINE_TOOLS: Final = ("pulumi", "pulumi-analyzer-policy-python")
 
 
 @dataclass(frozen=True)
@@ -126,19 +121,12 @@ def _require_kind() -> None:
 
 
 def _own_cluster(say: Say) -> Environment:
-    """Pulumi's own plugins only: a stand-in serves the sandbox and nothing else."""
-    from sandbox.tools import plugin_folder, toolbox
+    """Your CLI, or one that is fetched; it gets its plugins itself. A stand-in is never there."""
+    from sandbox.tools import toolbox
 
     try:
         found = toolbox.ensure(ENGINE_TOOLS, say)
     except toolbox.ToolError as why:
         raise UserError(str(why)) from None
-    if missing := plugin_folder.missing(found):
-        raise UserError(
-            "this stack is on a cluster of its own, which needs Pulumi's own plugins: kai-fleet's"
-            " stand-ins work on the sandbox only. The plugins could not be downloaded. Install"
-            f" them: {', '.join(f'`{command}`' for command in missing)}"
-        )
-    real = [tool for tool in found.values() if tool.origin != "stand-in"]
-    folders = dict.fromkeys(str(tool.path.parent) for tool in real)
+    folders = dict.fromkeys(str(tool.path.parent) for tool in found.values())
     return Environment({"PATH": os.pathsep.join([*folders, os.environ.get("PATH", "")])})

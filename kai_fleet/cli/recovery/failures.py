@@ -87,6 +87,9 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
 )
 # Before what the program itself found wrong once it ran, or once it had run.
 _LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )+")
+_PLUGIN: Final = re.compile(
+    r"install resource plugin 'pulumi-resource-([\w-]+)' at version ([\w.+-]*\w)"
+)
 _STATE: Final = re.compile(
     r"failed to load checkpoint|unexpected end of JSON|loading snapshot|snapshot integrity"
     r"|could not deserialize deployment|unmarshal.*checkpoint|invalid character"
@@ -108,6 +111,13 @@ def explain(what: str, stack: str, why: automation.errors.CommandError) -> str:
             f" memory that ran out). Take its lock off: .venv/bin/fleet cancel --stack"
             f" {stack}, {_AGAIN}"
         )
+    if plugin := _PLUGIN.search(text):
+        named = f"resource {plugin[1]} {plugin[2]}"
+        return (
+            f"{what} failed: Pulumi's plugin for it, {plugin[1]} {plugin[2]}, is not here and could"
+            f" not be downloaded. Install it: {_cli()} plugin install {named} (--server URL for a"
+            f" mirror, --file ARCHIVE for what you have), {_AGAIN}"
+        )
     complaint = last_words(text)
     if "EOF" in complaint and (cut := file_backend.cut_attributes(stack, {})):
         return cut_off(stack, cut)
@@ -126,6 +136,14 @@ def explain(what: str, stack: str, why: automation.errors.CommandError) -> str:
     if complaint and whole and complaint not in ("update failed", "preview failed"):
         return f"{what} failed: {complaint}"
     return f"{what} failed; the lines above say where and why"
+
+
+def _cli() -> str:
+    """Pulumi's CLI as a shell finds it, also one that was fetched for this checkout."""
+    from sandbox.tools import toolbox
+
+    cli = toolbox.ensure(("pulumi",), lambda _: None)["pulumi"]
+    return "pulumi" if cli.origin == "path" else shlex.quote(str(cli.path))
 
 
 def cut_off(stack: str, files: Sequence[Path]) -> str:
