@@ -1,6 +1,6 @@
 """The policy pack as the Pulumi engine runs it.
 
-Nothing may import this module: a PolicyPack serves the engine and never returns (P5).
+Nothing may import this module: a policy pack serves the engine and never returns (P5).
 """
 
 import runpy

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import signal
-import sys
-import threading
-import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import grpc
 import grpc.aio
@@ -25,13 +21,10 @@ from pulumi.resource import DependencyResource
 from pulumi.runtime.proto import alias_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from kai_fleet.provider.errors import PartialError, PluginError
+from kai_fleet.provider.process import OPTIONS, engine_address, leave_with_parent
 from kai_fleet.provider.unknown_outputs import filled
 from kai_fleet.provider.values import properties
 
-# As large messages as the engine's.
-OPTIONS: Final = [
-    (f"grpc.max_{way}_message_length", 400 * 1024 * 1024) for way in ("receive", "send")
-]
 _ASKED: Final[ContextVar[provider_pb2.ConstructRequest]] = ContextVar("asked")
 Call = Callable[[Any, Any, grpc.aio.ServicerContext], Awaitable[Any]]
 
@@ -165,19 +158,3 @@ async def _serve(servicer: Servicer) -> None:
     await server.start()
     print(port, flush=True)
     await server.wait_for_termination()
-
-
-def engine_address() -> str:
-    """Where the engine that started this plugin listens."""
-    return next((given for given in sys.argv[1:] if not given.startswith("-")), "")
-
-
-def leave_with_parent() -> None:
-    """End the process when the engine that started it is gone, however it went."""
-
-    def watch(parent: int) -> NoReturn:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(0)
-
-    threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()

@@ -17,7 +17,8 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2_grpc
 
 from kai_fleet.provider.errors import PluginError
-from kai_fleet.provider.server import OPTIONS, details, engine_address, leave_with_parent
+from kai_fleet.provider.process import OPTIONS, engine_address, leave_with_parent
+from kai_fleet.provider.server import details
 
 INFO: Final = engine_pb2.INFO
 WARNING: Final = engine_pb2.WARNING

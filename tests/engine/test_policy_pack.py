@@ -14,11 +14,11 @@ import pytest
 from google.protobuf import json_format, struct_pb2
 from pulumi import automation
 from pulumi.runtime import proto
-from pulumi_policy import EnforcementLevel
 
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.policies.pack.analyzer import NAME, UNDECIDED, Analyzer, Reading, policies
+from kai_fleet.policies.pack.analyzer import Analyzer
+from kai_fleet.policies.pack.policies import UNDECIDED
 from tests.engine import planted
 from tests.engine.bare_engine import new_stack
 
@@ -215,8 +215,7 @@ def test_all_rules_take_less_than_a_tenth_of_the_preview(previews):
     run = previews.run(program)
     assert not run.stopped, run.printed
     assert len(run.inputs) > 300
-    reading = Reading()
-    analyzer = Analyzer(reading, NAME, "0", policies(reading), EnforcementLevel.MANDATORY)
+    analyzer = Analyzer()
     sent = proto.AnalyzeStackRequest(
         resources=[
             proto.AnalyzerResource(

@@ -4,9 +4,9 @@ import jsonschema
 import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
-from pulumi_policy import EnforcementLevel
 
-from kai_fleet.policies.pack.analyzer import UNDECIDED, Analyzer, Reading, policies
+from kai_fleet.policies.pack.analyzer import Analyzer
+from kai_fleet.policies.pack.policies import POLICIES, UNDECIDED
 from tests.policies.test_pack import IN_TEST, TREE, pod, said
 
 LEAF, RESERVED = "workload-leaf-queue", "namespace-reserved"
@@ -17,10 +17,7 @@ def configured():
     """An analyzer with the configuration that `--policy-pack-config` gives it."""
 
     def make(**rules):
-        reading = Reading()
-        made = Analyzer(
-            reading, "kai-fleet", "0.1.0", policies(reading), EnforcementLevel.MANDATORY
-        )
+        made = Analyzer()
         sent = {}
         for rule, properties in rules.items():
             name = rule.replace("_", "-")
@@ -76,9 +73,9 @@ def test_a_disabled_rule_asks_no_open_questions_either(configured):
 
 
 def test_the_schemas_refuse_what_nobody_can_mean():
-    info = {policy.name: policy.config_schema for policy in policies(Reading())}
-    assert info["queue-tree"] is None
-    properties = {"type": "object", "properties": info[LEAF].properties}
+    told = {policy.name: json_format.MessageToDict(policy.info()) for policy in POLICIES}
+    assert "configSchema" not in told["queue-tree"]
+    properties = {"type": "object", **told[LEAF]["configSchema"]}
     jsonschema.validate({"queuesByNamespace": {"web": ["serve"]}}, properties)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"queuesByNamespace": {"web": "serve"}}, properties)

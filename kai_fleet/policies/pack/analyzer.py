@@ -1,146 +1,81 @@
-"""The rules as policies of Pulumi: a stack policy each, and one for what is not decided yet."""
+"""The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
+
+Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, in which an
+unknown value raises an error (P4), and forgets what was declared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+import signal
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final
 
+import grpc
+from google.protobuf import json_format
+from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime import proto
-from pulumi_policy import (
-    EnforcementLevel,
-    PolicyConfigSchema,
-    ReportViolation,
-    Severity,
-    StackValidationArgs,
-    StackValidationPolicy,
-)
-from pulumi_policy import policy as sdk
+from pulumi.runtime.proto import analyzer_pb2_grpc
 
-from kai_fleet.policies import problem
 from kai_fleet.policies.adapters import from_engine
 from kai_fleet.policies.adapters.from_resources import Declared, clusters
-from kai_fleet.policies.model import Cluster
-from kai_fleet.policies.pack.config import RuleConfig, schema
-from kai_fleet.policies.problem import Level, Problem
-from kai_fleet.policies.rules import RULES, Rule, said_by
+from kai_fleet.policies.pack.config import RuleConfig
+from kai_fleet.policies.pack.policies import POLICIES, UNDECIDED, Policy
+from kai_fleet.policies.problem import Problem
+from kai_fleet.policies.rules import said_by
 from kai_fleet.policies.rules.workloads import workload_known_keys
 from kai_fleet.policies.rules.workloads.workload_known_keys import has_non_strings
+from kai_fleet.provider.process import OPTIONS, leave_with_parent
+from kai_fleet.provider.version import version
 
 NAME: Final = "kai-fleet"
-UNDECIDED: Final = "undecided"
+_EARLY: Final = [policy for policy in POLICIES if policy.rule is workload_known_keys]
 _READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
 
-_LEVELS: Final = {
-    Level.MANDATORY: EnforcementLevel.MANDATORY,
-    Level.ADVISORY: EnforcementLevel.ADVISORY,
-}
-_SEVERITIES: Final = {
-    problem.Severity.LOW: Severity.LOW,
-    problem.Severity.MEDIUM: Severity.MEDIUM,
-    problem.Severity.HIGH: Severity.HIGH,
-    problem.Severity.CRITICAL: Severity.CRITICAL,
-}
 
-
-class Reading:
-    """The stack of one analysis: read once, for the policies that ask in turn about it."""
+class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
+    """What the engine asks of a policy pack during one preview or update."""
 
     def __init__(self) -> None:
-        self._clusters: list[Cluster] = []
-        self._undecided: list[Problem] = []
-        self._early: str | None = None
-        self._told: set[Problem] = set()
-
-    def begin(self, resources: Iterable[Declared], early: str | None = None) -> None:
-        """Another stack, or the same one later; or, `early`, one resource for one rule only.
-
-        What that rule tells early is not told again with the stack.
-        """
-        self._clusters = clusters(resources)
-        self._undecided = []
-        self._early = early
-
-    def problems(self, rule: Rule, config: Mapping[str, Any]) -> list[Problem]:
-        """What one rule says; what it cannot decide is kept for `undecided`."""
-        if self._early not in (None, rule.NAME):
-            return []
-        applied = RuleConfig.of(config).applied
-        found = said_by(rule, (applied(cluster) for cluster in self._clusters))
-        found = [p for p in found if p not in self._told]
-        if self._early:
-            self._told.update(found)
-        self._undecided += [p for p in found if p.undecided]
-        return [p for p in found if not p.undecided]
-
-    def undecided(self) -> list[Problem]:
-        """What the rules that were asked could not decide."""
-        return self._undecided
-
-
-def policies(reading: Reading) -> list[StackValidationPolicy]:
-    """Every rule as a stack policy, and last the one that says what could not be decided."""
-    return [
-        *(_policy(rule, reading) for rule in RULES),
-        StackValidationPolicy(
-            name=UNDECIDED,
-            description="Some values are known only during the update; these rules decide then.",
-            validate=_undecided(reading),
-            enforcement_level=EnforcementLevel.ADVISORY,
-            severity=Severity.LOW,
-            remediation_steps="Nothing to do: the rules are asked again during the update.",
-        ),
-    ]
-
-
-def _policy(rule: Rule, reading: Reading) -> StackValidationPolicy:
-    def validate(args: StackValidationArgs, report_violation: ReportViolation) -> None:
-        for found in reading.problems(rule, args.get_config()):
-            report_violation(f"{found.subject}: {found.message}", _urn(found))
-
-    properties = schema(rule.NAME)
-    return StackValidationPolicy(
-        name=rule.NAME,
-        description=rule.WHY,
-        validate=validate,
-        enforcement_level=_LEVELS[rule.LEVEL],
-        severity=_SEVERITIES[rule.SEVERITY],
-        remediation_steps=rule.REMEDY,
-        config_schema=PolicyConfigSchema(properties) if properties else None,
-    )
-
-
-def _undecided(reading: Reading) -> Callable[[StackValidationArgs, ReportViolation], None]:
-    def validate(_: StackValidationArgs, report_violation: ReportViolation) -> None:
-        for found in reading.undecided():
-            report_violation(f"{found.rule}: {found.subject}: {found.message}", _urn(found))
-
-    return validate
-
-
-def _urn(found: Problem) -> str | None:
-    return found.path if found.path.startswith("urn:") else None
-
-
-class Analyzer(sdk._PolicyAnalyzerServicer):  # type: ignore[misc]
-    """The SDK's servicer, except that it reads each stack once instead of once per policy.
-
-    Levels, configuration and reports stay the SDK's: it is asked about an empty stack, and its
-    policies answer about the one that was read here.
-    """
-
-    def __init__(self, reading: Reading, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._reading = reading
+        self._config: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
+        self._told: set[Problem] = set()
         self._one_at_a_time = Lock()
 
-    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+    # Calls of the protocol, named as it names them.
+
+    def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """The pack and its policies, each with its level and the configuration that it takes."""
+        return proto.AnalyzerInfo(
+            name=NAME,
+            version=version(),
+            supportsConfig=True,
+            policies=[policy.info() for policy in POLICIES],
+        )
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Its version."""
+        return proto.PluginInfo(version=version())
+
+    def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Levels and properties that a stack sets, by policy; the engine has checked them."""
+        self._config = dict(request.policyConfig.items())
+        return Empty()
+
+    def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """The stack's tags, which no rule reads."""
+        return proto.AnalyzerStackConfigureResponse()
+
+    def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Nothing: a rule says what to write, and leaves the writing to its user."""
+        return proto.RemediateResponse()
+
+    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
         """What the rules say of a whole stack."""
         with self._one_at_a_time:
-            self._reading.begin(from_engine.stack(request.resources, self._inputs))
-            return super().AnalyzeStack(proto.AnalyzeStackRequest(), context)
+            declared = from_engine.stack(request.resources, self._inputs)
+            return self._answer(POLICIES, declared)
 
     def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Keeps what was declared; says only what the stack's analysis would come too late for.
@@ -157,15 +92,63 @@ class Analyzer(sdk._PolicyAnalyzerServicer):  # type: ignore[misc]
         if not any(has_non_strings(w) for c in clusters([resource]) for w in c.workloads):
             return proto.AnalyzeResponse()
         with self._one_at_a_time:
-            self._reading.begin([resource], early=workload_known_keys.NAME)
-            return super().AnalyzeStack(proto.AnalyzeStackRequest(), context)
+            return self._answer(_EARLY, [resource], early=True)
+
+    def _answer(
+        self, policies: Sequence[Policy], declared: Iterable[Declared], *, early: bool = False
+    ) -> Any:
+        """What was told `early`, of one resource, is not told again with the stack."""
+        read, open_questions = clusters(declared), list[Problem]()
+        answer = proto.AnalyzeResponse()
+        for policy in policies:
+            level = self._level(policy)
+            if level == proto.DISABLED:
+                continue
+            if policy.rule is None:
+                found = open_questions
+            else:
+                applied = self._properties(policy).applied
+                found = said_by(policy.rule, (applied(cluster) for cluster in read))
+                open_questions += [problem for problem in found if problem.undecided]
+                found = [it for it in found if not it.undecided and it not in self._told]
+            if early:
+                self._told.update(found)
+            answer.diagnostics.extend(_diagnostic(policy, level, problem) for problem in found)
+        return answer
+
+    def _level(self, policy: Policy) -> Any:
+        given = self._config.get(policy.name)
+        return policy.level if given is None else given.enforcementLevel
+
+    def _properties(self, policy: Policy) -> RuleConfig:
+        given = self._config.get(policy.name)
+        return RuleConfig.of({} if given is None else json_format.MessageToDict(given.properties))
+
+
+def _diagnostic(policy: Policy, level: Any, found: Problem) -> Any:
+    said = f"{found.rule}: " if policy.name == UNDECIDED else ""
+    return proto.AnalyzeDiagnostic(
+        policyName=policy.name,
+        policyPackName=NAME,
+        policyPackVersion=version(),
+        message=f"{policy.description}\n{said}{found.subject}: {found.message}",
+        urn=found.path if found.path.startswith("urn:") else "",
+        description=policy.description,
+        enforcementLevel=level,
+        severity=policy.severity,
+    )
 
 
 def main() -> None:
     """Answer the engine until it ends this process; never returns (P5)."""
-    reading = Reading()
-    sdk._PolicyAnalyzerServicer = partial(Analyzer, reading)
-    sdk.PolicyPack(NAME, policies=policies(reading), enforcement_level=EnforcementLevel.MANDATORY)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
+    analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    leave_with_parent()
+    print(port, flush=True)
+    server.wait_for_termination()
 
 
 if __name__ == "__main__":
