@@ -274,3 +274,10 @@ def test_the_maintained_version_that_is_proposed_is_the_newest_of_its_line():
     assert nearest_maintained("v0.17.0", date(2026, 11, 24)) == "v0.16.8"
     assert nearest_maintained("v0.16.7", date(2026, 11, 24)) == "v0.16.8"
     assert nearest_maintained("v0.9.3", date(2028, 1, 1)) is None
+
+
+def test_a_line_that_ends_within_a_quarter_is_advised_only_where_no_other_is_left():
+    assert nearest_maintained("v0.9.3", date(2026, 6, 1)) == "v0.9.20"
+    assert nearest_maintained("v0.9.3", date(2026, 9, 1)) == "v0.12.23"
+    assert nearest_maintained("v0.9.3", date(2026, 11, 24)) == "v0.14.7"
+    assert nearest_maintained("v0.9.3", date(2027, 6, 1)) == "v0.16.8"

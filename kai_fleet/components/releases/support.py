@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
+from typing import Final
 
 from kai_fleet.components.releases.kai_table import KAI, KaiRelease
 from kai_fleet.components.releases.lookup import RETRACTED, nearest, taken_for
 from kai_fleet.components.releases.vcluster_table import VCLUSTER, VclusterRelease
+
+_WORTH_A_MOVE: Final = timedelta(days=90)
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,12 @@ def maintained(today: date | None = None) -> list[str]:
 
 
 def nearest_maintained(version: str, today: date | None = None) -> str | None:
-    """The maintained version nearest to one; None where this table has none any more."""
+    """The nearest version that gets fixes for another quarter, if there is one, else at all.
+
+    None where this table has none any more.
+    """
     newest = {KAI[it].line: it for it in maintained(today)}  # oldest first: a line's newest stays
-    return nearest(dict.fromkeys(newest.values()), version, count=1)[0] if newest else None
+    until = (today or date.today()) + _WORTH_A_MOVE
+    lasting = [it for it in newest.values() if (KAI[it].support_end or until) >= until]
+    chosen = dict.fromkeys(lasting or newest.values())
+    return nearest(chosen, version, count=1)[0] if chosen else None
