@@ -33,7 +33,7 @@ def schema() -> Json:
     return {
         "name": PACKAGE,
         "displayName": "kai-fleet",
-        # Else Go's import path has the owner of the repository that the plugin came from.
+        # Else names in an SDK have the owner of the repository that the plugin came from.
         "namespace": PACKAGE,
         "version": version(),
         "description": "A Kubernetes and a KAI scheduler version per team on shared GPU nodes.",
@@ -47,7 +47,8 @@ def schema() -> Json:
                 "packageName": "pulumi_kai_fleet",
             },
             "go": {"respectSchemaVersion": True, "generateResourceContainerTypes": True},
-            "csharp": {"respectSchemaVersion": True},
+            "csharp": {"respectSchemaVersion": True, "rootNamespace": "Pulumi"},
+            "java": {"basePackage": "com.pulumi"},
         },
         "config": {},
         "provider": {"type": "object"},
