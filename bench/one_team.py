@@ -44,6 +44,11 @@ def compare(program: Program, pod_seconds: str) -> Table:
         Figure("a team removed", removed, removal, REMOVAL),
         Figure("`up`, nothing changed", nothing),
     ]
+    table.notes.append(
+        "What `up` takes where nothing changed is what every command takes beside its work: the"
+        " CLI, its calls before and after an update, the plugins, the policy pack, the program."
+        " A script has no such part, and no state, preview or rules either."
+    )
     return table
 
 
