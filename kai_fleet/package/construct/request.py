@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -18,11 +19,13 @@ from kai_fleet.package.inputs import Given
 from kai_fleet.policies.problem import Level
 from kai_fleet.policies.validation import validate, validate_types
 from kai_fleet.provider.errors import PluginError
+from kai_fleet.provider.tokens import PACKAGE
 
 M = TypeVar("M", bound=Strict)
 # What a component that needs a KAI to be judged, and no more of it, is judged with.
 CLUSTER: Final = {"name": "cluster", "context": "given"}
 _KUBERNETES: Final = "kubernetes"
+_PROVIDER: Final = f"pulumi:providers:{_KUBERNETES}"
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,26 @@ class Request:
         if _KUBERNETES in providers or "cluster" not in self.given.raw:
             return self.opts
         # The parent is known by its URN alone: what it would hand down is said here.
-        beside = pulumi.ResourceOptions(parent=self.opts.parent, protect=False)
-        called = f"{self.name}-{self.kind.lower()}-cluster"
-        providers[_KUBERNETES] = self.access().provider(called, beside)
+        before = [self._alias_beside(it) for it in self.opts.aliases or ()]
+        beside = pulumi.ResourceOptions(parent=self.opts.parent, protect=False, aliases=before)
+        providers[_KUBERNETES] = self.access().provider(self._beside(self.name), beside)
         return pulumi.ResourceOptions.merge(self.opts, pulumi.ResourceOptions(providers=providers))
+
+    def _beside(self, name: str) -> str:
+        """What the provider beside a component of this name is called."""
+        return f"{name}-{self.kind.lower()}-cluster"
+
+    def _alias_beside(self, alias: Any) -> str | pulumi.Alias:
+        """The provider's alias where the component has this one."""
+        if isinstance(alias, str):
+            head, _, name = alias.rpartition("::")
+            above = head.removesuffix(f"{PACKAGE}:index:{self.kind}")
+            return f"{above}{_PROVIDER}::{self._beside(name)}"
+        found: pulumi.Alias = copy.copy(alias)
+        found.type_ = ...
+        if isinstance(alias.name, str):
+            found.name = self._beside(alias.name)
+        return found
 
     def _here(self, mistake: Mistake, places: Mapping[str, str]) -> Mistake:
         path = mistake.path
