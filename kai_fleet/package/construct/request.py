@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -106,11 +105,11 @@ class Request:
             head, _, name = alias.rpartition("::")
             above = head.removesuffix(f"{PACKAGE}:index:{self.kind}")
             return f"{above}{_PROVIDER}::{self._beside(name)}"
-        found: pulumi.Alias = copy.copy(alias)
-        found.type_ = ...
-        if isinstance(alias.name, str):
-            found.name = self._beside(alias.name)
-        return found
+        said = {key: value for key, value in vars(alias).items() if value is not ...}
+        said.pop("type_", None)
+        if isinstance(said.get("name"), str):
+            said["name"] = self._beside(said["name"])
+        return pulumi.Alias(**said)
 
     def _here(self, mistake: Mistake, places: Mapping[str, str]) -> Mistake:
         path = mistake.path
