@@ -192,6 +192,17 @@ def test_a_preview_has_a_line_per_change_and_counts_the_rest():
     ]
 
 
+def test_a_provider_of_the_engines_own_is_neither_told_nor_counted():
+    """An update's own count has none; a provider that a team called default declares is one."""
+    token = "pulumi:providers:kubernetes"
+    own = step("create", token, "default_4_34_2", parent=STACK)
+    own["metadata"]["urn"] = f"urn:pulumi:lab::kai-fleet::{token}::default_4_34_2"
+    of_team = step("create", token, "default")
+    assert previewed(own, of_team) == ["+ kubernetes default", "1 to create, 0 unchanged."]
+    lines, _ = narrated(event(resOutputsEvent=own), event(resOutputsEvent=of_team))
+    assert lines == ["+ kubernetes default created"]
+
+
 def test_more_than_a_screen_is_a_line_per_team():
     steps = [step("create", "kai-fleet:index:Team", "ml", parent=STACK)]
     steps += [step("create", "kubernetes:core/v1:Secret", f"s{number}") for number in range(60)]

@@ -31,6 +31,8 @@ _STEPS: Final = {
 _LONG: Final = ("kubernetes:helm.sh/v3:Release", "command:local:Command")
 # It goes once every pod in it has ended, which may take minutes.
 _SLOW_TO_GO: Final = "kubernetes:core/v1:Namespace"
+# At the top of a stack; a team's provider is below its team, also where that is called default.
+_DEFAULT_PROVIDER: Final = re.compile(r"::pulumi:providers:[\w-]+::default(_\w+)?$")
 _TAG: Final = re.compile(r"<\{%[^%]*%\}>")
 # Before an error of the program's that has been told already.
 _AGAIN: Final = re.compile(r"^an unhandled error occurred: ")
@@ -56,7 +58,7 @@ def operation(step: Any) -> str:
 
     No program declares those, and the engine's own count of a run leaves them out.
     """
-    if step.type.startswith("pulumi:providers:") and "::default" in step.urn:
+    if _DEFAULT_PROVIDER.search(step.urn):
         return ""
     return str(getattr(step.op, "value", step.op))
 
