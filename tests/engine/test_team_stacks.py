@@ -7,7 +7,6 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import semver
 import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
@@ -31,6 +30,7 @@ from tests.engine.product import (
     namespaces,
     project,
     queues,
+    refuses_moves,
 )
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
@@ -307,8 +307,8 @@ def test_a_team_moves_to_the_platform_stack_and_back_untouched(
 
     platform.edit(to_platform)
     said = []
-    if semver.Version.parse(sandbox.version("pulumi")) >= semver.Version(3, 259):
-        # Pulumi's own check refuses it (docs/team-stacks.md); then nothing has changed.
+    if refuses_moves(sandbox):
+        # Then nothing has changed.
         with pytest.raises(UserError, match=r"stays in stack sandbox-nlp: .* v3\.190\.0 does not"):
             move.move(
                 "nlp", "sandbox-nlp", "sandbox", sandbox.env(), said.append, lambda: True, directory

@@ -21,7 +21,7 @@ from pulumi.runtime.proto import analyzer_pb2_grpc
 from kai_fleet.policies.adapters import from_engine
 from kai_fleet.policies.adapters.from_resources import Declared, clusters
 from kai_fleet.policies.pack.config import RuleConfig
-from kai_fleet.policies.pack.policies import POLICIES, UNDECIDED, Policy
+from kai_fleet.policies.pack.policies import POLICIES, Policy
 from kai_fleet.policies.problem import Problem
 from kai_fleet.policies.rules import said_by
 from kai_fleet.policies.rules.workloads import workload_known_keys
@@ -126,7 +126,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
 
 
 def _diagnostic(policy: Policy, level: Any, found: Problem) -> Any:
-    said = f"{found.rule}: " if policy.name == UNDECIDED else ""
+    said = f"{found.rule}: " if policy.rule is None else ""
     return proto.AnalyzeDiagnostic(
         policyName=policy.name,
         policyPackName=NAME,
