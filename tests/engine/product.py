@@ -77,6 +77,9 @@ class Product:
     @classmethod
     def of(cls, name: str, sandbox: Any, directory: Path) -> Product:
         stack = runs.stack(name, sandbox.env(), directory)
+        stack.workspace = automation.LocalWorkspace(  # ours leaves kubeconfigs masked
+            work_dir=str(directory), env_vars=sandbox.env(), program=runs.program
+        )
         return cls(stack, directory / f"Pulumi.{name}.yaml")
 
     def edit(self, change: Callable[[Any], None], *, named: bool = True) -> None:

@@ -229,9 +229,9 @@ def test_a_version_is_tried_beside_the_old_one_and_adopted(fleet, host, neighbou
 
 def test_what_came_meanwhile_stays_where_a_team_is_removed(fleet, sandbox, folder, monkeypatch):
     opened = runs.stack(STACK, sandbox.env(), folder)
-    read = runs.exported(opened).resources
+    read = state.exported(opened).resources
     before = [it for it in read if not it["urn"].endswith("::nlp-queues")]
-    monkeypatch.setattr(runs, "exported", lambda _: state.State({"resources": before}))
+    monkeypatch.setattr(state, "exported", lambda _: state.State({"resources": before}))
     said = []
     with pytest.raises(runs.EngineError):
         runs.up(opened, said.append, color=False, teams=["vision"], removes=True)

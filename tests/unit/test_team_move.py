@@ -7,6 +7,8 @@ from pulumi.automation.errors import CommandError
 
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.recovery import state
+from kai_fleet.cli.recovery.state import State
 from kai_fleet.cli.teams.own_stack import move
 
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
@@ -26,7 +28,8 @@ def moved(monkeypatch, refusal="", *, sure=True):
     monkeypatch.setattr(
         runs, "stack", lambda name, *_: SimpleNamespace(name=name, workspace=workspace)
     )
-    monkeypatch.setattr(runs, "urns", lambda it: {TEAM.format("lab")} if it.name == "lab" else {})
+    held = {"lab": State({"resources": [{"urn": TEAM.format("lab")}]})}
+    monkeypatch.setattr(state, "exported", lambda it: held.get(it.name, State({})))
     move.move("ml", "lab", "lab-ml", {}, said.append, lambda: sure)
     return said, ran
 

@@ -14,6 +14,7 @@ from kai_fleet.cli.commands import updates
 from kai_fleet.cli.engine import removal_question, runs, summary
 from kai_fleet.cli.engine.environment import Environment
 from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.recovery import state
 from kai_fleet.cli.stack_file import reading
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.policies import validation
@@ -93,7 +94,8 @@ def prod(tmp_path, monkeypatch):
     opened = lambda name, environment: SimpleNamespace(name=name, environment=environment)  # noqa: E731
     monkeypatch.setattr(runs, "stack", opened)
     monkeypatch.setattr(runs, "up", up)
-    monkeypatch.setattr(runs, "urns", lambda _: {URN.format("research"), URN.format("ml")})
+    deployed = [{"urn": URN.format(team)} for team in ("research", "ml")]
+    monkeypatch.setattr(state, "exported", lambda _: state.State({"resources": deployed}))
     monkeypatch.setattr(summary, "show", lambda *_: None)
     return told
 

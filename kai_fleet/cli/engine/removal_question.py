@@ -9,8 +9,8 @@ from pulumi import automation
 from rich.console import Console
 from rich.prompt import Prompt
 
-from kai_fleet.cli.engine import runs
 from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.recovery import state
 from kai_fleet.cli.stack_file import reading
 from kai_fleet.cli.stack_file.platform import facts_beside
 from kai_fleet.components.state.deployed_state import teams_of
@@ -31,7 +31,7 @@ def named(stack: automation.Stack, already: Sequence[str], console: Console) -> 
     if settings is None:
         return []
     try:
-        deployed = teams_of(runs.urns(stack))
+        deployed = teams_of(state.exported(stack).urns())
     except automation.errors.CommandError:
         return []
     found: list[str] = []

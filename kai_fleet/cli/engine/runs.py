@@ -7,7 +7,6 @@ leave teams out. Plain `pulumi up` runs the same program, by the CLI's Python ho
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 from collections.abc import Callable, Collection, Mapping
@@ -23,8 +22,9 @@ from kai_fleet.cli.engine import targeting
 from kai_fleet.cli.engine.interruption import Signals, graceful_shutdown
 from kai_fleet.cli.engine.preview_lines import PreviewLines
 from kai_fleet.cli.engine.steps import UNTOUCHED, Steps
+from kai_fleet.cli.engine.workspace import Workspace
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import cluster_refresh, failures, reconcile
+from kai_fleet.cli.recovery import cluster_refresh, failures, reconcile, state
 from kai_fleet.cli.recovery.state import State
 from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.components.state.targeting import Targets
@@ -76,9 +76,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
     """
     os.environ.update(environment)
     try:
-        workspace = automation.LocalWorkspace(
-            work_dir=str(directory), env_vars=dict(environment), program=program
-        )
+        workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
         try:
             return automation.Stack.create_or_select(name, workspace)
         except automation.errors.CommandError as why:
@@ -89,19 +87,6 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         raise EngineError(
             failures.explain(f"opening stack {name}", name, why), began=False
         ) from None
-
-
-def exported(stack: automation.Stack) -> State:
-    """A stack's state with its secrets encrypted, by `pulumi stack export`. Raises CommandError."""
-    workspace = stack.workspace
-    command = ["stack", "export", "--stack", stack.name]
-    done = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))
-    return State(json.loads(done.stdout).get("deployment") or {})
-
-
-def urns(stack: automation.Stack) -> set[str]:
-    """Every resource in a stack's state. Raises CommandError."""
-    return exported(stack).urns()
 
 
 def up(
@@ -130,13 +115,13 @@ def up(
         told.hear(event)
 
     def run(signals: Signals) -> Outcome:
-        reconcile.before(stack, show, refresh=refresh)
+        known = reconcile.before(stack, show, refresh=refresh)
         mended: set[str] = set()
         while True:  # what waits for the mended things may stand in the way as well
             steps.failed.clear()
             signals.check()
             try:
-                return once()
+                return once(known)
             except automation.errors.CommandError:
                 signals.check()
                 failed = {step.urn for step, _ in steps.failed}
@@ -145,12 +130,12 @@ def up(
                 ):
                     raise
                 mended |= failed
+                known = state.exported(stack)
 
-    def once() -> Outcome:
+    def once(known: State) -> Outcome:
         only = None
         if teams is not None:
-            state = exported(stack).resources
-            only = targeting.of_teams(teams, state, grants=grants, removes=removes)
+            only = targeting.of_teams(teams, known.resources, grants=grants, removes=removes)
         if only is not None:
             show(only.told(stack.name))
         show(f"Updating ({stack.name})")

@@ -32,10 +32,8 @@ class Unread:
 
 def unread(now: State) -> Unread:
     """Ask each vCluster of a stack whether it is there, and the same as ever."""
-    from kai_fleet.cli.recovery.object_reader import (
-        Cluster,
-        Unanswered,
-    )  # a client of Kubernetes: slow
+    # A client of Kubernetes: slow to load.
+    from kai_fleet.cli.recovery.object_reader import Cluster, Unanswered
 
     silent: dict[str, str] = {}
     with ExitStack() as clusters:

@@ -33,15 +33,17 @@ _LOCKED: Final = ("another operation (install/upgrade/rollback) is in progress",
 _HISTORY: Final = 20  # updates to look back
 
 
-def before(stack: automation.Stack, say: Say, *, refresh: bool, command: str = "up") -> None:
+def before(stack: automation.Stack, say: Say, *, refresh: bool, command: str = "up") -> State:
     """Make the state say what is there: with `refresh`, or where the last run was cut off.
 
-    Raises CommandError; and UserError where a person has to agree first, where the host cluster
-    cannot be asked, and with Helm's words where Helm fails.
+    Returns the state as it is then, with its secrets encrypted. Raises CommandError; and UserError
+    where a person has to agree first, where the host cluster cannot be asked, and with Helm's words
+    where Helm fails.
     """
-    begun = state.read(stack).operations()
+    found = state.exported(stack)
+    begun = found.operations()
     if not begun and not refresh:
-        return
+        return found
     holder = locks.holder(stack.name, stack.workspace.env_vars)
     if holder is not None:  # what has begun may be that run's, which is at work
         what = "the removal" if command == "destroy" else "the update"
@@ -54,6 +56,7 @@ def before(stack: automation.Stack, say: Say, *, refresh: bool, command: str = "
     operations = now.operations()
     if operations:
         _carry_out(stack, now, _judge(stack, now, operations, None, say), say)
+    return state.exported(stack)
 
 
 def after(
@@ -140,9 +143,8 @@ def _judge(
     since: datetime.datetime | None,
     say: Say,
 ) -> Verdict:
-    from kai_fleet.cli.recovery.interrupted import (
-        Judge,
-    )  # a client of Kubernetes: seldom needed, and slow
+    # A client of Kubernetes: seldom needed, and slow to load.
+    from kai_fleet.cli.recovery.interrupted import Judge
 
     with ExitStack() as clusters:
         judge = Judge(now, clusters, since, say)

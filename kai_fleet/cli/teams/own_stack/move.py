@@ -11,7 +11,7 @@ from pulumi import automation
 from kai_fleet.cli.display.screen import Say
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import failures
+from kai_fleet.cli.recovery import failures, state
 from kai_fleet.cli.stack_file.reading import PROJECT, ROOT
 from kai_fleet.components.state.targeting import TEAM
 
@@ -38,13 +38,13 @@ def move(
         raise UserError(f"team {team} is to move from {source} to itself; name another stack")
     old = runs.stack(source, environment, directory)
     urn = f"urn:pulumi:{source}::{PROJECT}::{TEAM}::{team}"
-    here = runs.urns(old)
+    here = state.exported(old).urns()
     if urn not in here:
         teams = sorted(u.rpartition("::")[2] for u in here if f"::{TEAM}::" in u)
         has = f"its teams: {', '.join(teams)}" if teams else "it has no team"
         raise UserError(f"stack {source} runs no team {team}; {has}")
     new = runs.stack(dest, environment, directory)
-    if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in runs.urns(new):
+    if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
         raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
     command = [*_MOVE, source, "--dest", dest, urn]
     say(f"pulumi {' '.join(command)}")
