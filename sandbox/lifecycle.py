@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from sandbox import chart_packages, directory
+from sandbox import chart_packages, directory, locks
 from sandbox.control_plane import etcd, ports, volumes
 from sandbox.control_plane.command_lines import ControlPlane, host_plane
 from sandbox.control_plane.kube_api import KubeError
@@ -62,31 +63,36 @@ def up(say: Say) -> Sandbox:
     directory.create(where)
     with directory.locked(where, say):
         directory.create(where)  # whoever held the lock may have taken it down
-        before = directory.read_state(where)
-        base = before.base_port if before else ports.choose().base
-        state = State(
-            base,
-            {
-                name: {"version": tool.version, "path": str(tool.path), "origin": tool.origin}
-                for name, tool in found.items()
-            },
-            (*SIMULATED, *toolbox.standins(found)),
-        )
-        directory.write_state(where, state)
+        paths = {name: tool.path for name, tool in found.items()}
         in_home = plugin_folder.install(found, where / "pulumi-home")
-        on_path = {n: path for n, path in state.tool_paths().items() if n not in in_home}
+        on_path = {name: path for name, path in paths.items() if name not in in_home}
         host = found[LANGUAGE_HOST]
         if host.origin == "built":
             old = launchers.language_host(where / "launchers", LANGUAGE_HOST, host.path)
             on_path[LANGUAGE_HOST] = old
         _link_tools(where / "bin", on_path)
-        _package_charts(where / "charts", state.tool_paths()["helm"], say)
+        _package_charts(where / "charts", paths["helm"], say)
+        remembered = {
+            name: {"version": tool.version, "path": str(tool.path), "origin": tool.origin}
+            for name, tool in found.items()
+        }
+        standins = (*SIMULATED, *toolbox.standins(found))
+        begun = time.monotonic()
         try:
-            _start(host_plane(where, ports.Ports(base)), state.tool_paths(), say)
+            with _window(where, say) as window:
+                directory.write_state(where, State(window.base, remembered, standins))
+                plane = host_plane(where, window)
+                started = _serve(plane, paths, say)
+            started += _complete(plane, paths, say)
         except SandboxError as why:
             afresh = "If it happens again, start afresh: `make down`, then `make up`."
             raise SandboxError(f"{why}\n{afresh}") from why
-        return Sandbox(where, state.standins)
+        if started:
+            took = time.monotonic() - begun
+            say(f"the control plane is up after {took:.1f} s ({', '.join(started)} started)")
+        else:
+            say("the control plane is up already")
+        return Sandbox(where, standins)
 
 
 def down(say: Say) -> None:
@@ -106,28 +112,46 @@ def down(say: Say) -> None:
     say("the sandbox is gone: no process, no state")
 
 
-def _start(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> None:
-    """Bring up the host's control plane, its nodes and the supervisor, in order."""
-    begun = time.monotonic()
-    where = host.directory
-    processes = Processes(where)
+@contextmanager
+def _window(where: Path, say: Say) -> Iterator[ports.Ports]:
+    """The ports of the sandbox: the same ones while its etcd has data, else free ones.
+
+    Unless its servers listen there already, no other sandbox chooses or starts meanwhile.
+    """
+    before, processes = directory.read_state(where), Processes(where)
+    kept = ports.Ports(before.base_port) if before and (where / "etcd").exists() else None
+    if kept and all(map(processes.running, ("etcd", "kube-apiserver"))):
+        yield kept
+        return
+    waits = "waiting for another sandbox whose servers are starting"
+    with locks.held(toolbox.cache_root() / "ports.lock", lambda: say(waits)):
+        yield kept or ports.choose()
+
+
+def _serve(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]:
+    """Have etcd and the API server answering; the names of those that had to be started."""
+    processes = Processes(host.directory)
     host.etcd.prepare()
     host.prepare(CONTEXT)
     api = host.api()
-    started = []
-    store = host.etcd.part(tools["etcd"])
-    server = host.api_server(tools)
-    for part, answers in ((store, lambda: etcd.healthy(host.etcd)), (server, api.ready)):
-        if _bring_up(processes, part, answers, say):
-            started.append(part.name)
+    store, server = host.etcd.part(tools["etcd"]), host.api_server(tools)
+    asked = ((store, lambda: etcd.healthy(host.etcd)), (server, api.ready))
+    return [part.name for part, answers in asked if _bring_up(processes, part, answers, say)]
+
+
+def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]:
+    """Have what needs the API server, the nodes and the supervisor; the names of what started."""
+    where, api = host.directory, host.api()
+    processes = Processes(where)
     others = list(host.others(tools))
-    started += [part.name for part in others if processes.ensure(part)]
+    started = [part.name for part in others if processes.ensure(part)]
     try:
         fake_nodes.ensure_host_nodes(api)
         volumes.ensure_storage_class(api)
     except KubeError as why:
+        log = where / "logs" / "kube-apiserver.log"
         raise SandboxError(
-            f"kube-apiserver refused the sandbox's nodes: {why} (log: {server.log})"
+            f"kube-apiserver refused the sandbox's nodes: {why} (log: {log})"
         ) from why
     supervisor = _supervisor(where)
     if processes.running(supervisor.name) is None:
@@ -141,11 +165,7 @@ def _start(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> None:
         if part.name not in started and processes.ensure(part):
             started.append(part.name)  # it died while the others came up
         processes.require(part)
-    took = time.monotonic() - begun
-    if started:
-        say(f"the control plane is up after {took:.1f} s ({', '.join(started)} started)")
-    else:
-        say("the control plane is up already")
+    return started
 
 
 def _bring_up(processes: Processes, part: Part, answers: Callable[[], bool], say: Say) -> bool:

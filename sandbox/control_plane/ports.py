@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,15 +55,14 @@ class Ports:
 
 
 def choose() -> Ports:
-    """A window in which nothing listens.
+    """A window in which nothing listens. Raises SandboxError.
 
-    The search starts anywhere, so that two sandboxes starting at once rarely meet.
-    Raises SandboxError.
+    The search starts anywhere: of two users' sandboxes, which share no lock, few meet.
     """
     start = random.randrange(WINDOWS)
     for step in range(WINDOWS):
         ports = Ports(FIRST + (start + step) % WINDOWS * WINDOW)
-        if all(free(port) for port in _probed(ports)):
+        if all(map(free, range(ports.base, ports.base + WINDOW))):
             return ports
     raise SandboxError(
         f"No free ports between {FIRST} and {FIRST + WINDOW * WINDOWS - 1}: stop another sandbox "
@@ -81,7 +79,3 @@ def free(port: int, address: str = "127.0.0.1") -> bool:
         except OSError:
             return False
     return True
-
-
-def _probed(ports: Ports) -> Iterator[int]:
-    yield from range(ports.base, ports.base + WINDOW)

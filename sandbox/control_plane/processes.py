@@ -172,8 +172,8 @@ def _wait_until_free(name: str, address: str, port: int) -> None:
     while not free(port, address):
         if time.monotonic() > until:
             raise SandboxError(
-                f"{name} cannot start: another program listens on {address}:{port}, which this "
-                "sandbox was using. End that program, or take the sandbox down (`make down`)."
+                f"{name} cannot start: another program or sandbox listens on {address}:{port}, "
+                "which this one was using. End the other, or take this one down (`make down`)."
             )
         time.sleep(0.05)
 
