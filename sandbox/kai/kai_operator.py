@@ -24,6 +24,7 @@ SHARDS: Final = f"{GROUP}/schedulingshards"
 SHARD: Final = f"{SHARDS}/default"
 DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{operands.NAMESPACE}/deployments"
 OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
+PODS: Final = f"/api/v1/namespaces/{operands.NAMESPACE}/pods"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # The version whose job ran, on the operator; so that a Config deleted on purpose stays deleted.
 APPLIED: Final = "kai-fleet/config-applied"
@@ -54,9 +55,9 @@ def play(api: Api) -> None:
     config, shard = api.find(CONFIG), api.find(SHARD)
     _collect(api, found, config, shard)
     operator = found.get("kai-operator")
-    if operator is None or not _available(operator):
+    release = None if operator is None else _running(api, operator)
+    if operator is None or release is None:
         return
-    release = _release(operator)
     config = _applied(api, operator, release, config)
     if config is None or _waits_for_cluster_policies(api, release):
         return
@@ -114,11 +115,22 @@ def _collect(
         del found[name]
 
 
-def _release(operator: dict[str, Any]) -> KaiRelease:
-    """The version of an operator, by its image's tag."""
-    image = operator["spec"]["template"]["spec"]["containers"][0]["image"]
+def _running(api: Api, operator: dict[str, Any]) -> KaiRelease | None:
+    """The version of the operator whose pod runs, by its image's tag; None while none or two do.
+
+    Of a Deployment that is being rolled out, it is the old one.
+    """
+    running = [operator["spec"]["template"]]
+    if not _rolled_out(operator):
+        labels = operator["spec"]["selector"]["matchLabels"].items()
+        selector = ",".join(f"{key}={value}" for key, value in labels)
+        pods = api.get(PODS, labelSelector=selector)["items"]
+        running = [pod for pod in pods if holds(pod, "Ready")]
+    tags = {pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in running}
+    if len(tags) != 1:
+        return None
     try:
-        return kai(image.rpartition(":")[2], untested=True)
+        return kai(tags.pop(), untested=True)
     except UnknownVersion:
         return list(KAI.values())[-1]
 
@@ -180,6 +192,13 @@ def _all_available(
 ) -> bool:
     parts = operands.names(release, shard is not None)
     return all(_available(found.get(name, {})) for name in parts)
+
+
+def _rolled_out(deployment: dict[str, Any]) -> bool:
+    """Whether its pods run, and none of an older revision."""
+    status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
+    counts = {status.get(key) for key in ("replicas", "updatedReplicas", "availableReplicas")}
+    return counts == {wanted} and _available(deployment)
 
 
 def _available(deployment: dict[str, Any]) -> bool:

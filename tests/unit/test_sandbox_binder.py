@@ -16,9 +16,9 @@ AVAILABLE = {"conditions": [{"type": "Available", "status": "True"}]}
 class Cluster(Objects):
     """Pods of every namespace in one list, and bindings that take effect."""
 
-    def get(self, path: str, selector: str = "") -> Any:
+    def get(self, path: str, **query: str) -> Any:
         if path != PODS:
-            return super().get(path, selector)
+            return super().get(path, **query)
         return {"items": [o for name, o in self.objects.items() if "/pods/" in name]}
 
     def find(self, path: str) -> Any:
