@@ -2,99 +2,88 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import io
+import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import yaml
+
 from kai_fleet.components.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
-from sandbox.tools.specs import Say, ToolError
+from sandbox.errors import SandboxError
+from sandbox.tools.specs import Say
 
 SOURCES: Final = Path(__file__).parent / "charts"
-
 # Every version that the release tables know.
 KAI_VERSIONS: Final = tuple(KAI)
 VCLUSTER_VERSIONS: Final = tuple(release.chart_version for release in VCLUSTER.values())
-_OLD_VCLUSTER_SCHEMA: Final = "values.schema.before-v0.32.json"
 
 
 @dataclass(frozen=True)
 class ChartPackage:
-    """One archive. `without` are glob patterns of files that this version does not have;
-    `renamed` moves a file over another one.
-    """
+    """One archive."""
 
     name: str
     version: str
-    without: tuple[str, ...] = ()
-    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
         """As Helm names it, and as KAI_FLEET_CHARTS wants it."""
         return f"{self.name}-{self.version}.tgz"
 
+    def files(self) -> dict[str, bytes]:
+        """Path in the archive and content of everything that this version has."""
+        sources = [path for path in sorted((SOURCES / self.name).rglob("*")) if path.is_file()]
+        found = {str(path.relative_to(SOURCES)): path.read_bytes() for path in sources}
+        about = yaml.safe_load(found[f"{self.name}/Chart.yaml"])
+        about |= {"version": self.version, "appVersion": self.version}
+        found[f"{self.name}/Chart.yaml"] = yaml.safe_dump(about).encode()
+        if self.version.startswith(("v0.7.", "v0.8.")):  # KAI without an operator, and so no Config
+            found = {path: it for path, it in found.items() if "/crds/kai.scheduler_" not in path}
+        schema = found.pop("vcluster/values.schema.before-v0.32.json", None)
+        if schema and tuple(map(int, self.version.split("."))) < (0, 32):
+            found["vcluster/values.schema.json"] = schema
+        return found
+
 
 def packages() -> list[ChartPackage]:
     """Every archive that `package` makes."""
     return [
-        *map(_kai, KAI_VERSIONS),
-        *map(_vcluster, VCLUSTER_VERSIONS),
+        *(ChartPackage("kai-scheduler", version) for version in KAI_VERSIONS),
+        *(ChartPackage("vcluster", version) for version in VCLUSTER_VERSIONS),
         ChartPackage("gpu-operator", GPU_OPERATOR_VERSION),
         ChartPackage("nvidia-device-plugin", DEVICE_PLUGIN_VERSION),
     ]
 
 
-def package(directory: Path, helm: Path, say: Say) -> None:
-    """Package every stand-in chart into `directory`; archives that are there are replaced.
+def package(directory: Path, say: Say) -> None:
+    """Have every stand-in chart in `directory`, made anew where the sources are newer.
 
-    Raises ToolError when Helm does not take a chart.
+    Raises SandboxError where one cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    everything = packages()
-    say(f"packaging {len(everything)} stand-in charts")
-    with tempfile.TemporaryDirectory(prefix="kai-fleet-charts-") as scratch:
-        for number, chart in enumerate(everything):
-            source = _stage(chart, Path(scratch) / str(number) / chart.name)
-            _run(helm, chart, source, directory)
+    newest = max(path.stat().st_mtime for path in (Path(__file__), *SOURCES.rglob("*")))
+    files = {chart: directory / chart.file_name for chart in packages()}
+    wanted = [
+        chart for chart, file in files.items() if not file.exists() or file.stat().st_mtime < newest
+    ]
+    if wanted:
+        say(f"packaging {len(wanted)} stand-in charts")
+    for chart in wanted:
+        try:
+            _write(chart, files[chart])
+        except OSError as why:
+            raise SandboxError(
+                f"the stand-in chart {chart.file_name} cannot be packaged: {why.strerror}"
+            ) from why
 
 
-def _kai(version: str) -> ChartPackage:
-    # Before v0.9 there is no operator, and so no Config.
-    operator = ("crds/kai.scheduler_*.yaml",) if version.startswith(("v0.7.", "v0.8.")) else ()
-    return ChartPackage("kai-scheduler", version, without=operator)
-
-
-def _vcluster(version: str) -> ChartPackage:
-    if tuple(map(int, version.split("."))) < (0, 32):
-        renamed = {_OLD_VCLUSTER_SCHEMA: "values.schema.json"}
-        return ChartPackage("vcluster", version, renamed=renamed)
-    return ChartPackage("vcluster", version, without=(_OLD_VCLUSTER_SCHEMA,))
-
-
-def _stage(chart: ChartPackage, into: Path) -> Path:
-    shutil.copytree(SOURCES / chart.name, into)
-    for pattern in chart.without:
-        for path in into.glob(pattern):
-            path.unlink()
-    for old, new in chart.renamed.items():
-        (into / old).replace(into / new)
-    return into
-
-
-def _run(helm: Path, chart: ChartPackage, source: Path, directory: Path) -> None:
-    done = subprocess.run(
-        [
-            *(helm, "package", source, "--destination", directory),
-            *("--version", chart.version, "--app-version", chart.version),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()
-        raise ToolError(f"{helm} cannot package the stand-in chart {chart.file_name}: {said}")
+def _write(chart: ChartPackage, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    with tarfile.open(new, "w:gz") as archive:
+        for path, content in chart.files().items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    new.replace(file)

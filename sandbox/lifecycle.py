@@ -71,7 +71,7 @@ def up(say: Say) -> Sandbox:
             old = launchers.language_host(where / "launchers", LANGUAGE_HOST, host.path)
             on_path[LANGUAGE_HOST] = old
         _link_tools(where / "bin", on_path)
-        _package_charts(where / "charts", paths["helm"], say)
+        chart_packages.package(where / "charts", say)
         remembered = {
             name: {"version": tool.version, "path": str(tool.path), "origin": tool.origin}
             for name, tool in found.items()
@@ -205,13 +205,3 @@ def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
         link = folder / name
         if not link.is_symlink():
             link.symlink_to(path)
-
-
-def _package_charts(folder: Path, helm: Path, say: Say) -> None:
-    """Package the stand-in charts, again when their sources are newer."""
-    newest = max(path.stat().st_mtime for path in chart_packages.SOURCES.rglob("*"))
-    stamp = folder / ".packaged"
-    if stamp.exists() and stamp.stat().st_mtime >= newest:
-        return
-    chart_packages.package(folder, helm, say)
-    stamp.touch()

@@ -11,8 +11,8 @@ import yaml
 from kai_fleet.components import releases
 from sandbox import chart_packages
 from sandbox.chart_packages import SOURCES
+from sandbox.errors import SandboxError
 from sandbox.tools import toolbox
-from sandbox.tools.specs import ToolError
 
 CHARTS = sorted(path.parent.name for path in SOURCES.glob("*/Chart.yaml"))
 
@@ -45,12 +45,22 @@ def test_vclusters_schema_knows_the_keys_of_its_version_and_no_others():
     assert new - old == {"deletion", "platform", "sleep", "snapshots"}
 
 
-def test_a_chart_that_helm_refuses_is_named_with_helms_reason(tmp_path):
-    helm = tmp_path / "helm"
-    helm.write_text("#!/bin/sh\necho 'Error: no space left on device' >&2\nexit 1\n")
-    helm.chmod(0o755)
-    with pytest.raises(ToolError, match=r"kai-scheduler-v0\.7\.11\.tgz: Error: no space left"):
-        chart_packages.package(tmp_path / "charts", helm, lambda _: None)
+def test_a_chart_that_cannot_be_written_is_named_with_the_reason(tmp_path):
+    (tmp_path / "charts").write_text("a file where the folder should be")
+    with pytest.raises(
+        SandboxError, match=r"kai-scheduler-v0\.7\.11\.tgz cannot be .*: File exists"
+    ):
+        chart_packages.package(tmp_path / "charts", lambda _: None)
+
+
+def test_a_chart_that_is_there_is_not_packaged_again(tmp_path):
+    said = []
+    for _ in range(2):
+        chart_packages.package(tmp_path, said.append)
+    assert len(said) == 1
+    (tmp_path / "vcluster-0.36.1.tgz").unlink()
+    chart_packages.package(tmp_path, said.append)
+    assert said[1] == "packaging 1 stand-in charts"
 
 
 # With Helm itself
@@ -62,9 +72,9 @@ def helm():
 
 
 @pytest.fixture(scope="module")
-def packaged(helm, tmp_path_factory):
+def packaged(tmp_path_factory):
     folder = tmp_path_factory.mktemp("charts")
-    chart_packages.package(folder, helm, print)
+    chart_packages.package(folder, print)
     return folder
 
 
