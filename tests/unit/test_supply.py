@@ -14,12 +14,14 @@ from kai_fleet.cli.reference import licenses
 from kai_fleet.cli.stack_file import reading
 from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.provider.version import version
-from sandbox.tools import plugin_version
+from sandbox.tools import told_versions
+from sandbox.tools.specs import PathCheck
 from sandbox.tools.table import BUNDLES
 from tests.unit import http_server
 
 EXACT = re.compile(r"v?\d+\.\d+\.\d+")
 STACKS = reading.stacks()
+PLUGIN = ROOT / ".venv" / "bin" / "pulumi-resource-kai-fleet"
 # Kinds by which rights are given.
 RIGHTS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 
@@ -197,4 +199,4 @@ def test_the_version_is_said_once():
     for pack in (ROOT / "policies", ROOT / "kai_fleet" / "policy_pack"):
         assert f"\nversion: {said}\n" in (pack / "PulumiPolicy.yaml").read_text()
     assert (ROOT / "CHANGELOG.md").read_text().startswith(f"# Changelog\n\n## {said} (")
-    assert plugin_version.ask(ROOT / ".venv" / "bin" / "pulumi-resource-kai-fleet") == said
+    assert told_versions.told(PLUGIN, PathCheck()) == said

@@ -15,7 +15,7 @@ from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, POLICY_LAUNCHER
 from tests.unit import http_server, release_archives
 from tests.unit.tool_scripts import go, script, silent
 
-KWOK = next(bundle for bundle in BUNDLES if bundle.tools == ("kwok",))
+KWOK = next(bundle for bundle in BUNDLES if bundle.first == "kwok")
 BUILDS_KWOK = 'echo "echo kwok v0.8.0" > "$out"'
 
 
@@ -48,9 +48,7 @@ def publisher(online, monkeypatch):
         release = Release("0.8.0", f"{address}kwok", {"kwok": ""}, sums={here: pinned})
         if published is not None:
             (folder / "sums.txt").write_text(published)
-            release = dataclasses.replace(
-                release, sums={}, published=f"{address}sums.txt", published_for=(here,)
-            )
+            release = dataclasses.replace(release, sums={}, published=f"{address}sums.txt")
         bundle = dataclasses.replace(KWOK, release=release)
         monkeypatch.setattr(toolbox, "BUNDLES", (bundle,))
         return server
@@ -107,13 +105,11 @@ def test_a_publisher_that_cannot_be_reached_is_tried_once(machine, publisher, mo
 def at_home(bundle, address: str, folder):
     """The bundle, with its official archive at an address of this machine."""
     here = release_downloads.this_platform()
-    official = bundle.release.address(here) if bundle.release.offers(here) else None
     name, _ = release_archives.ARCHIVES[bundle.title]
-    assert official is None or official.endswith(f"/{name}"), "the archive has another name"
+    official = bundle.release.address(here)
+    assert official.endswith(f"/{name}"), "the archive has another name"
     checksum = release_archives.publish(folder, bundle.title, bundle.release.version)
-    release = dataclasses.replace(
-        bundle.release, url=f"{address}{name}", sums={here: checksum}, published_for=()
-    )
+    release = dataclasses.replace(bundle.release, url=f"{address}{name}", sums={here: checksum})
     return dataclasses.replace(bundle, release=release)
 
 
