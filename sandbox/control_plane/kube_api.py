@@ -31,6 +31,11 @@ class Api(api.Api):
         body: Object = {"status": {"conditions": [condition]}}
         self.patch(f"{path}/status", body, STRATEGIC_PATCH)
 
+    def served(self, collection: str) -> list[Object]:
+        """The objects of a kind; none where the server does not know it."""
+        found: list[Object] = (self.find(collection) or {}).get("items", [])
+        return found
+
     def ensure(self, collection: str, body: Object) -> None:
         """Create, or merge into what is there."""
         try:

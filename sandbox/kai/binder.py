@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.components.kai.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.usage.gpu_share import GROUP
@@ -80,8 +80,7 @@ class KaiBinder:
 
 def _schedules(api: Api) -> bool:
     """Whether a scheduler and a binder of KAI are reported available."""
-    found = (api.find(DEPLOYMENTS) or {}).get("items", [])
-    up = {item["metadata"]["name"] for item in found if holds(item, "Available")}
+    up = {it["metadata"]["name"] for it in api.served(DEPLOYMENTS) if holds(it, "Available")}
     return "binder" in up and bool(up.intersection(_SCHEDULERS))
 
 
@@ -90,13 +89,9 @@ def _waits(pod: Object) -> bool:
 
 
 def _bind(place: Place, listed: list[Object], waiting: list[Object]) -> None:
-    if not waiting:
-        return
     leaves = _leaves(place.kai)
     # On a host, those of all its vClusters hold GPUs.
-    reserved = (
-        [] if place.kai is place.pods else (place.kai.find(RESERVATIONS) or {}).get("items", [])
-    )
+    reserved = [] if place.kai is place.pods else place.kai.served(RESERVATIONS)
     free = rooms(place.pods.get(NODES)["items"], listed, reserved)
     for pod in sorted(waiting, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
         queue = pod["metadata"].get("labels", {}).get(QUEUE_LABEL)
@@ -112,7 +107,7 @@ def _bind(place: Place, listed: list[Object], waiting: list[Object]) -> None:
 
 
 def _leaves(kai: Api) -> set[str]:
-    queues = (kai.find(QUEUES) or {}).get("items", [])
+    queues = kai.served(QUEUES)
     parents = {queue["spec"].get("parentQueue") for queue in queues}
     return {queue["metadata"]["name"] for queue in queues} - parents
 
@@ -126,10 +121,10 @@ def _group(place: Place, pod: Object, queue: str) -> None:
     """One PodGroup for each pod, as KAI makes it for pods without a Job."""
     metadata = pod["metadata"]
     name = f"pg-{metadata['name']}-{metadata['uid']}"
-    if _annotated(pod) == name:
+    if metadata.get("annotations", {}).get(POD_GROUP) == name:
         return
     namespace = place.group_namespace(pod)
-    body: dict[str, Any] = {
+    body: Object = {
         "apiVersion": "scheduling.run.ai/v2alpha2",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": namespace, "labels": {OF: place.name}},
@@ -141,11 +136,6 @@ def _group(place: Place, pod: Object, queue: str) -> None:
     place.kai.ensure(f"{POD_GROUPS}/namespaces/{namespace}/podgroups", body)
     place.pods.patch(_path(pod), {"metadata": {"annotations": {POD_GROUP: name}}})
     metadata.setdefault("annotations", {})[POD_GROUP] = name
-
-
-def _annotated(pod: Object) -> str | None:
-    found: str | None = pod["metadata"].get("annotations", {}).get(POD_GROUP)
-    return found
 
 
 def _placed(place: Place, pod: Object, room: Room) -> bool:
@@ -164,13 +154,8 @@ def _placed(place: Place, pod: Object, room: Room) -> bool:
         place.pods.patch(_path(pod), {"metadata": {"labels": labels}})
         pod["metadata"].setdefault("labels", {}).update(labels)
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
-    name = pod["metadata"]["name"]
-    binding = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": name},
-        "target": target,
-    }
+    metadata = {"name": pod["metadata"]["name"]}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
     place.pods.post(f"{_path(pod)}/binding", binding)
     room.take(pod)
     return True
@@ -179,26 +164,19 @@ def _placed(place: Place, pod: Object, room: Room) -> bool:
 def _reserve(place: Place, node: str, room: Room) -> str:
     """Take a whole GPU of the node for a new group; the pod that holds it is KAI's own kind."""
     group = str(uuid.uuid4())
-    body: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"gpu-reservation-{node}-{group[:5]}",
-            "namespace": RESERVED,
-            "labels": {GROUP: group, OF: place.name, "app": RESERVED},
-            "annotations": {"run.ai/reserve_for_gpu_index": f"GPU-{group}"},
-        },
-        "spec": {
-            "nodeName": node,
-            "containers": [
-                {
-                    "name": "resource-reservation",
-                    "image": "stand-in.invalid/kai-scheduler/resource-reservation",
-                    "resources": {"limits": {"nvidia.com/gpu": "1"}},
-                }
-            ],
-        },
+    metadata = {
+        "name": f"gpu-reservation-{node}-{group[:5]}",
+        "namespace": RESERVED,
+        "labels": {GROUP: group, OF: place.name, "app": RESERVED},
+        "annotations": {"run.ai/reserve_for_gpu_index": f"GPU-{group}"},
     }
+    container = {
+        "name": "resource-reservation",
+        "image": "stand-in.invalid/kai-scheduler/resource-reservation",
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }
+    spec = {"nodeName": node, "containers": [container]}
+    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     place.kai.post(RESERVATIONS, body)
     room.take(body, reservation=True)
     return group
@@ -223,9 +201,9 @@ def _tidy(place: Place, listed: list[Object]) -> None:
     if place.kai is place.pods:
         reserved = [pod for pod in listed if pod["metadata"].get("labels", {}).get(OF) == ""]
     else:
-        reserved = _of(place, (place.kai.find(RESERVATIONS) or {}).get("items", []))
-        named = {_annotated(pod) for pod in listed}
-        for group in _of(place, (place.kai.find(f"{POD_GROUPS}/podgroups") or {}).get("items", [])):
+        reserved = _of(place, place.kai.served(RESERVATIONS))
+        named = {pod["metadata"].get("annotations", {}).get(POD_GROUP) for pod in listed}
+        for group in _of(place, place.kai.served(f"{POD_GROUPS}/podgroups")):
             metadata = group["metadata"]
             if metadata["name"] not in named:
                 where = f"{POD_GROUPS}/namespaces/{metadata['namespace']}/podgroups"

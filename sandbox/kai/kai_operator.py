@@ -7,13 +7,13 @@ before the parts of KAI are there: the operator makes them afterwards, out of `k
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from kai_fleet.components.releases import KAI, KaiRelease, UnknownVersion, kai
-from sandbox.control_plane.kube_api import Api, Refused
+from sandbox.chart_packages import SOURCES
+from sandbox.control_plane.kube_api import Api, Object, Refused
 from sandbox.kai import operands
 from sandbox.nodes.fake_nodes import holds
 
@@ -26,6 +26,7 @@ DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{operands.NAMESPACE}/deployments
 OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
 PODS: Final = f"/api/v1/namespaces/{operands.NAMESPACE}/pods"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_CLUSTER_POLICIES: Final = f"{CRDS}/clusterpolicies.nvidia.com"
 # The version whose job ran, on the operator; so that a Config deleted on purpose stays deleted.
 APPLIED: Final = "kai-fleet/config-applied"
 CONFIG_BY_JOB: Final = {
@@ -34,11 +35,8 @@ CONFIG_BY_JOB: Final = {
     "metadata": {"name": "kai-config"},
     "spec": {"namespace": operands.NAMESPACE},
 }
-_QUEUE_CRD: Final = (
-    Path(__file__)
-    .parents[1]
-    .joinpath("charts", "kai-scheduler", "crds", "scheduling.run.ai_queues.yaml")
-)
+_QUEUE_CRD: Final = SOURCES / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
+_NEVER: Final = {"name": "no-program-answers-in-the-sandbox", "expression": "false"}
 # The charts of these bring kai-config themselves, as an object or a hook; in later ones a job
 # applies it.
 _CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
@@ -46,10 +44,9 @@ _CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
 
 def play(api: Api) -> None:
     """Do once what there is to do now; to be asked again and again. Raises KubeError."""
-    listed = (api.find(DEPLOYMENTS) or {}).get("items", [])
-    if not listed:
+    found = {item["metadata"]["name"]: item for item in api.served(DEPLOYMENTS)}
+    if not found:
         return
-    found = {item["metadata"]["name"]: item for item in listed}
     if "queuecontroller" in found:
         _do_jobs_of_v07(api)
     config, shard = api.find(CONFIG), api.find(SHARD)
@@ -59,10 +56,12 @@ def play(api: Api) -> None:
     if operator is None or release is None:
         return
     config = _applied(api, operator, release, config)
-    if config is None or _waits_for_cluster_policies(api, release):
+    waits = release.needs_cluster_policy_crd and api.find(_CLUSTER_POLICIES) is None
+    if config is None or waits:  # without that CRD, which it watches, this operator never starts
         return
     _make(api, release, found, config, shard)
-    if release.ready_conditions and _all_available(release, found, shard):
+    parts = operands.names(release, shard is not None)
+    if release.ready_conditions and all(_available(found.get(name, {})) for name in parts):
         for path, item in ((CONFIG, config), (SHARD, shard)):
             _report_ready(api, path, item)
 
@@ -79,20 +78,17 @@ def _do_jobs_of_v07(api: Api) -> None:
             if all(hook.get("matchConditions") for hook in ours):
                 continue
             for hook in ours:
-                hook["matchConditions"] = operands.NEVER
+                hook["matchConditions"] = [_NEVER]
             api.patch(f"{collection}/{item['metadata']['name']}", {"webhooks": hooks})
 
 
-def _serves_kai(hook: dict[str, Any]) -> bool:
+def _serves_kai(hook: Object) -> bool:
     service = hook["clientConfig"].get("service") or {}
     return service.get("namespace") == operands.NAMESPACE
 
 
 def _collect(
-    api: Api,
-    found: dict[str, dict[str, Any]],
-    config: dict[str, Any] | None,
-    shard: dict[str, Any] | None,
+    api: Api, found: dict[str, Object], config: Object | None, shard: Object | None
 ) -> None:
     """Delete what lost its owner. Kubernetes does so too, but for a kind that it has only just
     heard of up to half a minute later.
@@ -107,15 +103,14 @@ def _collect(
         )
     ]
     if orphans and config is None:
-        nobody = {"apiVersion": "", "kind": "", "metadata": {"name": "", "uid": ""}}
-        for collection, body in operands.webhooks(nobody):
+        for collection, body in operands.webhooks():
             api.delete(f"{collection}/{body['metadata']['name']}")
     for name in orphans:
         api.delete(f"{DEPLOYMENTS}/{name}")
         del found[name]
 
 
-def _running(api: Api, operator: dict[str, Any]) -> KaiRelease | None:
+def _running(api: Api, operator: Object) -> KaiRelease | None:
     """The version of the operator whose pod runs, by its image's tag; None while none or two do.
 
     Of a Deployment that is being rolled out, it is the old one.
@@ -136,8 +131,8 @@ def _running(api: Api, operator: dict[str, Any]) -> KaiRelease | None:
 
 
 def _applied(
-    api: Api, operator: dict[str, Any], release: KaiRelease, config: dict[str, Any] | None
-) -> dict[str, Any] | None:
+    api: Api, operator: Object, release: KaiRelease, config: Object | None
+) -> Object | None:
     """The Config, once the deployer job of a real chart that has one would have applied it.
 
     Only the stand-in's is as the values want it: nobody reads the manifest of a job that does
@@ -156,58 +151,41 @@ def _applied(
     return api.find(CONFIG)
 
 
-def _waits_for_cluster_policies(api: Api, release: KaiRelease) -> bool:
-    """Whether this operator never starts, for lack of a CRD that it watches."""
-    return (
-        release.needs_cluster_policy_crd and api.find(f"{CRDS}/clusterpolicies.nvidia.com") is None
-    )
-
-
 def _make(
-    api: Api,
-    release: KaiRelease,
-    found: dict[str, dict[str, Any]],
-    config: dict[str, Any],
-    shard: dict[str, Any] | None,
+    api: Api, release: KaiRelease, found: dict[str, Object], config: Object, shard: Object | None
 ) -> None:
     """Have every part of KAI, of this version and as `config` has it."""
-    wanted = {}
+    wanted = []
     for name in operands.names(release, shard is not None):
         owner = shard if shard is not None and name == operands.SHARDS_SCHEDULER else config
         body = operands.deployment(name, release.version, config, owner)
         if name not in found:
-            wanted[name] = body
+            wanted.append(body)
         elif operands.outdated(found[name], body):
             api.ensure(DEPLOYMENTS, body)
             found[name] = {}  # not available before its status is read again
     if wanted:
-        for collection, hooks in operands.webhooks(config):
+        for collection, hooks in operands.webhooks():
+            hooks["metadata"]["ownerReferences"] = [operands.reference(config)]
             api.ensure(collection, hooks)
-    for body in wanted.values():
+    for body in wanted:
         api.ensure(DEPLOYMENTS, body)
 
 
-def _all_available(
-    release: KaiRelease, found: dict[str, dict[str, Any]], shard: dict[str, Any] | None
-) -> bool:
-    parts = operands.names(release, shard is not None)
-    return all(_available(found.get(name, {})) for name in parts)
-
-
-def _rolled_out(deployment: dict[str, Any]) -> bool:
+def _rolled_out(deployment: Object) -> bool:
     """Whether its pods run, and none of an older revision."""
     status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
     counts = {status.get(key) for key in ("replicas", "updatedReplicas", "availableReplicas")}
     return counts == {wanted} and _available(deployment)
 
 
-def _available(deployment: dict[str, Any]) -> bool:
+def _available(deployment: Object) -> bool:
     status = deployment.get("status", {})
     current = status.get("observedGeneration") == deployment.get("metadata", {}).get("generation")
     return current and holds(deployment, "Available")
 
 
-def _report_ready(api: Api, path: str, item: dict[str, Any] | None) -> None:
+def _report_ready(api: Api, path: str, item: Object | None) -> None:
     if item is None or _ready(item):
         return
     others = [it for it in item.get("status", {}).get("conditions", []) if it["type"] != "Ready"]
@@ -227,7 +205,7 @@ def _report_ready(api: Api, path: str, item: dict[str, Any] | None) -> None:
             raise
 
 
-def _ready(item: dict[str, Any]) -> bool:
+def _ready(item: Object) -> bool:
     generation = item["metadata"].get("generation")
     return any(
         it["type"] == "Ready"

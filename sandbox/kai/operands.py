@@ -9,9 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
+
+import yaml
 
 from kai_fleet.components.releases import KaiRelease
+from sandbox.control_plane.kube_api import Object
 
 NAMESPACE: Final = "kai-scheduler"
 MANAGED: Final = {"app.kubernetes.io/managed-by": "kai-operator"}
@@ -29,7 +33,7 @@ _PARTS: Final = {
     "queue-controller": "queueController",
 }
 _REQUESTS: Final = {"requests": {"cpu": "10m", "memory": "16Mi"}}
-NEVER: Final = [{"name": "no-program-answers-in-the-sandbox", "expression": "false"}]
+_WEBHOOKS: Final = Path(__file__).with_name("webhooks.yaml")
 
 
 def names(release: KaiRelease, has_shard: bool) -> Iterator[str]:
@@ -42,9 +46,7 @@ def names(release: KaiRelease, has_shard: bool) -> Iterator[str]:
         yield SHARDS_SCHEDULER
 
 
-def deployment(
-    name: str, version: str, config: dict[str, Any], owner: dict[str, Any]
-) -> dict[str, Any]:
+def deployment(name: str, version: str, config: Object, owner: Object) -> Object:
     """One part of KAI, as the Config wants it. The owner takes it along when it goes."""
     spec = config.get("spec") or {}
     common, own = spec.get("global") or {}, spec.get(_PARTS[name]) or {}
@@ -81,7 +83,7 @@ def deployment(
     }
 
 
-def outdated(actual: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def outdated(actual: Object, wanted: Object) -> bool:
     """Whether a Deployment that the operator made is now to be another. Charts' own never are."""
     made_from = actual["metadata"].get("annotations", {}).get(MADE_FROM)
     return made_from not in (None, wanted["metadata"]["annotations"][MADE_FROM])
@@ -92,41 +94,13 @@ def image(name: str, version: str) -> str:
     return f"stand-in.invalid/kai-scheduler/{name}:{version}"
 
 
-def webhooks(owner: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Path and object of each webhook configuration that the operator registers."""
-    for kind, name, part in (
-        ("Mutating", "mutating-kai-admission", "admission"),
-        ("Validating", "validating-kai-admission", "admission"),
-        ("Validating", "kai-queue-validation-v2", "queue-controller"),
-    ):
-        rule = (
-            {"apiGroups": ["scheduling.run.ai"], "apiVersions": ["v2"], "resources": ["queues"]}
-            if part == "queue-controller"
-            else {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-        )
-        hook = {
-            "name": f"{part}.kai-scheduler.svc",
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"name": part, "namespace": NAMESPACE, "port": 443}},
-            "failurePolicy": "Fail",
-            "matchConditions": NEVER,
-            "rules": [rule | {"operations": ["CREATE", "UPDATE"]}],
-            "sideEffects": "None",
-        }
-        body = {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": f"{kind}WebhookConfiguration",
-            "metadata": {
-                "name": name,
-                "labels": dict(MANAGED),
-                "ownerReferences": [reference(owner)],
-            },
-            "webhooks": [hook],
-        }
-        yield f"{ADMISSION}/{kind.lower()}webhookconfigurations", body
+def webhooks() -> Iterator[tuple[str, Object]]:
+    """Path and object of each webhook configuration that the operator registers, ownerless."""
+    for body in yaml.safe_load(_WEBHOOKS.read_text(encoding="utf-8")):
+        yield f"{ADMISSION}/{body['kind'].lower()}s", body
 
 
-def reference(owner: dict[str, Any]) -> dict[str, Any]:
+def reference(owner: Object) -> Object:
     """As Kubernetes writes who owns an object."""
     return {
         "apiVersion": owner["apiVersion"],

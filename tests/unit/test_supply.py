@@ -15,8 +15,7 @@ from kai_fleet.cli.stack_file import reading
 from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.provider.version import version
 from sandbox.tools import told_versions
-from sandbox.tools.specs import PathCheck
-from sandbox.tools.table import BUNDLES
+from sandbox.tools.table import BUNDLES, PathCheck
 from tests.unit import http_server
 
 EXACT = re.compile(r"v?\d+\.\d+\.\d+")

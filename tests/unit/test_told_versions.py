@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sandbox.tools import told_versions
-from sandbox.tools.specs import PathCheck
+from sandbox.tools.table import PathCheck
 
 CHECK = PathCheck((3, 0), (4,), ("--version",))
 

@@ -10,8 +10,7 @@ import pytest
 
 from sandbox import lifecycle
 from sandbox.tools import release_downloads, toolbox
-from sandbox.tools.specs import Release
-from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, POLICY_LAUNCHER
+from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, POLICY_LAUNCHER, Release
 from tests.unit import http_server, release_archives
 from tests.unit.tool_scripts import go, script, silent
 

@@ -6,8 +6,14 @@ import re
 import pytest
 
 from sandbox.tools import go_builds
-from sandbox.tools.specs import Bundle, PathCheck
-from sandbox.tools.table import BUNDLES, COMMAND_PROVIDER, KUBERNETES_PROVIDER, ON_PATH
+from sandbox.tools.table import (
+    BUNDLES,
+    COMMAND_PROVIDER,
+    KUBERNETES_PROVIDER,
+    ON_PATH,
+    Bundle,
+    PathCheck,
+)
 
 
 def test_every_tool_comes_from_one_bundle():
