@@ -12,7 +12,7 @@ import yaml
 
 from kai_fleet.components.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
 from sandbox.errors import SandboxError
-from sandbox.tools.specs import Say
+from sandbox.tools.table import Say
 
 SOURCES: Final = Path(__file__).parent / "charts"
 # Every version that the release tables know.

@@ -5,27 +5,27 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.provider.errors import PluginError
 from sandbox.providers import diff
-from sandbox.providers.host import StandIn, answered, serve
-from sandbox.providers.values import UNKNOWN, Properties, decode, encode, marked, plain
+from sandbox.providers.host import StandIn, name_of, serve
+from sandbox.providers.values import UNKNOWN, Properties, decode, marked, plain
 
 VERSION: Final = "1.2.1"
 TOKEN: Final = "command:local:Command"
 _OUTPUTS: Final = ("stdout", "stderr")
 # What is shown as it comes: of a command's two streams, by its `logging`.
 _SHOWN: Final = {
-    None: {"stdout", "stderr"},
-    "stdout": {"stdout"},
-    "stderr": {"stderr"},
-    "stdoutAndStderr": {"stdout", "stderr"},
-    "none": set(),
+    None: _OUTPUTS,
+    "stdout": ("stdout",),
+    "stderr": ("stderr",),
+    "stdoutAndStderr": _OUTPUTS,
+    "none": (),
 }
 _INPUTS: Final = ("create", "update", "delete", "environment", "logging", "triggers")
 
@@ -36,10 +36,10 @@ class CommandStandIn(StandIn):
     def __init__(self, engine: str = "") -> None:
         super().__init__("command", VERSION, engine)
 
-    # Calls of the protocol, named as it names them.
-
-    def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        return provider_pb2.CheckResponse(inputs=request.news)
+    def resources(self, token: str) -> CommandStandIn:  # noqa: D102
+        if token != TOKEN:
+            raise self.unserved(f"The type {token}")
+        return self
 
     def DiffConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
@@ -47,18 +47,15 @@ class CommandStandIn(StandIn):
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
-    @answered
-    def Check(self, request: Any) -> Any:  # noqa: D102, N802
-        token = request.urn.split("::")[2].rpartition("$")[2]
-        given = plain(decode(request.news))
-        unserved = [key for key in given if key not in _INPUTS and given[key] is not None]
-        if token != TOKEN or unserved:
-            what = f"The input {unserved[0]} of a command" if unserved else f"The type {token}"
-            raise self.unserved(what)
+    def check(self, request: Any) -> Any:
+        """The inputs as they are, if all of them are served."""
+        for key, value in decode(request.news).items():
+            if key not in _INPUTS and value.value is not None:
+                raise self.unserved(f"The input {key} of a command")
         return provider_pb2.CheckResponse(inputs=request.news)
 
-    @answered
-    def Diff(self, request: Any) -> Any:  # noqa: D102, N802
+    def diff(self, request: Any) -> Any:
+        """What differs between the inputs of the state and new ones."""
         old, new = plain(decode(request.olds)), plain(decode(request.news))
         old = {key: value for key, value in old.items() if key not in _OUTPUTS}
         answer = diff.response(None, list(diff.changes(old, old, new)), list(request.ignoreChanges))
@@ -68,42 +65,33 @@ class CommandStandIn(StandIn):
                 answer.replaces.append(key)
         return answer
 
-    @answered
-    def Create(self, request: Any) -> Any:  # noqa: D102, N802
-        news = decode(request.properties)
-        outputs = _state(news, UNKNOWN, UNKNOWN)
-        if not request.preview:
-            outputs = self._ran(request.urn, "create", news, {})
-        name = f"{request.urn.split('::', 3)[3]}{secrets.token_hex(4)}"
-        return provider_pb2.CreateResponse(id=name, properties=encode(outputs))
+    def create(self, request: Any, given: Properties) -> tuple[str, Properties]:
+        """Run the command `create`."""
+        made = f"{name_of(request.urn)}{secrets.token_hex(4)}"
+        return made, self._ran(request, "create", given, {})
 
-    def Read(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        # There is nothing to look at: what a command did is not known here.
-        return provider_pb2.ReadResponse(
-            id=request.id, properties=request.properties, inputs=request.inputs
-        )
+    def read(self, request: Any) -> tuple[str, Properties, Properties]:
+        """As it was: what a command did is not known here."""
+        return request.id, decode(request.properties), decode(request.inputs)
 
-    @answered
-    def Update(self, request: Any) -> Any:  # noqa: D102, N802
-        news, olds = decode(request.news), decode(request.olds)
-        outputs = _state(news, UNKNOWN, UNKNOWN)
-        if not request.preview:
-            verb = "update" if plain(news).get("update") else "create"
-            outputs = self._ran(request.urn, verb, news, plain(olds))
-        return provider_pb2.UpdateResponse(properties=encode(outputs))
+    def update(self, request: Any, given: Properties) -> Properties:
+        """Run the command `update`, or `create` where there is none."""
+        verb = "update" if plain(given).get("update") else "create"
+        return self._ran(request, verb, given, plain(decode(request.olds)))
 
-    @answered
-    def Delete(self, request: Any) -> Any:  # noqa: D102, N802
-        olds = decode(request.properties)
-        self._ran(request.urn, "delete", olds, plain(olds))
-        return Empty()
+    def delete(self, request: Any) -> None:
+        """Run the command `delete`."""
+        given = decode(request.properties)
+        self._ran(request, "delete", given, plain(given))
 
-    def _ran(self, urn: str, verb: str, inputs: Properties, last: dict[str, Any]) -> Properties:
+    def _ran(self, request: Any, verb: str, inputs: Properties, last: dict[str, Any]) -> Properties:
         """The state after the verb's command; without one, nothing runs and the outputs stay."""
+        if getattr(request, "preview", False):
+            return _state(inputs, UNKNOWN, UNKNOWN)
         given = plain(inputs)
         outputs = {stream: str(last.get(stream) or "") for stream in _OUTPUTS}
         if command := given.get(verb):
-            outputs = self._run(urn, str(command), given, outputs)
+            outputs = self._run(request.urn, str(command), given, outputs)
         return _state(inputs, **outputs)
 
     def _run(
@@ -114,7 +102,7 @@ class CommandStandIn(StandIn):
         environment |= {name: text for name, text in named.items() if text}
         heard: list[tuple[str, str]] = []  # stream and line, as they came
 
-        def collect(stream: str, lines: Any) -> None:
+        def collect(stream: str, lines: Iterable[str]) -> None:
             for line in lines:
                 heard.append((stream, line))
                 if stream in _SHOWN[given.get("logging")]:
@@ -128,17 +116,13 @@ class CommandStandIn(StandIn):
             stderr=subprocess.PIPE,
             text=True,
         )
-        pipes = (("stdout", process.stdout), ("stderr", process.stderr))
-        readers = [threading.Thread(target=collect, args=pipe) for pipe in pipes]
-        for reader in readers:
-            reader.start()
-        while process.poll() is None:
-            if self.cancelled.wait(0.05):
-                process.kill()
-        for reader in readers:
-            reader.join()
-        if process.returncode != 0:
-            code = process.returncode
+        with process, ThreadPoolExecutor(len(_OUTPUTS)) as readers:
+            for stream in _OUTPUTS:
+                readers.submit(collect, stream, getattr(process, stream))
+            while process.poll() is None:
+                if self.cancelled.wait(0.05):
+                    process.kill()
+        if (code := process.returncode) != 0:
             ended = f"exit status {code}" if code > 0 else f"signal: {-code}"
             said = "".join(line for _, line in heard)
             raise PluginError(f'{ended}: running "{command}":\n{said}')

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.provider.errors import PluginError
@@ -61,8 +60,7 @@ class KubernetesStandIn(StandIn):
         )
         return True
 
-    def _served(self, urn: str) -> Objects | Releases:
-        token = urn.split("::")[2].rpartition("$")[2]
+    def resources(self, token: str) -> Objects | Releases:  # noqa: D102
         if token == TOKEN:
             return self._releases
         if token.endswith("Patch") or token.startswith("kubernetes:helm.sh/"):
@@ -70,9 +68,6 @@ class KubernetesStandIn(StandIn):
         return self.objects
 
     # Calls of the protocol, named as it names them.
-
-    def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        return provider_pb2.CheckResponse(inputs=request.news)
 
     @answered
     def DiffConfig(self, request: Any) -> Any:  # noqa: D102, N802
@@ -98,31 +93,6 @@ class KubernetesStandIn(StandIn):
         except UnreachableError as why:
             self.unreachable = str(why)
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
-
-    @answered
-    def Check(self, request: Any) -> Any:  # noqa: D102, N802
-        return self._served(request.urn).check(request)
-
-    @answered
-    def Diff(self, request: Any) -> Any:  # noqa: D102, N802
-        return self._served(request.urn).diff(request)
-
-    @answered
-    def Create(self, request: Any) -> Any:  # noqa: D102, N802
-        return self._served(request.urn).create(request)
-
-    @answered
-    def Read(self, request: Any) -> Any:  # noqa: D102, N802
-        return self._served(request.urn).read(request)
-
-    @answered
-    def Update(self, request: Any) -> Any:  # noqa: D102, N802
-        return self._served(request.urn).update(request)
-
-    @answered
-    def Delete(self, request: Any) -> Any:  # noqa: D102, N802
-        self._served(request.urn).delete(request)
-        return Empty()
 
 
 def _not_sandbox(server: str) -> str:

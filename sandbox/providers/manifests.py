@@ -10,6 +10,7 @@ from typing import Any, Final
 from kai_fleet.provider.errors import PluginError
 from sandbox.control_plane.kube_api import Object
 from sandbox.providers.cluster import Kind
+from sandbox.providers.host import name_of, type_of
 from sandbox.providers.values import Properties, PropertyValue, marked, marked_map, plain
 
 # A create is a plain one under this manager; the first update hands its fields to the manager of
@@ -29,7 +30,7 @@ _READ_ONLY: Final = (
 
 def kind_of(obj: Object, urn: str) -> Kind:
     """The kind of an object, or else the one that its resource's type names."""
-    _, group_version, name = urn.split("::")[2].rpartition("$")[2].split(":")
+    _, group_version, name = type_of(urn).split(":")
     version = str(obj.get("apiVersion") or group_version.removeprefix("core/"))
     return Kind(version, str(obj.get("kind") or name))
 
@@ -49,7 +50,7 @@ def assign_name(metadata: Object, old: Object, request: Any) -> None:
         )
     digits = hashlib.sha256(request.randomSeed or secrets.token_bytes()).hexdigest()[:8]
     kept = old.get("name") if _autonamed(old) else None
-    metadata["name"] = kept or f"{request.urn.split('::', 3)[3]}-{digits}"
+    metadata["name"] = kept or f"{name_of(request.urn)}-{digits}"
     metadata["annotations"] = {**(metadata.get("annotations") or {}), _AUTONAMED: "true"}
 
 

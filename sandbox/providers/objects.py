@@ -113,24 +113,22 @@ class Objects:
         answer.deleteBeforeReplace = bool(answer.replaces) and same_place(new, live)
         return answer
 
-    def create(self, request: Any) -> Any:
+    def create(self, request: Any, given: Properties) -> tuple[str, Properties]:
         """Make the object and wait until it is ready; at preview the server says what it makes."""
-        given = decode(request.properties)
         obj, manager = manifest(plain(given)), new_manager()
         kind = kind_of(obj, request.urn)
-        as_given = provider_pb2.CreateResponse(properties=request.properties)
         if request.preview and (has_unknown(obj) or not self._served(kind)):
-            return as_given
+            return "", given
         cluster = self._standin.reached()
         try:
             live = self._posted(cluster, obj, kind, request)
         except KubeError as why:
             if request.preview and _says_nothing(why):
-                return as_given
+                return "", given
             raise PluginError(_not_created(why, kind, request.urn)) from None
         if request.preview:
             live.pop("status", None)
-            return provider_pb2.CreateResponse(properties=encode(state(obj, live, given, manager)))
+            return "", state(obj, live, given, manager)
         where = identity(live)
         try:
             live = self._ready(request, obj, kind, live)
@@ -142,9 +140,7 @@ class Objects:
                 state(obj, why.live, given, manager),
                 reasons=why.reasons,
             ) from None
-        return provider_pb2.CreateResponse(
-            id=where, properties=encode(state(obj, live, given, manager))
-        )
+        return where, state(obj, live, given, manager)
 
     def _posted(self, cluster: Cluster, obj: Object, kind: Kind, request: Any) -> Object:
         options = {"fieldManager": CREATOR} | ({"dryRun": "All"} if request.preview else {})
@@ -174,38 +170,31 @@ class Objects:
         cancelled = self._standin.cancelled.is_set
         return awaits.Wait(self._standin.cluster, inputs, request.timeout, say, cancelled)
 
-    def read(self, request: Any) -> Any:
-        """The object as it is; an answer without an id where it is gone."""
-        gone = provider_pb2.ReadResponse()
+    def read(self, request: Any) -> tuple[str, Properties, Properties] | None:
+        """The object as it is."""
         if self._standin.dropped(
             request.urn,
             "failed to read resource state due to unreachable cluster. If the cluster was deleted, "
             + _DROPPED,
         ):
-            return gone
+            return None
         given = decode(request.inputs)
         known = manifest(plain(given))
         _, before, manager = of_state(decode(request.properties))
         namespace, _, name = request.id.rpartition("/")
         live = self._standin.cluster.live(kind_of(known or before, request.urn), namespace, name)
         if live is None:
-            return gone
+            return None
         inputs = cut(live, diff.with_data(known)) if known else manifest(live)
         inputs.pop("status", None)
-        return provider_pb2.ReadResponse(
-            id=request.id,
-            properties=encode(state(inputs, live, given, manager)),
-            inputs=encode(properties(inputs, given)),
-        )
+        return request.id, state(inputs, live, given, manager), properties(inputs, given)
 
-    def update(self, request: Any) -> Any:
+    def update(self, request: Any, given: Properties) -> Properties:
         """Apply what is wanted now and wait until it is ready."""
-        given, (_, _, manager) = decode(request.news), of_state(decode(request.olds))
-        obj = manifest(plain(given))
+        obj, (_, _, manager) = manifest(plain(given)), of_state(decode(request.olds))
         kind, metadata = kind_of(obj, request.urn), obj["metadata"]
-        as_given = provider_pb2.UpdateResponse(properties=request.news)
         if request.preview and (has_unknown(obj) or not self._served(kind)):
-            return as_given
+            return given
         cluster = self._standin.reached()
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         try:
@@ -216,7 +205,7 @@ class Objects:
         except (KubeError, awaits.UnreadyError) as why:
             said = words(why) if isinstance(why, KubeError) else str(why)
             if request.preview and isinstance(why, KubeError) and status_of(why) == 403:
-                return as_given
+                return given
             now = cluster.live(kind, namespace, name)
             if now is None:
                 raise PluginError(
@@ -230,7 +219,7 @@ class Objects:
                 state(obj, now, given, manager),
                 reasons=why.reasons if isinstance(why, awaits.UnreadyError) else (),
             ) from None
-        return provider_pb2.UpdateResponse(properties=encode(state(obj, live, given, manager)))
+        return state(obj, live, given, manager)
 
     def _applied(
         self, cluster: Cluster, path: str, obj: Object, manager: str, preview: bool

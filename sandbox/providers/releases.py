@@ -12,7 +12,7 @@ from pulumi.runtime.proto import provider_pb2
 from kai_fleet.provider.errors import PartialError, PluginError
 from sandbox.providers import diff
 from sandbox.providers.helm import Helm, HelmError
-from sandbox.providers.host import WARNING
+from sandbox.providers.host import WARNING, name_of
 from sandbox.providers.values import (
     UNKNOWN,
     Properties,
@@ -48,7 +48,7 @@ class Releases:
         given = plain(news)
         if unserved := sorted(set(given) - _INPUTS):
             raise self._standin.unserved(f"The input {unserved[0]} of a release")
-        drawn = f"{request.urn.split('::', 3)[3]}-{secrets.token_hex(4)}"
+        drawn = f"{name_of(request.urn)}-{secrets.token_hex(4)}"
         completed = {
             "name": given.get("name") or old.get("name") or drawn,
             "namespace": given.get("namespace") or self._standin.namespace,
@@ -75,16 +75,14 @@ class Releases:
             new["version"] = state.get("version")
         return diff.response(None, list(diff.changes(state.get("__inputs"), state, new)), [])
 
-    def create(self, request: Any) -> Any:
+    def create(self, request: Any, given: Properties) -> tuple[str, Properties]:
         """Install the release."""
-        state = self._deployed("install", decode(request.properties), request)
-        where = "" if request.preview else "/".join(_address(plain(state)))
-        return provider_pb2.CreateResponse(id=where, properties=encode(state))
+        state = self._deployed("install", given, request)
+        return "" if request.preview else "/".join(_address(plain(state))), state
 
-    def update(self, request: Any) -> Any:
+    def update(self, request: Any, given: Properties) -> Properties:
         """Upgrade the release."""
-        state = self._deployed("upgrade", decode(request.news), request)
-        return provider_pb2.UpdateResponse(properties=encode(state))
+        return self._deployed("upgrade", given, request)
 
     def _deployed(self, verb: str, news: Properties, request: Any) -> Properties:
         if request.preview:
@@ -131,14 +129,14 @@ class Releases:
             state,
         )
 
-    def read(self, request: Any) -> Any:
-        """The release as it is; an answer without an id where it is gone."""
+    def read(self, request: Any) -> tuple[str, Properties, Properties] | None:
+        """The release as it is."""
         if self._standin.unreachable:
             return self._standin.objects.read(request)
         helm, (namespace, _, name) = self._helm(), request.id.rpartition("/")
         found = helm.get("metadata", name, namespace)
         if found is None:
-            return provider_pb2.ReadResponse()
+            return None
         values, inputs = helm.get("values", name, namespace) or {}, decode(request.inputs)
         if not inputs:  # values may hold passwords, and nothing says which
             said = {key: marked(found[key]) for key in ("name", "namespace", "chart", "version")}
@@ -146,9 +144,7 @@ class Releases:
         state = _state(inputs, found)
         if "values" in inputs:
             state["values"] = marked(_merged(plain(inputs["values"]), values), inputs["values"])
-        return provider_pb2.ReadResponse(
-            id=request.id, properties=encode(state), inputs=encode(inputs)
-        )
+        return request.id, state, inputs
 
     def delete(self, request: Any) -> None:
         """Uninstall the release; as with the official plugin, one that is gone is an error."""

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from sandbox.tools.specs import GoBuild, Say, ToolError
+from sandbox.tools.table import GoBuild, Say, ToolError
 
 GO_MODULES: Final = Path(__file__).parents[1] / "go"
 PROGRESS_SECONDS: Final = 15.0

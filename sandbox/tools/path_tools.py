@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from sandbox.tools.specs import PathCheck
+from sandbox.tools.table import PathCheck
 from sandbox.tools.told_versions import known, numbers
 
 

@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 from kai_fleet.kube.errors import short
-from sandbox.tools.specs import Release, Say, ToolError
+from sandbox.tools.table import Release, Say, ToolError
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 60.0

@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderStub
 
-from sandbox.tools.specs import PathCheck, Version
+from sandbox.tools.table import PathCheck, Version
 
 ANSWER_SECONDS: Final = 20.0
 # Plugins want the engine's address and connect only when they have something to tell it.

@@ -21,13 +21,15 @@ import platformdirs
 
 from sandbox import locks
 from sandbox.tools import go_builds, launchers, path_tools, release_downloads
-from sandbox.tools.specs import Bundle, Say, ToolError
 from sandbox.tools.table import (
     BUNDLES,
     COMMAND_PROVIDER,
     KUBERNETES_PROVIDER,
     ON_PATH,
     POLICY_LAUNCHER,
+    Bundle,
+    Say,
+    ToolError,
 )
 from sandbox.tools.told_versions import numbers, told
 
