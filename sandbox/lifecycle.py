@@ -18,24 +18,11 @@ from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
 from sandbox.errors import SandboxError
 from sandbox.nodes import fake_nodes
 from sandbox.tools import launchers, plugin_folder, toolbox
-from sandbox.tools.table import LANGUAGE_HOST
+from sandbox.tools.table import LANGUAGE_HOST, ON_PATH
 
 Say = Callable[[str], None]
 
-TOOLS: Final = (
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kwok",
-    "kubectl",
-    "helm",
-    "pulumi",
-    "pulumi-analyzer-policy-python",
-    LANGUAGE_HOST,
-    "pulumi-resource-kubernetes",
-    "pulumi-resource-command",
-)
+TOOLS: Final = tuple(name for name, check in ON_PATH.items() if not check.tests_only)
 SIMULATED: Final = (
     "nodes, GPUs and pods (KWOK)",
     "vCluster's syncer",

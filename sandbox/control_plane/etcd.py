@@ -80,18 +80,13 @@ def healthy(etcd: Etcd) -> bool:
         return False
 
 
-def count(etcd: Etcd, prefix: str) -> int:
-    """How many keys are below the prefix, a path. Raises KubeError."""
-    answer = etcd.client().send("POST", "/v3/kv/range", {**_range(prefix), "count_only": True})
-    return int(answer.get("count", 0))
-
-
 def delete_prefix(etcd: Etcd, prefix: str) -> None:
     """Delete every key below the prefix, a path. Raises KubeError."""
-    etcd.client().send("POST", "/v3/kv/deleterange", _range(prefix))
+    etcd.client().send("POST", "/v3/kv/deleterange", below(prefix))
 
 
-def _range(prefix: str) -> dict[str, Any]:
+def below(prefix: str) -> dict[str, Any]:
+    """The range of all keys below the prefix, a path, as etcd's requests name it."""
     # The slash keeps `team-a` from being taken for the beginning of `team-ab`; "0" follows it.
     start, end = f"{prefix}/".encode(), f"{prefix}0".encode()
     return {"key": base64.b64encode(start).decode(), "range_end": base64.b64encode(end).decode()}

@@ -59,9 +59,10 @@ class Processes:
         """The living process of that name, or None."""
         return living(self._record(name))
 
-    def stale(self, part: Part) -> bool:
-        """Whether the part was last started in another way than it would be now."""
-        return self._record(part.name).get("digest") != part.digest()
+    def runs(self, part: Part) -> bool:
+        """Whether the part runs, and as described."""
+        record = self._record(part.name)
+        return living(record) is not None and record.get("digest") == part.digest()
 
     def ensure(self, part: Part) -> bool:
         """Have the part running as described; True when it had to be started.
@@ -69,10 +70,9 @@ class Processes:
         A process that runs with another command is stopped first. Raises SandboxError when
         another program has its port.
         """
-        if self.running(part.name) is not None:
-            if not self.stale(part):
-                return False
-            self.stop([part.name])
+        if self.runs(part):
+            return False
+        self.stop([part.name])
         self._start(part)
         return True
 
@@ -92,11 +92,8 @@ class Processes:
                 start_new_session=True,  # Ctrl-C in the user's terminal is not for these
             )
         self._started[part.name] = process
-        record = {
-            "pid": process.pid,
-            "started": psutil.Process(process.pid).create_time(),
-            "digest": part.digest(),
-        }
+        started = psutil.Process(process.pid).create_time()
+        record = {"pid": process.pid, "started": started, "digest": part.digest()}
         path = self._path(part.name)
         new = path.with_suffix(".new")
         new.write_text(json.dumps(record))
@@ -111,17 +108,17 @@ class Processes:
     ) -> None:
         """Wait until the part answers. Raises SandboxError when it stops or takes too long."""
         begun = time.monotonic()
-        told = begun
+        tells = 10.0
         while not answers():
-            now = time.monotonic()
             self.require(part)
-            if now - begun > seconds:
+            waited = time.monotonic() - begun
+            if waited > seconds:
                 raise SandboxError(
                     f"{part.name} does not answer after {seconds:.0f} s{_last_words(part.log)}"
                 )
-            if now - told > 10:
-                told = now
-                say(f"waiting for {part.name} ({now - begun:.0f} s)")
+            if waited > tells:
+                tells += 10
+                say(f"waiting for {part.name} ({waited:.0f} s)")
             time.sleep(0.1)
 
     def require(self, part: Part) -> None:
@@ -136,7 +133,13 @@ class Processes:
     def stop(self, names: Iterable[str]) -> None:
         """Kill these parts: what they know is in etcd, whose own log outlives a kill."""
         names = list(names)
-        _end([process for name in names if (process := self.running(name))])
+        left = [process for name in names if (process := self.running(name))]
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        until = time.monotonic() + _END_SECONDS
+        while any(map(_alive, left)) and time.monotonic() < until:
+            time.sleep(0.05)
         for name in names:
             if started := self._started.pop(name, None):
                 started.poll()
@@ -146,15 +149,13 @@ class Processes:
         """End every process of this sandbox. Raises SandboxError when one cannot be ended."""
         # The supervisor first: it would start again what it misses.
         self.stop(name for name in self.names() if name == "supervisor")
-        left = {name: process for name in self.names() if (process := self.running(name))}
-        self.stop(left)
-        if left := {name: process for name, process in left.items() if _alive(process)}:
-            pids = ", ".join(f"{process.pid} ({name})" for name, process in left.items())
-            raise SandboxError(
-                f"These processes of the sandbox could not be ended: {pids}. End them as the user "
-                "who started them, then run this again."
-            )
+        found = {name: process for name in self.names() if (process := self.running(name))}
         self.stop(self.names())
+        if left := [f"{it.pid} ({name})" for name, it in found.items() if _alive(it)]:
+            raise SandboxError(
+                f"These processes of the sandbox could not be ended: {', '.join(left)}. End them "
+                "as the user who started them, then run this again."
+            )
 
     def _path(self, name: str) -> Path:
         return self._records / f"{name}.json"
@@ -199,21 +200,7 @@ def _alive(process: psutil.Process) -> bool:
     return False
 
 
-def _end(processes: list[psutil.Process]) -> None:
-    """Kill, and wait until they are gone."""
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    until = time.monotonic() + _END_SECONDS
-    while any(_alive(process) for process in processes) and time.monotonic() < until:
-        time.sleep(0.05)
-
-
 def _last_words(log: Path) -> str:
-    try:
-        lines = log.read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    said = f": {last[:300]}" if last else "."
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    said = f": {lines[-1].strip()[:300]}" if lines else "."
     return f"{said} (log: {log})"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from sandbox.control_plane.kube_api import Api
+from sandbox.control_plane.kube_api import Api, Object
 
 PROVISIONER: Final = "kai-fleet/sandbox"
 # Where kube-scheduler writes the node of the pod that waits for the claim.
 NODE: Final = "volume.kubernetes.io/selected-node"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 CLAIMS: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES: Final = "/api/v1/persistentvolumes"
 STORAGE_CLASS: Final = {
@@ -36,48 +37,38 @@ def provide(api: Api) -> None:
 
     Raises KubeError.
     """
-    claims = api.get(CLAIMS)["items"]
-    for claim in claims:
+    for claim in api.get(CLAIMS)["items"]:
         if claim.get("status", {}).get("phase") == "Pending" and _ours(claim):
             volume = volume_for(claim)
             if api.find(f"{VOLUMES}/{volume['metadata']['name']}") is None:
                 api.post(VOLUMES, volume)
     for volume in api.get(VOLUMES)["items"]:
-        if volume.get("status", {}).get("phase") == "Released" and _provisioned(volume):
+        by = volume["metadata"].get("annotations", {}).get(_PROVISIONED_BY)
+        if by == PROVISIONER and volume.get("status", {}).get("phase") == "Released":
             api.delete(f"{VOLUMES}/{volume['metadata']['name']}")
 
 
-def _ours(claim: dict[str, Any]) -> bool:
+def _ours(claim: Object) -> bool:
     spec = claim["spec"]
     wanted = NODE in (claim["metadata"].get("annotations") or {})
     return wanted and spec.get("storageClassName") == "sandbox" and not spec.get("volumeName")
 
 
-def _provisioned(volume: dict[str, Any]) -> bool:
-    annotations = volume["metadata"].get("annotations", {})
-    return bool(annotations.get("pv.kubernetes.io/provisioned-by") == PROVISIONER)
-
-
-def volume_for(claim: dict[str, Any]) -> dict[str, Any]:
+def volume_for(claim: Object) -> Object:
     """The volume bound to one claim: its path is a name only, no pod ever opens it."""
     metadata, spec = claim["metadata"], claim["spec"]
+    named = {key: metadata[key] for key in ("name", "namespace", "uid")}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {
             "name": f"pvc-{metadata['uid']}",
-            "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
+            "annotations": {_PROVISIONED_BY: PROVISIONER},
         },
         "spec": {
             "accessModes": spec["accessModes"],
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "name": metadata["name"],
-                "namespace": metadata["namespace"],
-                "uid": metadata["uid"],
-            },
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **named},
             "hostPath": {"path": f"/simulated/{metadata['uid']}"},
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": "sandbox",

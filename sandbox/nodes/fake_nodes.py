@@ -80,5 +80,5 @@ def is_ready(node: Mapping[str, Any]) -> bool:
 
 def holds(item: Mapping[str, Any], condition: str) -> bool:
     """Whether an object has a condition."""
-    listed = item.get("status", {}).get("conditions", [])
+    listed = (item.get("status") or {}).get("conditions") or []
     return any(it["type"] == condition and it["status"] == "True" for it in listed)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from sandbox.control_plane.kube_api import Object
+from sandbox.nodes.fake_nodes import holds
 from sandbox.providers.cluster import Cluster, Kind
 
 SECONDS: Final = 600.0
@@ -58,49 +59,45 @@ class Wait:
         if check is None or self._skipped:
             return live
         name, namespace = live["metadata"]["name"], live["metadata"].get("namespace", "")
-        lacks = ""
-        for _ in self._pauses():
-            try:
-                lacks = self._said(check(live, self._cluster), lacks)
-            except FailedError as why:
-                raise UnreadyError(
-                    f"Resource '{name}' was created but failed to initialize", live, str(why)
-                ) from None
-            if not lacks:
-                return live
-            if self._cancelled():
-                text = f'Resource operation was cancelled for "{name}"'
-                raise UnreadyError(text, live, lacks)
+
+        def look() -> tuple[str, Object]:
             found = self._cluster.live(kind, namespace, name)
             if found is None:
                 raise UnreadyError(f"'{name}' was deleted while it was waited for", live)
-            live = found
-        raise UnreadyError(f"'{name}' timed out waiting to be Ready", live, lacks)
+            try:
+                return check(found, self._cluster), found
+            except FailedError as why:
+                text = f"Resource '{name}' was created but failed to initialize"
+                raise UnreadyError(text, found, str(why)) from None
+
+        return self._until(name, look)
 
     def until_gone(self, kind: Kind, namespace: str, name: str, uid: str | None) -> None:
         """Return once the object of that uid is gone. Raises UnreadyError."""
-        if self._skipped:
-            return
-        lacks, live = "", None
-        for _ in self._pauses():
+
+        def look() -> tuple[str, Object]:
             live = self._cluster.live(kind, namespace, name)
-            if live is None or (uid and live["metadata"].get("uid") != uid):
-                return
-            lacks = self._said(_held(live), lacks)
+            gone = live is None or (uid and live["metadata"].get("uid") != uid)
+            return ("", {}) if live is None or gone else (_held(live), live)
+
+        if not self._skipped:
+            self._until(name, look)
+
+    def _until(self, name: str, look: Callable[[], tuple[str, Object]]) -> Object:
+        """Look until nothing is lacking, and say what is."""
+        said, began = "", time.monotonic()
+        while True:
+            lacks, live = look()
+            if not lacks:
+                return live
+            if lacks != said:
+                self._say(lacks)
+                said = lacks
+            passed = time.monotonic() - began
             if self._cancelled():
                 raise UnreadyError(f'Resource operation was cancelled for "{name}"', live, lacks)
-        assert live is not None
-        raise UnreadyError(f"'{name}' timed out waiting to be Ready", live, lacks)
-
-    def _said(self, lacks: str, before: str) -> str:
-        if lacks and lacks != before:
-            self._say(lacks)
-        return lacks
-
-    def _pauses(self) -> Iterator[None]:
-        began = time.monotonic()
-        while (passed := time.monotonic() - began) < self._seconds:
-            yield
+            if passed > self._seconds:
+                raise UnreadyError(f"'{name}' timed out waiting to be Ready", live, lacks)
             time.sleep(min(0.1 + passed / 25, 2.0))
 
 
@@ -115,10 +112,6 @@ def _held(live: Object) -> str:
 def _conditions(live: Object) -> dict[str, dict[str, Any]]:
     listed = (live.get("status") or {}).get("conditions") or []
     return {str(entry.get("type")): entry for entry in listed}
-
-
-def _holds(live: Object, name: str) -> bool:
-    return _conditions(live).get(name, {}).get("status") == "True"
 
 
 def _observed(live: Object) -> bool:
@@ -137,7 +130,7 @@ def _deployment(live: Object, _: Cluster) -> str:
 
 def _pod(live: Object, _: Cluster) -> str:
     status, found = live.get("status") or {}, _conditions(live)
-    if status.get("phase") == "Succeeded" or _holds(live, "Ready"):
+    if status.get("phase") == "Succeeded" or holds(live, "Ready"):
         return ""
     said = [found.get(name, {}).get("message") for name in ("PodScheduled", "Ready")]
     return next((str(text) for text in said if text), f"phase {status.get('phase')}")
@@ -147,11 +140,11 @@ def _job(live: Object, _: Cluster) -> str:
     failed = _conditions(live).get("Failed", {})
     if failed.get("status") == "True":
         raise FailedError(f"Job failed: [{failed.get('reason')}] {failed.get('message')}")
-    return "" if _holds(live, "Complete") else "Job has not completed"
+    return "" if holds(live, "Complete") else "Job has not completed"
 
 
 def _crd(live: Object, _: Cluster) -> str:
-    return "" if _holds(live, "Established") else "CRD is not established"
+    return "" if holds(live, "Established") else "CRD is not established"
 
 
 def _quota(live: Object, _: Cluster) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import ssl
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
+from cryptography import x509
 
 from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
 from kai_fleet.kube.kubeconfig import connection
@@ -48,12 +48,11 @@ class Kind:
 
 @dataclass(frozen=True)
 class Target:
-    """What a context of a kubeconfig leads to."""
+    """What a context of a kubeconfig leads to; `cluster` is the kubeconfig's entry for it."""
 
     kubeconfig: str
     context: str
-    server: str
-    authority: str
+    cluster: dict[str, Any]
     namespace: str
 
 
@@ -64,21 +63,18 @@ def target(given: str, context: str = "") -> Target:
     chosen = _entry(config, "context", name)
     if chosen is None:
         raise UnreachableError(f'{_SETUP}context "{name}" does not exist')
-    found = _entry(config, "cluster", str(chosen.get("cluster"))) or {}
-    data = "" if found.get("insecure-skip-tls-verify") else found.get("certificate-authority-data")
-    authority = base64.b64decode(data or "").decode()
-    namespace = str(chosen.get("namespace") or "default")
-    return Target(text, name, str(found.get("server", "")), authority, namespace)
+    cluster = _entry(config, "cluster", str(chosen.get("cluster"))) or {}
+    return Target(text, name, cluster, str(chosen.get("namespace") or "default"))
 
 
 def active_cluster(given: Any, context: Any) -> dict[str, Any] | None:
     """The entry of the cluster that these settings of a provider name; None where none does."""
+    if not isinstance(given, str) or not given:
+        return None
     try:
-        config = _read(given)[1] if isinstance(given, str) and given else {}
+        return target(given, context).cluster or None
     except UnreachableError:
         return None
-    chosen = _entry(config, "context", str(context or config.get("current-context") or "")) or {}
-    return _entry(config, "cluster", str(chosen.get("cluster") or ""))
 
 
 def _read(given: str) -> tuple[str, dict[str, Any]]:
@@ -105,14 +101,14 @@ def _entry(config: dict[str, Any], kind: str, name: str) -> dict[str, Any] | Non
 
 def in_sandbox(where: Target) -> bool:
     """Whether a cluster's certificates come from a sandbox of kai-fleet."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    checked = not where.cluster.get("insecure-skip-tls-verify")
     try:
-        context.load_verify_locations(cadata=where.authority or None)
-    except (ssl.SSLError, ValueError, TypeError):
+        data = base64.b64decode(where.cluster.get("certificate-authority-data") or "")
+        subject = x509.load_pem_x509_certificate(data).subject
+    except (ValueError, TypeError):
         return False
-    # Each subject is a tuple of tuples of name and value.
-    subjects: list[Any] = [ca["subject"] for ca in context.get_ca_certs()]
-    return any(("organizationName", ORGANIZATION) in part for it in subjects for part in it)
+    named = subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
+    return checked and ORGANIZATION in [it.value for it in named]
 
 
 class Cluster(Api):
@@ -134,18 +130,15 @@ class Cluster(Api):
         except KubeError as why:
             status, said = status_of(why), words(why)
             if status == 0:
-                said = f'Get "{self.host}/openapi/v2?timeout=32s": {self._dialled(said)}'
+                if "refused" in said:
+                    said = f"dial tcp {urlsplit(self.host).netloc}: connect: connection refused"
+                said = f'Get "{self.host}/openapi/v2?timeout=32s": {said}'
             elif status == 401:
                 said = "the server has asked for the client to provide credentials"
             if status != 403:
                 raise UnreachableError(
                     f"unable to load schema information from the API server: {said}"
                 ) from None
-
-    def _dialled(self, said: str) -> str:
-        if "refused" not in said:
-            return said
-        return f"dial tcp {urlsplit(self.host).netloc}: connect: connection refused"
 
     def is_namespaced(self, kind: Kind) -> bool:
         """Whether objects of a kind have a namespace. Raises NoMatchError."""

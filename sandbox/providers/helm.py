@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+import psutil
 import yaml
 
 from kai_fleet.provider.errors import PluginError
 from sandbox.providers.cluster import Target
-from sandbox.providers.scratch import private_file
+
+_PREFIX: Final = "kai-fleet-plugin-"
 
 
 class HelmError(PluginError):
@@ -26,7 +32,7 @@ class Helm:
     def __init__(self, where: Target | None, cancelled: Callable[[], bool]) -> None:
         self._cancelled, self._options = cancelled, list[str]()
         if where is not None:
-            file = str(private_file(where.kubeconfig))
+            file = _private_file(where.kubeconfig)
             self._options = ["--kubeconfig", file, "--kube-context", where.context]
 
     def version(self, chart: list[str]) -> str:
@@ -86,3 +92,22 @@ def _sentence(stderr: str) -> str:
     """helm's own error, without what its command line puts before it."""
     said = stderr.strip().rpartition("Error: ")[2]
     return said.removeprefix("INSTALLATION FAILED: ").removeprefix("UPGRADE FAILED: ").strip()
+
+
+@functools.cache
+def _folder() -> Path:
+    """For files of this process that others must not read; what a kill left, the next removes."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        pid = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _private_file(text: str) -> str:
+    handle, name = tempfile.mkstemp(dir=_folder())
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    return name

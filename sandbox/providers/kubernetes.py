@@ -86,7 +86,7 @@ class KubernetesStandIn(StandIn):
             where = clusters.target(*(given.get(key, "") for key in _CLUSTER_KEYS))
             self.namespace = given.get("namespace") or where.namespace
             if not clusters.in_sandbox(where):
-                raise PluginError(_not_sandbox(where.server))
+                raise PluginError(_not_sandbox(str(where.cluster.get("server"))))
             self.cluster = Cluster(where, self.namespace)
             self.cluster.probe()
             self.unreachable = ""

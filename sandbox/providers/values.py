@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf.struct_pb2 import Struct
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.rpc import UNKNOWN
 
@@ -17,16 +16,8 @@ from kai_fleet.provider.values import plain
 __all__ = ["UNKNOWN", "PropertyValue", "decode", "encode", "has_unknown", "marked", "plain"]
 
 Properties = dict[str, PropertyValue]
-
-
-def decode(properties: Struct) -> Properties:
-    """What a message of the engine holds."""
-    return PropertyValue.unmarshal_map(properties)
-
-
-def encode(properties: Properties) -> Struct:
-    """For a message to the engine."""
-    return PropertyValue.marshal_map(properties)
+# From a message of the engine, and for one.
+decode, encode = PropertyValue.unmarshal_map, PropertyValue.marshal_map
 
 
 def marked(value: Any, like: PropertyValue | None = None) -> PropertyValue:

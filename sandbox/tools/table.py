@@ -80,13 +80,15 @@ class PathCheck:
 
     `ask` are the arguments that make it print its version. A `companion` ships with another tool
     and is taken when that one is; its `below` is the first version of the other tool that does
-    without it. What is neither is a Pulumi plugin, asked over its protocol.
+    without it. What is neither is a Pulumi plugin, asked over its protocol. What is `tests_only` no
+    sandbox needs.
     """
 
     oldest: Version = ()
     below: Version = ()
     ask: tuple[str, ...] = ()
     companion: str = ""
+    tests_only: bool = False
 
     def accepts(self, version: Version) -> bool:
         """Whether this version will do."""

@@ -18,12 +18,12 @@ def access_name(vcluster: str) -> str:
 
 def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) -> Object:
     """The Secret `vc-NAME`: a kubeconfig for the server that the configuration names."""
-    name = service["metadata"]["name"]
+    name, admin = service["metadata"]["name"], plane.authority.path("admin")
     data = {
-        "config": plane.kubeconfig_text(config.context, config.server).encode(),
+        "config": plane.authority.kubeconfig("admin", config.server, config.context).encode(),
         "certificate-authority": plane.authority.pair.certificate.read_bytes(),
-        "client-certificate": plane.admin.certificate.read_bytes(),
-        "client-key": plane.admin.key.read_bytes(),
+        "client-certificate": admin.certificate.read_bytes(),
+        "client-key": admin.key.read_bytes(),
     }
     metadata: dict[str, Any] = {"name": access_name(name), "labels": {"app": "vcluster"}}
     if config.set_owner:
@@ -43,16 +43,12 @@ def warning(namespace: str, name: str, reason: str, message: str) -> Object:
     """An event of the vCluster's StatefulSet, for whoever describes it."""
     now = datetime.datetime.now(datetime.UTC)
     stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"{name}.{now.timestamp():.6f}"},
-        "involvedObject": {
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "name": name,
-            "namespace": namespace,
-        },
+        "involvedObject": about | {"name": name, "namespace": namespace},
         "type": "Warning",
         "reason": reason,
         "message": message[:1000],

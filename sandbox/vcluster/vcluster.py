@@ -11,7 +11,7 @@ from typing import Final
 
 from kai_fleet.components.releases import VCLUSTER
 from sandbox.control_plane import volumes
-from sandbox.control_plane.command_lines import ControlPlane
+from sandbox.control_plane.command_lines import FLAGS, ControlPlane
 from sandbox.control_plane.etcd import delete_prefix
 from sandbox.control_plane.kube_api import Api, KubeError, Object
 from sandbox.kai import kai_operator
@@ -126,7 +126,7 @@ class Vcluster(threading.Thread):
     def _serve(self, plane: ControlPlane, api: Api) -> None:
         """Have the control plane running and answering."""
         server, processes = plane.api_server(self.host.tools), self.host.processes
-        if not self._ready or processes.running(server.name) is None or processes.stale(server):
+        if not self._ready or not processes.runs(server):
             with _STARTS:
                 if self._over.is_set():
                     return
@@ -211,6 +211,6 @@ def clean_up(host: Host, namespace: str, name: str) -> None:
     """Leave nothing of a vCluster. Raises KubeError when etcd does not answer."""
     directory = folder(host.etcd.directory, namespace, name)
     plane = ControlPlane(f"{namespace}.{name}", directory, "127.0.0.1", 0, host.etcd)
-    host.processes.stop(plane.part_names())
+    host.processes.stop(map(plane.part_name, FLAGS))
     delete_prefix(host.etcd, plane.etcd_prefix)
     shutil.rmtree(directory, ignore_errors=True)

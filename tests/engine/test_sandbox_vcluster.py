@@ -12,11 +12,9 @@ import psutil
 import pytest
 import yaml
 
-from sandbox.control_plane.etcd import Etcd, count
-from sandbox.control_plane.ports import Ports, free
-from sandbox.directory import read_state
+from sandbox.control_plane.ports import free
 from sandbox.lifecycle import Sandbox
-from tests.engine.sandbox_commands import kubectl, pids, run, until
+from tests.engine.sandbox_commands import keys, kubectl, pids, run, until
 
 pytestmark = pytest.mark.engine
 
@@ -124,10 +122,7 @@ def test_a_vcluster_from_its_chart(sandbox: Sandbox, team: str, tmp_path: Path) 
 
     processes = [name for name in pids(sandbox) if name.startswith("vcluster-team-blue.blue-")]
     assert len(processes) == 4
-    state = read_state(sandbox.directory)
-    assert state is not None
-    etcd = Etcd(sandbox.directory, Ports(state.base_port))
-    assert count(etcd, "/vclusters/team-blue.blue") > 0
+    assert keys(sandbox, "/vclusters/team-blue.blue") > 0
 
     # A dead API server of a vCluster comes back by itself, with what it held.
     psutil.Process(pids(sandbox)["vcluster-team-blue.blue-kube-apiserver"]).kill()
@@ -146,7 +141,7 @@ def test_a_vcluster_from_its_chart(sandbox: Sandbox, team: str, tmp_path: Path) 
 
     run(sandbox, "helm", "uninstall", "blue", "--namespace", team, "--wait")
     until(lambda: not [name for name in pids(sandbox) if name.startswith("vcluster-")])
-    until(lambda: count(etcd, "/vclusters/team-blue.blue") == 0)
+    until(lambda: keys(sandbox, "/vclusters/team-blue.blue") == 0)
     secrets = kubectl(sandbox, "-n", team, "get", "secrets", "-o", "json")["items"]
     assert "vc-config-blue" not in {item["metadata"]["name"] for item in secrets}
     assert not list((sandbox.directory / "vclusters").iterdir())

@@ -16,9 +16,6 @@ from kubernetes import client
 
 from kai_fleet.components.isolation.vcluster_rights import called
 from kai_fleet.components.releases import KAI
-from sandbox.control_plane.etcd import Etcd, count
-from sandbox.control_plane.ports import Ports
-from sandbox.directory import read_state
 from tests.engine.ends import ends
 from tests.engine.product import (
     Product,
@@ -30,7 +27,7 @@ from tests.engine.product import (
     project,
     queues,
 )
-from tests.engine.sandbox_commands import pids, until
+from tests.engine.sandbox_commands import keys, pids, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -253,8 +250,5 @@ def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
     until(lambda: "team-mover" not in volumes(host))
     # KAI's CRDs, its shard, queues and the reservation namespace lived in the vCluster's own API.
     until(lambda: not [name for name in pids(sandbox) if "team-mover" in name])
-    state = read_state(sandbox.directory)
-    assert state is not None
-    etcd = Etcd(sandbox.directory, Ports(state.base_port))
-    until(lambda: count(etcd, "/vclusters/team-mover.mover") == 0)
+    until(lambda: keys(sandbox, "/vclusters/team-mover.mover") == 0)
     assert uids(inside(first, "neighbour")) == before
