@@ -90,10 +90,8 @@ class Authority:
         """A kubeconfig with all that it needs, of the client whose pair has that name."""
         pair = self.path(client)
         cluster = {"server": server, "certificate-authority-data": _base64(self.pair.certificate)}
-        user = {
-            "client-certificate-data": _base64(pair.certificate),
-            "client-key-data": _base64(pair.key),
-        }
+        certificate, key = _base64(pair.certificate), _base64(pair.key)
+        user = {"client-certificate-data": certificate, "client-key-data": key}
         document = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -107,8 +105,8 @@ class Authority:
     def _issue(self, pair: Pair, names: list[str], common: str, organization: str) -> None:
         import trustme
 
-        own = self.pair
-        authority = trustme.CA.from_pem(own.certificate.read_bytes(), own.key.read_bytes())
+        files = (self.pair.certificate, self.pair.key)
+        authority = trustme.CA.from_pem(*(file.read_bytes() for file in files))
         leaf = authority.issue_cert(*names, common_name=common, organization_name=organization)
         _write(pair, leaf.cert_chain_pems[0], leaf.private_key_pem)
 

@@ -15,7 +15,7 @@ from kai_fleet.components.kai.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.usage.gpu_share import GROUP
 from kai_fleet.usage.pods import RESERVATIONS as RESERVED
 from sandbox.control_plane.kube_api import Api, Object, Refused
-from sandbox.kai.gpu_room import Room, asked, groups, rooms
+from sandbox.kai.gpu_room import Room, asked, groups, is_over, rooms
 from sandbox.nodes.fake_nodes import NODES, holds
 
 PODS: Final = "/api/v1/pods"
@@ -25,6 +25,12 @@ DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/kai-scheduler/deployments"
 RESERVATIONS: Final = f"/api/v1/namespaces/{RESERVED}/pods"
 # Whose pods a PodGroup or a reservation is for: "" of the cluster itself, or a vCluster's.
 OF: Final = "kai-fleet/stand-in-for"
+_NO_ROOM: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "no node of the sandbox has room for it, or for its share of a GPU",
+}
 _SCHEDULERS: Final = ("scheduler", "kai-scheduler-default")
 
 
@@ -40,10 +46,6 @@ class Place:
     kai: Api
     name: str = ""
     namespace: str = ""
-
-    def group_namespace(self, pod: Object) -> str:
-        """Where a pod's PodGroup goes: beside the pod, as its scheduler sees it."""
-        return self.namespace or str(pod["metadata"]["namespace"])
 
 
 class KaiBinder:
@@ -123,7 +125,7 @@ def _group(place: Place, pod: Object, queue: str) -> None:
     name = f"pg-{metadata['name']}-{metadata['uid']}"
     if metadata.get("annotations", {}).get(POD_GROUP) == name:
         return
-    namespace = place.group_namespace(pod)
+    namespace = place.namespace or metadata["namespace"]  # beside the pod, as its scheduler sees it
     body: Object = {
         "apiVersion": "scheduling.run.ai/v2alpha2",
         "kind": "PodGroup",
@@ -183,21 +185,19 @@ def _reserve(place: Place, node: str, room: Room) -> str:
 
 
 def _tell_no_room(api: Api, pod: Object) -> None:
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "no node of the sandbox has room for it, or for its share of a GPU",
-    }
-    known = [c for c in pod.get("status", {}).get("conditions", []) if c["type"] == "PodScheduled"]
-    if not known or known[0].get("message") != condition["message"]:
-        api.set_condition(_path(pod), condition)
+    known = [it.get("message") for it in pod.get("status", {}).get("conditions", [])]
+    if _NO_ROOM["message"] not in known:
+        api.set_condition(_path(pod), _NO_ROOM)
 
 
 def _tidy(place: Place, listed: list[Object]) -> None:
     """Give back shared GPUs that no pod is on, and remove PodGroups whose pod is gone."""
-    living = [pod for pod in listed if _is_living(pod)]
-    used = {group for pod in living for group in groups(pod)}
+    used = {
+        group
+        for pod in listed
+        if not is_over(pod) and pod["metadata"]["namespace"] != RESERVED
+        for group in groups(pod)
+    }
     if place.kai is place.pods:
         reserved = [pod for pod in listed if pod["metadata"].get("labels", {}).get(OF) == ""]
     else:
@@ -211,12 +211,6 @@ def _tidy(place: Place, listed: list[Object]) -> None:
     for pod in reserved:
         if not used.intersection(groups(pod)):
             place.kai.delete(_path(pod))
-
-
-def _is_living(pod: Object) -> bool:
-    """Whether it holds its share of a GPU; a reservation only holds it for others."""
-    over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-    return not over and pod["metadata"]["namespace"] != RESERVED
 
 
 def _of(place: Place, items: list[Object]) -> list[Object]:

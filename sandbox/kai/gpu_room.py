@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from kai_fleet.components.kai.keys import GPU_RESOURCES
 from kai_fleet.usage.amounts import rounded
@@ -13,12 +12,15 @@ from kai_fleet.usage.requests import requests_of
 from sandbox.control_plane.kube_api import Object
 from sandbox.nodes.fake_nodes import is_ready
 
-_OVER: Final = ("Succeeded", "Failed")
-
 
 def groups(pod: Object) -> tuple[str, ...]:
     """The shared GPUs that a pod is on, by their group."""
     return groups_of(pod["metadata"].get("labels", {}))
+
+
+def is_over(pod: Object) -> bool:
+    """Whether a pod holds nothing any more."""
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def asked(pod: Object) -> GpuAsk:
@@ -82,12 +84,12 @@ def rooms(
     for listed, reserve in ((pods, False), (reservations, True)):
         for pod in listed:
             room = found.get(pod["spec"].get("nodeName", ""))
-            if room is not None and pod.get("status", {}).get("phase") not in _OVER:
+            if room is not None and not is_over(pod):
                 room.take(pod, reserve)
     return list(found.values())
 
 
 def _closed(node: Object) -> bool:
     spec = node.get("spec", {})
-    taints = {taint.get("effect") for taint in spec.get("taints") or []}
-    return bool(spec.get("unschedulable") or taints & {"NoSchedule", "NoExecute"})
+    effects = {taint.get("effect") for taint in spec.get("taints") or []}
+    return bool(spec.get("unschedulable") or effects & {"NoSchedule", "NoExecute"})

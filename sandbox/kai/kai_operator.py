@@ -36,6 +36,12 @@ CONFIG_BY_JOB: Final = {
     "spec": {"namespace": operands.NAMESPACE},
 }
 _QUEUE_CRD: Final = SOURCES / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
+_READY: Final = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Simulated",
+    "message": "reported by the sandbox in place of KAI's operator",
+}
 _NEVER: Final = {"name": "no-program-answers-in-the-sandbox", "expression": "false"}
 # The charts of these bring kai-config themselves, as an object or a hook; in later ones a job
 # applies it.
@@ -189,17 +195,11 @@ def _report_ready(api: Api, path: str, item: Object | None) -> None:
     if item is None or _ready(item):
         return
     others = [it for it in item.get("status", {}).get("conditions", []) if it["type"] != "Ready"]
-    condition = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "Simulated",
-        "message": "reported by the sandbox in place of KAI's operator",
-        "observedGeneration": item["metadata"].get("generation", 1),
-        "lastTransitionTime": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-    }
-    body = {"status": {"conditions": [*others, condition]}}
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    generation = item["metadata"].get("generation", 1)
+    condition = _READY | {"observedGeneration": generation, "lastTransitionTime": now}
     try:
-        api.patch(f"{path}/status", body)
+        api.patch(f"{path}/status", {"status": {"conditions": [*others, condition]}})
     except Refused as why:
         if why.status != 404:  # it was deleted meanwhile
             raise

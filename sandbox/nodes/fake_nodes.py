@@ -30,12 +30,8 @@ def _node(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
     resources = {**EVERY_NODE, "cpu": pool["cpu"], "memory": pool["memory"]}
     if gpus := pool.get("gpus"):
         resources["nvidia.com/gpu"] = str(gpus["count"])
-        labels |= {
-            "nvidia.com/gpu.present": "true",
-            "nvidia.com/gpu.count": str(gpus["count"]),
-            "nvidia.com/gpu.product": gpus["product"],
-            "nvidia.com/gpu.memory": str(gpus["memory"]),
-        }
+        labels |= {f"nvidia.com/gpu.{key}": str(value) for key, value in gpus.items()}
+        labels["nvidia.com/gpu.present"] = "true"
     return fake_node(name, labels, resources, resources, [])
 
 

@@ -155,8 +155,6 @@ def _quota(live: Object, _: Cluster) -> str:
 def _service(live: Object, cluster: Cluster) -> str:
     """A Service waits for its address, and for a Pod unless it is headless or selects none."""
     spec, metadata = live.get("spec") or {}, live["metadata"]
-    if spec.get("type") == "ExternalName":
-        return ""
     ingress = ((live.get("status") or {}).get("loadBalancer") or {}).get("ingress")
     if spec.get("type") == "LoadBalancer" and not ingress:
         return "Service was not allocated an IP address"

@@ -17,15 +17,10 @@ from sandbox.providers.values import Properties, PropertyValue, marked, marked_m
 # the object's own, which applies from then on.
 CREATOR: Final = "pulumi-kubernetes"
 _AUTONAMED: Final = "pulumi.com/autonamed"
-_READ_ONLY: Final = (
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "uid",
-)
+_READ_ONLY: Final = {
+    *("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation"),
+    *("managedFields", "resourceVersion", "uid"),
+}
 
 
 def kind_of(obj: Object, urn: str) -> Kind:

@@ -34,6 +34,9 @@ def build(title: str, version: str, recipe: GoBuild, log: Path, into: Path, say:
             f"{_install(recipe)}"
         )
     log.parent.mkdir(parents=True, exist_ok=True)
+    variables = recipe.variables.items()
+    linked = " ".join(f"-X {name}={value.format(version=version)}" for name, value in variables)
+    options = ["-tags", ",".join(recipe.tags), "-ldflags", f"-s -w {linked}"]
     # `go` names a binary after its package, not as we do, unless it is told.
     output = str(into / next(iter(recipe.binaries))) if len(recipe.binaries) == 1 else f"{into}/"
     say(f"{title}: building from source with Go, about {recipe.minutes} min on two cores")
@@ -41,7 +44,7 @@ def build(title: str, version: str, recipe: GoBuild, log: Path, into: Path, say:
         shutil.copy(GO_MODULES / recipe.module / "go.mod", module)
         started = time.monotonic()
         process = subprocess.Popen(
-            [go, "build", *_flags(recipe, version), "-o", output, *recipe.binaries.values()],
+            [go, "build", *options, "-o", output, *recipe.binaries.values()],
             cwd=module,
             env=_environment(),
             stdin=subprocess.DEVNULL,
@@ -107,19 +110,10 @@ def _module_folder(title: str, go: str, module: str) -> Path:
         check=False,
     )
     try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        answer = {"Error": done.stderr.strip() or "no answer"}
-    if "Dir" not in answer:
-        raise ToolError(f"{title}: Go cannot fetch {module}: {answer.get('Error')}.")
-    return Path(answer["Dir"])
-
-
-def _flags(recipe: GoBuild, version: str) -> list[str]:
-    variables = recipe.variables.items()
-    settings = (f"-X {name}={value.format(version=version)}" for name, value in variables)
-    tags = ["-tags", ",".join(recipe.tags)] if recipe.tags else []
-    return [*tags, "-ldflags", " ".join(("-s", "-w", *settings))]
+        return Path(json.loads(done.stdout)["Dir"])
+    except (ValueError, KeyError):
+        said = (done.stderr or done.stdout).strip() or "no answer"
+        raise ToolError(f"{title}: Go cannot fetch {module}: {said}.") from None
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int | None:

@@ -22,8 +22,8 @@ class VclusterConfig:
     node_labels: Mapping[str, str]
     runtime_classes: bool = False
     extra_names: tuple[str, ...] = ()
-    server: str = "https://localhost:8443"
-    context: str = "my-vcluster"
+    server: str = ""
+    context: str = ""
     set_owner: bool = True
     problem: str | None = None
 
@@ -48,8 +48,7 @@ def _read(encoded: str) -> VclusterConfig:
 
 def parse(values: Mapping[str, Any]) -> VclusterConfig:
     """The configuration from the chart's merged values."""
-    selector = _at(values, "sync.fromHost.nodes.selector")
-    everything = isinstance(selector, dict) and selector.get("all") is True
+    everything = _on(values, "sync.fromHost.nodes.selector.all")
     labels = _at(values, "sync.fromHost.nodes.selector.labels")
     extra = _at(values, "controlPlane.proxy.extraSANs")
     return VclusterConfig(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.temporary import temporary
 from sandbox import lifecycle
-from sandbox.temporary import temporary
 from tests.engine.bare_engine import Engine
 
 

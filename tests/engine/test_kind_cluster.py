@@ -11,11 +11,11 @@ import pytest
 from kubernetes import client
 from pulumi import automation
 
+from bench.temporary import temporary
 from sandbox import lifecycle
 from sandbox.control_plane.ports import Ports
 from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
-from sandbox.temporary import temporary
 from tests.engine.product import Product, api, deployments, namespaces, project, queues
 from tests.unit.kind_standins import Machine
 

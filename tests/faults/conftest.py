@@ -7,7 +7,7 @@ import pytest
 import yaml
 from kubernetes import client, utils
 
-from sandbox.temporary import temporary
+from bench.temporary import temporary
 from tests.faults import dumps
 from tests.faults.case import Case, client_of
 from tests.faults.wanted import Reference, switched, with_ml, without_ml
