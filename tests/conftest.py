@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from bench.temporary import temporary
 from kai_fleet.cli.stack_file.schema import schema
 from sandbox import lifecycle
 from sandbox.tools import toolbox

@@ -7,17 +7,46 @@ from pathlib import Path
 
 import pytest
 
-from bench.temporary import temporary
 from sandbox import lifecycle
 from tests.engine.bare_engine import Engine
+from tests.engine.emptied import Emptied
+from tests.engine.one_team import OneTeam
 
 
 @pytest.fixture(scope="session")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.Sandbox]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emptied]:
+    """The sandbox that a worker's modules use one after another."""
     where = tmp_path_factory.mktemp("shared") / "sandbox"
     with pytest.MonkeyPatch.context() as patch, temporary(where):
         patch.setenv("KAI_FLEET_SANDBOX", str(where))
-        yield lifecycle.up(print)
+        yield Emptied(lifecycle.up(print))
+
+
+@pytest.fixture(scope="module")
+def sandbox(place: Emptied) -> Iterator[lifecycle.Sandbox]:
+    """The sandbox, with nothing on it of the modules before.
+
+    So a module need not destroy its stack, where it says nothing about that.
+    """
+    place.empty()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAI_FLEET_SANDBOX", str(place.sandbox.directory))
+        yield place.sandbox
+
+
+@pytest.fixture(scope="module")
+def one_team(place: Emptied, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneTeam]:
+    """The stack of `one_team.py`: of the module before, if that used it last, else a new one.
+
+    A test puts back what it changes there. One that cannot has `place.tenant = None`.
+    """
+    if not isinstance(place.tenant, OneTeam):
+        place.empty()
+        folder = tmp_path_factory.mktemp("one-team") / "project"
+        place.tenant = OneTeam.make(place.sandbox, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAI_FLEET_SANDBOX", str(place.sandbox.directory))
+        yield place.tenant
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,8 +1,18 @@
-"""The commands that the doctor prints, by what they do: those that test_doctor_mends.py runs."""
+"""The commands that the doctor prints: what they do, and running them as a person does."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kai_fleet.cli.doctor.causes import commands
+from kai_fleet.cli.doctor.diagnosis import diagnose
+from kai_fleet.cli.doctor.finding import Finding, Health
+from tests.engine.one_team import OneTeam
 
 _FLAG = re.compile(r"^--?(?:n|context|kube-context|kubeconfig|type|p|stack)$")
 
@@ -56,3 +66,61 @@ def _one(words: list[str]) -> str:
         return f"kubectl {verb}"
     kept = 2 if program == "kubectl" or verb == "get" else 1
     return f"{program} {' '.join(rest[:kept])}"
+
+
+class Mending:
+    """Finds what is said, does what it says to the letter, and sees that it is gone."""
+
+    def __init__(self, one_team: OneTeam) -> None:
+        self.one_team = one_team
+        self.ran: set[str] = set()
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a line as a person does in the checkout, with the sandbox's tools."""
+        self.ran.add(shape(command))
+        sandbox, folder = self.one_team.sandbox, self.one_team.folder
+        own = {"KAI_FLEET_SANDBOX": str(sandbox.directory), "PYTHONPATH": str(folder)}
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=folder,
+            env=os.environ | sandbox.env() | own,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def found(self, check: str, words: str) -> list[Finding]:
+        """The findings of a check that say these words."""
+        return [
+            finding
+            for finding in diagnose("sandbox").findings
+            if finding.health is not Health.OK
+            and finding.check == check
+            and words in f"{finding.subject} {finding.cause}"
+        ]
+
+    def __call__(self, check: str, words: str, **fill: str) -> Finding:
+        """`fill` are the places that a person fills in, such as `<node>`."""
+        (finding,) = eventually(lambda: self.found(check, words))
+        steps = commands(finding.fix)
+        assert steps, finding
+        for command in steps:
+            for place, value in fill.items():
+                command = command.replace(f"<{place}>", value)
+            done = self.run(command)
+            # Nobody writes logs here.
+            assert done.returncode == 0 or " logs " in command, done
+        eventually(lambda: not self.found(check, words))
+        return finding
+
+
+def eventually(true: Callable[[], Any], seconds: float = 20) -> Any:
+    """What comes true in time; else everything that the doctor finds ill."""
+    ends = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < ends, "\n".join(
+            str(f.record()) for f in diagnose("sandbox").findings if f.health is not Health.OK
+        )
+        time.sleep(0.5)
+    return found

@@ -16,37 +16,26 @@ from kai_fleet.cli.doctor.diagnosis import diagnose
 from kai_fleet.cli.doctor.finding import Health
 from kai_fleet.cli.stack_file import reading
 from tests.engine import broken_things as things
-from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def product(sandbox, tmp_path_factory):
-    product = Product.of("sandbox", sandbox, project(tmp_path_factory.mktemp("doctor") / "project"))
-
-    def smaller(config):
-        # Pods that are wrong must get in here; what holds them back is tested elsewhere.
-        config["kai-fleet:guard"] = {"mode": "off"}
-        for team in ("research", "dev"):
-            config["kai-fleet:teams"].pop(team)
-
-    product.edit(smaller)
+def product(one_team):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "ROOT", product.file.parent)
-        yield product
-    product.stack.destroy()
+        patch.setattr(reading, "ROOT", one_team.folder)
+        yield one_team.product
 
 
 @pytest.fixture(scope="module")
-def ml(product):
-    return api(product.up().outputs["kubeconfigs"]["ml"])
+def ml(product, one_team):
+    return one_team.inside()
 
 
 @pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
+def host(one_team):
+    return one_team.host()
 
 
 def ill():
@@ -94,7 +83,7 @@ def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
     assert len(verbs) > 30
 
 
-def test_it_needs_no_more_than_get_and_list(ml, host, sandbox):
+def test_it_needs_no_more_than_get_and_list(ml, host):
     """By a user of the host who may do nothing else."""
     core, rbac = client.CoreV1Api(host), client.RbacAuthorizationV1Api(host)
     name = "kai-fleet-doctor-test"

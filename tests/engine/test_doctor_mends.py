@@ -3,176 +3,55 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import time
-from datetime import UTC, datetime, timedelta
 
 import pytest
-import trustme
 import yaml
 from kubernetes import client
 
 from kai_fleet.cli.doctor.causes import commands
 from kai_fleet.cli.doctor.checks.kai import gpu_sharing
-from kai_fleet.cli.doctor.diagnosis import diagnose
-from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.engine.environment import OCCUPANT, SANDBOX_CONTEXT
+from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.stack_file import reading
-from sandbox.control_plane.certificates import Authority
-from sandbox.vcluster import vcluster
 from tests.engine import broken_things as things
-from tests.engine.doctor_mends import LOOK, MEND, shape
-from tests.engine.product import Product, api, copied
+from tests.engine.doctor_mends import LOOK, MEND, Mending, eventually, shape
 from tests.unit.doctor_cluster_cases import CLUSTERS, SHARDS
 from tests.unit.doctor_pod_cases import PODS
 from tests.unit.doctor_samples import Lab
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
-RAN: set[str] = set()
-RENEWS = "v0.31.3"
 HOST = f"--context {SANDBOX_CONTEXT}"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A checkout of its own: `.venv/bin/fleet up` runs there."""
-    found = copied(tmp_path_factory.mktemp("mends") / "project")
-    document = yaml.safe_load((reading.ROOT / "Pulumi.sandbox.yaml").read_text())
-    config = document["config"]
-    config["kai-fleet:teams"] = {"ml": config["kai-fleet:teams"]["ml"]}
-    config.pop("kai-fleet:teamStacks")
-    config["kai-fleet:teams"]["ml"]["vcluster"] = {"version": "v0.30.5"}
-    config["kai-fleet:guard"] = {"mode": "audit"}  # what is wrong has to get in
-    (found / "Pulumi.sandbox.yaml").write_text(yaml.safe_dump(document))
-    return found
-
-
-@pytest.fixture(scope="module")
-def product(sandbox, folder):
-    product = Product.of("sandbox", sandbox, folder)
+def product(one_team):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "ROOT", folder)
-        yield product
-    product.stack.destroy()
-    (sandbox.directory / OCCUPANT).unlink(missing_ok=True)  # as `fleet destroy` leaves it
+        patch.setattr(reading, "ROOT", one_team.folder)
+        yield one_team.product
 
 
 @pytest.fixture(scope="module")
-def ml(product, folder):
-    kubeconfig = product.up().outputs["kubeconfigs"]["ml"]
-    (folder / "ml.kubeconfig").write_text(kubeconfig)
-    return api(kubeconfig)
+def ml(product, one_team):
+    return one_team.inside()
 
 
 @pytest.fixture(scope="module")
-def host(sandbox, ml):
-    return api(sandbox.kubeconfig.read_text())
+def host(ml, one_team):
+    return one_team.host()
 
 
 @pytest.fixture
-def run(sandbox, folder):
-    """Run a line as a person does in the checkout, with the sandbox's tools."""
-
-    def done(command):
-        RAN.add(shape(command))
-        return subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
-            cwd=folder,
-            env=os.environ
-            | sandbox.env()
-            | {"KAI_FLEET_SANDBOX": str(sandbox.directory), "PYTHONPATH": str(folder)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return done
+def other_ever_after(place):
+    """The stack is not as it was made: no other module uses it."""
+    place.tenant = None
 
 
-@pytest.fixture
-def mend(run, ml):
-    """Find what is said, do what it says to the letter, and see that it is gone.
-
-    `fill` are the places that a person fills in, such as `<node>`.
-    """
-
-    def found(check, words):
-        return [
-            finding
-            for finding in diagnose("sandbox").findings
-            if finding.health is not Health.OK
-            and finding.check == check
-            and words in f"{finding.subject} {finding.cause}"
-        ]
-
-    def mended(check, words, **fill):
-        (finding,) = eventually(lambda: found(check, words))
-        steps = commands(finding.fix)
-        assert steps, finding
-        for command in steps:
-            for place, value in fill.items():
-                command = command.replace(f"<{place}>", value)
-            done = run(command)
-            # Nobody writes logs here.
-            assert done.returncode == 0 or " logs " in command, done
-        eventually(lambda: not found(check, words))
-        return finding
-
-    mended.found = found
-    return mended
+@pytest.fixture(scope="module")
+def mend(product, one_team):
+    return Mending(one_team)
 
 
-def eventually(true, seconds=20):
-    ends = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < ends, "\n".join(
-            str(f.record()) for f in diagnose("sandbox").findings if f.health is not Health.OK
-        )
-        time.sleep(0.5)
-    return found
-
-
-def delete(kind, api_of, name, *namespace):
-    """Delete an object by the call of the official client for it."""
-    getattr(api_of, f"delete_{kind}")(name, *namespace)
-
-
-@pytest.fixture
-def soon_over(sandbox, host, monkeypatch):
-    """Have the certificate of the team's kubeconfig end in a week, as if a year had gone by."""
-    issue = trustme.CA.issue_cert
-    authority = Authority(vcluster.folder(sandbox.directory, "team-ml", "ml") / "certs")
-    ends = datetime.now(UTC) + timedelta(days=7)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            trustme.CA, "issue_cert", lambda *it, **more: issue(*it, **more, not_after=ends)
-        )
-        authority.path("admin").certificate.unlink()
-        authority.client("admin", "kubernetes-admin", "system:masters")
-    # The vCluster looks at its Secret when that changes, and writes there what it has.
-    touched = {"metadata": {"annotations": {"touched": ends.isoformat()}}}
-    client.CoreV1Api(host).patch_namespaced_secret("vc-ml", "team-ml", touched)
-
-
-def test_a_certificate_that_the_vcluster_does_not_renew(soon_over, product, mend):
-    """First in this file: versions of vClusters go up only."""
-
-    def up(config):
-        config["kai-fleet:teams"]["ml"]["vcluster"] = {"version": RENEWS}
-
-    of = "certificate of vCluster ml"
-    (finding,) = eventually(lambda: mend.found("vcluster", of))
-    assert f"write {RENEWS} at kai-fleet:teams.ml.vcluster.version" in finding.fix
-    product.edit(up)
-    mend("vcluster", of)
-
-
-def test_a_certificate_that_runs_out(soon_over, mend):
-    mend("vcluster", "certificate of vCluster ml it runs out on")
-
-
+@pytest.mark.slow
 def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend):
     core = client.CoreV1Api(host)
     level = "pod-security.kubernetes.io/enforce"
@@ -210,6 +89,7 @@ def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend
     assert [words for check, words in wanted if mend.found(check, words)] == []
 
 
+@pytest.mark.slow
 def test_a_kai_that_is_not_wanted_and_one_that_is_not_there(product, ml, mend):
     """The release goes by its own command, and comes back by the update of the stack."""
 
@@ -243,6 +123,7 @@ def test_a_part_of_kai_that_somebody_deleted(ml, mend):
     mend("gpu-sharing", "it is off")
 
 
+@pytest.mark.slow
 def test_another_version_than_the_file_says(product, ml, mend):
     def to(version):
         def edit(config):
@@ -276,6 +157,7 @@ def test_queues_that_nobody_declared(ml, mend):
     mend("queues", "somebody made them by hand")
 
 
+@pytest.mark.slow
 def test_what_old_releases_and_removed_teams_left(ml, host, mend):
     shard = {
         "apiVersion": "kai.scheduler/v1",
@@ -369,25 +251,27 @@ def looks():
     return sorted(command for command in found if shape(command) in LOOK)
 
 
-def test_what_only_looks_can_be_run(ml, run):
+def test_what_only_looks_can_be_run(ml, mend):
     """What it names need not be there."""
     asked = looks()
     assert len(asked) > 5
     for command in asked:
         inside = "--kubeconfig ml.kubeconfig"
         here = command.replace("--kubeconfig ml ", f"{inside} ")
-        done = run(here if inside in here else here.replace("kubectl", f"kubectl {HOST}", 1))
+        done = mend.run(here if inside in here else here.replace("kubectl", f"kubectl {HOST}", 1))
         said = done.stderr.lower()
         assert done.returncode == 0 or "not found" in said or " logs " in command, done
 
 
-def test_a_vcluster_whose_statefulset_somebody_deleted(host, mend):
+@pytest.mark.slow
+def test_a_vcluster_whose_statefulset_somebody_deleted(other_ever_after, host, mend):
     """After the others: a vCluster of the sandbox is a new one then, as it has no volume."""
     client.AppsV1Api(host).delete_namespaced_stateful_set("ml", "team-ml")
     mend("vcluster", "StatefulSet ml is not there")
 
 
-def test_every_command_that_is_known_was_run():
+@pytest.mark.slow
+def test_every_command_that_is_known_was_run(mend):
     """Last in this file: what the others ran."""
-    assert MEND <= RAN
-    assert RAN <= MEND | LOOK
+    assert mend.ran >= MEND
+    assert mend.ran <= MEND | LOOK

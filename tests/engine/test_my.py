@@ -13,7 +13,7 @@ from kubernetes import client
 from kai_fleet.cli.display import first_steps
 from kai_fleet.cli.stack_file.reading import ROOT
 from tests.engine.my_commands import asked, run
-from tests.engine.product import Product, api, project
+from tests.engine.product import api
 from tests.engine.sandbox_commands import until
 from tests.unit import markdown_pages
 
@@ -23,33 +23,10 @@ PLUGIN = ROOT / ".venv" / "bin" / "kubectl-fleet"
 
 
 @pytest.fixture(scope="module")
-def product(sandbox, tmp_path_factory):
-    product = Product.of("sandbox", sandbox, project(tmp_path_factory.mktemp("my") / "project"))
-
-    def smaller(config):
-        # A pod that names an absent queue must get in here.
-        config["kai-fleet:guard"] = {"mode": "off"}
-        for team in ("research", "dev"):
-            config["kai-fleet:teams"].pop(team)
-        config["kai-fleet:teams"]["ml"]["queues"] = {
-            "default": {
-                "children": {
-                    "train": {"gpu": {"quota": 3, "limit": 6}, "memory": "64G"},
-                    "serve": {"gpu": {"quota": 4}},
-                    "lab": {"gpu": 1},
-                }
-            }
-        }
-
-    product.edit(smaller)
-    yield product
-    product.stack.destroy()
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(product, tmp_path_factory):
+def kubeconfig(one_team, tmp_path_factory):
+    """In a folder of its own: a team has no checkout."""
     file = tmp_path_factory.mktemp("team") / "ml.kubeconfig"
-    file.write_text(product.up().outputs["kubeconfigs"]["ml"])
+    file.write_text(one_team.kubeconfig.read_text())
     return file
 
 
@@ -108,7 +85,7 @@ def gpu(queue):
 def test_queues_have_the_numbers_that_were_put_there(team, kubeconfig):
     found = {queue["name"]: queue for queue in asked(kubeconfig, "queues")["queues"]}
     assert gpu(found["train"]) == (3, 6, 3.02, 9, 0.02, 0)
-    assert gpu(found["serve"]) == (4, -1, 1.2, 0, 0, pytest.approx(0.02 * 2.8 / 3.8, abs=1e-6))
+    assert gpu(found["serve"]) == (4, 4, 1.2, 0, 0, pytest.approx(0.02 * 2.8 / 3.8, abs=1e-6))
     assert gpu(found["lab"]) == (1, -1, 0, 0, 0, pytest.approx(0.02 * 1 / 3.8, abs=1e-6))
     assert gpu(found["default"]) == (8, 8, 4.22, 9, 0, 0)
     assert (found["train"]["cpu"]["inUse"], found["train"]["memory"]["inUse"]) == (1500, 2000)
@@ -168,9 +145,9 @@ def test_pending_says_why_and_what_to_do(team, kubeconfig):
     assert "lab, serve or train" in found["lost"]["fix"]
 
 
-def test_kubectl_runs_it_as_a_plugin(team, kubeconfig, sandbox):
+def test_kubectl_runs_it_as_a_plugin(team, kubeconfig, one_team):
     """kubectl finds `kubectl-fleet` on the PATH and gives it what follows."""
-    kubectl = sandbox.env()["PATH"]
+    kubectl = one_team.sandbox.env()["PATH"]
     ran = subprocess.run(
         ["kubectl", "fleet", "queues"],
         env={
@@ -226,7 +203,7 @@ def test_a_user_of_one_namespace_gets_what_can_be_said(team, kubeconfig, reader)
         rbac.delete_namespaced_role("reader", "default")
 
 
-def test_the_rights_of_the_page_are_enough(team, kubeconfig, reader, sandbox):
+def test_the_rights_of_the_page_are_enough(team, kubeconfig, reader, one_team):
     (commands,) = [
         block.text
         for block in markdown_pages.blocks("console")
@@ -234,7 +211,7 @@ def test_the_rights_of_the_page_are_enough(team, kubeconfig, reader, sandbox):
     ]
     group = "--group=system:serviceaccounts:default"
     home = str(kubeconfig.parent)  # where kubectl keeps what it has found out
-    env = {"PATH": sandbox.env()["PATH"], "KUBECONFIG": str(kubeconfig), "HOME": home}
+    env = {"PATH": one_team.sandbox.env()["PATH"], "KUBECONFIG": str(kubeconfig), "HOME": home}
     script = commands.replace("--group=ml-engineers", group)
     subprocess.run(["sh", "-ec", script], env=env, check=True, capture_output=True)
     rbac = client.RbacAuthorizationV1Api(api(kubeconfig.read_text()))

@@ -1,0 +1,72 @@
+"""A vCluster's certificate that runs out: what the doctor says of it is done, and it is gone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trustme
+from kubernetes import client
+
+from kai_fleet.cli.stack_file import reading
+from sandbox.control_plane.certificates import Authority
+from sandbox.vcluster import vcluster
+from tests.engine.doctor_mends import Mending, eventually
+from tests.engine.one_team import OneTeam
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(900)]
+
+RENEWS = "v0.31.3"
+
+
+@pytest.fixture(scope="module")
+def one_team(sandbox, tmp_path_factory):
+    """One of its own, whose vCluster is the last that renews no certificate."""
+    folder = tmp_path_factory.mktemp("certificates") / "project"
+    return OneTeam.make(sandbox, folder, vcluster="v0.30.5")
+
+
+@pytest.fixture(scope="module")
+def product(one_team):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "ROOT", one_team.folder)
+        yield one_team.product
+
+
+@pytest.fixture
+def mend(product, one_team):
+    return Mending(one_team)
+
+
+@pytest.fixture
+def soon_over(one_team, product, monkeypatch):
+    """Have the certificate of the team's kubeconfig end in a week, as if a year had gone by."""
+    issue = trustme.CA.issue_cert
+    authority = Authority(vcluster.folder(one_team.sandbox.directory, "team-ml", "ml") / "certs")
+    ends = datetime.now(UTC) + timedelta(days=7)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            trustme.CA, "issue_cert", lambda *it, **more: issue(*it, **more, not_after=ends)
+        )
+        authority.path("admin").certificate.unlink()
+        authority.client("admin", "kubernetes-admin", "system:masters")
+    # The vCluster looks at its Secret when that changes, and writes there what it has.
+    touched = {"metadata": {"annotations": {"touched": ends.isoformat()}}}
+    client.CoreV1Api(one_team.host()).patch_namespaced_secret("vc-ml", "team-ml", touched)
+
+
+def test_a_certificate_that_the_vcluster_does_not_renew(soon_over, product, mend):
+    """First in this file: versions of vClusters go up only."""
+
+    def up(config):
+        config["kai-fleet:teams"]["ml"]["vcluster"] = {"version": RENEWS}
+
+    of = "certificate of vCluster ml"
+    (finding,) = eventually(lambda: mend.found("vcluster", of))
+    assert f"write {RENEWS} at kai-fleet:teams.ml.vcluster.version" in finding.fix
+    product.edit(up)
+    mend("vcluster", of)
+
+
+def test_a_certificate_that_runs_out(soon_over, mend):
+    mend("vcluster", "certificate of vCluster ml it runs out on")
