@@ -36,11 +36,11 @@ format: setup      ## put the format right
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-test: check        ## unit tests, engine tests and faults, on two sandboxes at once; builds what they need
+test: check        ## unit tests, engine tests and faults, on two sandboxes at once, in under 12 minutes
 	@$(FLEET) sandbox tools
 	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
-test-all: check    ## these, the slow proofs, and thirty kills of each kind instead of a few
+test-all: check    ## these, the slow proofs, and thirty kills of each kind: hours
 	@$(FLEET) sandbox tools
 	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from bench.temporary import temporary
 from kai_fleet.cli.stack_file.schema import schema
@@ -25,10 +26,34 @@ NEEDED = {
 FACTS = Path(__file__).resolve().parents[2] / "shared" / "facts"
 
 
+# Modules that use one stack, or one host: the worker that has one of them runs them all in a row.
+TOGETHER = {
+    "tests/engine/test_doctor.py": "one team",
+    "tests/engine/test_doctor_mends.py": "one team",
+    "tests/engine/test_my.py": "one team",
+    "tests/attacks/test_team_stacks.py": "attacks",
+    "tests/attacks/test_tenants.py": "attacks",
+}
+
+
 # Where the environment forbids to keep compiled modules, each run would rewrite all tests anew, and
 # each process that a test starts compile the product. They are in no commit: see .gitignore.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+class Together(LoadFileScheduling):
+    """Modules go to workers by what they share."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return TOGETHER.get(file, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together | None:
+    """None leaves it to `--dist`."""
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

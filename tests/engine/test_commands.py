@@ -30,8 +30,7 @@ def fleet(sandbox):
             check=False,
         )
 
-    yield run
-    run("destroy", "--stack", "sandbox")
+    return run
 
 
 @pytest.fixture(scope="module")

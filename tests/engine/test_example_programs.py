@@ -54,10 +54,15 @@ def program(sandbox, request, tmp_path, tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize(
-    "language",
-    ["typescript", "go", pytest.param("yaml", marks=pytest.mark.yaml), "python"],
-)
+LANGUAGES = [
+    "python",
+    pytest.param("typescript", marks=pytest.mark.slow),
+    pytest.param("go", marks=pytest.mark.slow),
+    pytest.param("yaml", marks=[pytest.mark.slow, pytest.mark.yaml]),
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_fleet_of_two_teams_is_made_switched_and_removed(sandbox, plugin, program, language):
     stack = program(f"fleet/{language}")
     kubeconfig = sandbox.kubeconfig.read_text()
@@ -85,6 +90,7 @@ def test_a_fleet_of_two_teams_is_made_switched_and_removed(sandbox, plugin, prog
     assert not {"team-ml", "team-dev"} & namespaces(api(kubeconfig))
 
 
+@pytest.mark.slow
 def test_a_team_alone_serves_a_model_and_is_removed(sandbox, plugin, program):
     stack = program("team-alone")
     kubeconfig = sandbox.kubeconfig.read_text()

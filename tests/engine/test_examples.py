@@ -14,9 +14,9 @@ from tests.engine.product import Product, api, project
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 FOLDER = ROOT / "examples" / "guides"
-# Guide 003 is one pod with a whole GPU, which others have too.
+# The first has pods of every kind but a served model.
 EXAMPLES = [
-    pytest.param(path, id=name, marks=pytest.mark.slow if name == "guide-003" else ())
+    pytest.param(path, id=name, marks=() if name == "guide-001" else pytest.mark.slow)
     for path in sorted(FOLDER.glob("Pulumi.*.yaml"))
     if (name := path.name.split(".")[1])
 ]
@@ -46,15 +46,13 @@ class Deployed:
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)
-def example(request, sandbox, tmp_path_factory):
+def example(request, sandbox, place, tmp_path_factory):
+    place.empty()
     directory = project(tmp_path_factory.mktemp("example") / "project")
     path = request.param
     (directory / path.name).write_text(path.read_text())
     product = Product.of(path.name.split(".")[1], sandbox, directory)
-    try:
-        yield Deployed(product, sandbox, path)
-    finally:
-        product.stack.destroy()
+    return Deployed(product, sandbox, path)
 
 
 def test_every_pod_runs_and_there_are_as_many_as_asked_for(example):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from kubernetes import client
@@ -10,6 +11,7 @@ from kubernetes import client
 from bench.stacks import queue_tree
 from kai_fleet.components.settings.files import queue_files
 from tests.engine.broken_things import kai_pod, pods
+from tests.engine.guarded_pods import HALF, pod, sent
 from tests.engine.my_commands import asked
 from tests.engine.product import (
     Product,
@@ -24,13 +26,13 @@ from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
+TEAMS = ("vision", "nlp")
+
 
 @pytest.fixture(scope="module")
 def product(sandbox, tmp_path_factory):
     directory = project(tmp_path_factory.mktemp("host") / "project")
-    product = Product.of("sandbox-host", sandbox, directory)
-    yield product
-    product.stack.destroy()
+    return Product.of("sandbox-host", sandbox, directory)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def test_the_hosts_kai_and_its_queues_are_there_once(first, host):
 
 
 def test_teams_have_a_vcluster_and_no_kai_of_their_own(first):
-    for team in ("vision", "nlp"):
+    for team in TEAMS:
         inner = api(first.outputs["kubeconfigs"][team])
         assert "kai-scheduler" not in namespaces(inner)
     assert first.outputs["teams"]["vision"]["queues"] == ["project-alpha"]
@@ -102,6 +104,37 @@ def test_a_second_update_changes_nothing(first, product):
     assert product.up().changed == {}
 
 
+def test_on_the_host_the_teams_namespace_is_guarded(first, host):
+    core = client.CoreV1Api(host)
+    # A pod without a queue is for this guard alone; a wrong one is denied by the host's too.
+    message = until(lambda: sent(core, "team-nlp", pod()), 30)
+    remedy = "write the label kai.scheduler/queue: engineering-team"
+    assert message.endswith(remedy)
+    assert remedy in sent(core, "team-nlp", pod(labels={"kai.scheduler/queue": "test"}))
+    own = pod(labels={"kai.scheduler/queue": "engineering-team"}, annotations=HALF)
+    assert sent(core, "team-nlp", own) == ""
+    assert sent(core, "default", pod()) == ""
+
+
+@pytest.mark.slow
+def test_the_mode_of_the_guard_can_be_audit_and_off(first, product, host):
+    core = client.CoreV1Api(host)
+    policies = client.AdmissionregistrationV1Api(host)
+    product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "audit"}}))
+    # What warns of a Deployment no longer says that its pods are going to be denied.
+    kinds = ("Binding {}-queue-guard-binding", " {}-templates-policy")
+    assert set(product.up().changed) == {
+        f"ValidatingAdmissionPolicy{kind.format(team)}" for kind in kinds for team in TEAMS
+    }
+    time.sleep(1)
+    until(lambda: not sent(core, "team-nlp", pod()))
+    product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "off"}}))
+    product.up()
+    left = policies.list_validating_admission_policy().items
+    assert "kai-fleet-queues-nlp" not in {item.metadata.name for item in left}
+
+
+@pytest.mark.slow
 def test_a_tree_too_large_for_a_stack_file_is_in_one_of_its_own(first, product, host, monkeypatch):
     monkeypatch.setattr(queue_files, "ROOT", product.file.parent)
     before = set(queues(host))

@@ -1,4 +1,6 @@
-"""What stands inside a vCluster: warnings on templates of pods, and GPUs beside the queues."""
+"""What stands inside a vCluster: the guard of every namespace, warnings on templates of pods, and
+GPUs beside the queues.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from tests.engine.guarded_pods import HALF, IN_TEST, WHOLE, pod, sent
+from tests.engine.guarded_pods import GUIDES, HALF, IN_TEST, WHOLE, pod, sent
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
 from tests.policies.kai_examples import examples
@@ -31,10 +33,35 @@ def stack(sandbox, tmp_path_factory):
         config["kai-fleet:teams"]["research"]["scheduler"]["version"] = VERSION
 
     product.edit(one_team)
-    try:
-        yield product, api(product.up().outputs["kubeconfigs"]["research"])
-    finally:
-        product.stack.destroy()
+    return product, api(product.up().outputs["kubeconfigs"]["research"])
+
+
+def test_every_namespace_is_guarded(stack):
+    inside = client.CoreV1Api(stack[1])
+    message = until(lambda: sent(inside, "default", pod()), 30)
+    assert message.endswith("write the label kai.scheduler/queue: test")
+    inside.create_namespace({"metadata": {"name": "later"}})
+    until(lambda: inside.list_namespaced_service_account("later").items)
+    assert "names queue ml" in sent(inside, "later", pod(labels={"kai.scheduler/queue": "ml"}))
+    beside = GUIDES["001 research-pod"]  # a whole GPU, and Kubernetes' own scheduler
+    assert "beside the queues of team research" in sent(inside, "default", beside)
+    for body in GUIDES.values():
+        if body is not beside:
+            assert sent(inside, "default", body) == ""
+
+
+def test_kais_own_pods_pass_and_nobody_elses_do(stack):
+    inside = client.CoreV1Api(stack[1])
+    # As the binder makes it for a GPU that pods share.
+    reservation = pod("gpu-reservation-n-x", {"runai-gpu-group": "g"}, None, None, WHOLE)
+    for namespace in ("kai-scheduler", "kube-system"):
+        assert sent(inside, namespace, reservation) == ""
+        assert "where only the platform runs" in sent(inside, namespace, pod(labels=IN_TEST))
+
+
+def test_a_second_update_changes_nothing(stack):
+    product, _ = stack
+    assert product.up().changed == {}
 
 
 CREATE = {

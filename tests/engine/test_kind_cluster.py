@@ -114,6 +114,12 @@ def test_a_pod_with_half_a_gpu_runs_in_the_teams_vcluster(first):
     assert pod.spec.runtime_class_name == "nvidia"
 
 
+def test_a_served_model_has_an_endpoint(first):
+    core = client.CoreV1Api(api(first.outputs["kubeconfigs"]["ml"]))
+    assert core.read_namespaced_service("qwen", "default").spec.ports[0].port == 80
+    assert first.outputs["workloads"]["qwen"]["url"] == "http://qwen.default/v1"
+
+
 def served(run):
     """The token in the Secret that the server's only pod names."""
     core = client.CoreV1Api(api(run.outputs["kubeconfigs"]["ml"]))
@@ -143,12 +149,14 @@ def test_the_kubeconfig_of_kind_is_printed_nowhere(first, sandbox):
     assert not [secret for secret in secrets if secret in json.dumps(first.outputs["teams"])]
 
 
+@pytest.mark.slow
 def test_a_second_update_asks_docker_for_nothing(first, product, machine):
     machine.calls()
     assert product.up().changed == {}
     assert machine.calls() == []
 
 
+@pytest.mark.slow
 def test_a_new_token_is_a_new_pod(first, product):
     set_token(product, "hf_second")
     changed = {name.split()[0] for name in product.up().changed}
@@ -156,6 +164,7 @@ def test_a_new_token_is_a_new_pod(first, product):
     assert served(first) == "hf_second"
 
 
+@pytest.mark.slow
 def test_a_removed_workload_is_deleted_from_the_cluster(first, product):
     product.edit(lambda config: config["kai-fleet:workloads"].pop("half"))
     changed = product.up().changed

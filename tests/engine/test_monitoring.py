@@ -30,9 +30,7 @@ def host(sandbox):
     core = client.CoreV1Api(cluster)
     for name in ("monitoring", "team-watched", "elsewhere"):
         core.create_namespace({"metadata": {"name": name}})
-    yield cluster
-    for name in ("monitoring", "team-watched", "elsewhere"):
-        core.delete_namespace(name)
+    return cluster
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +45,7 @@ def product(sandbox, host, tmp_path_factory):
 
     product.edit(watched)
     product.up()
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +180,7 @@ def crd(kind, plural):
     }
 
 
+@pytest.mark.slow
 def test_with_the_operator_its_objects_take_the_place_of_the_config_map(product, host, monkeypatch):
     """Last in this file: the stack is another one afterwards."""
     definitions = client.ApiextensionsV1Api(host)

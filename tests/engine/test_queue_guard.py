@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +16,12 @@ from tests.engine.guarded_pods import (
     GUIDES,
     HALF,
     IN_TEST,
-    WHOLE,
     WRONG,
     pod,
     relabelled,
     sent,
 )
-from tests.engine.product import Product, api, project
+from tests.engine.product import api
 from tests.engine.sandbox_commands import kubectl, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -48,11 +46,7 @@ def guard(sandbox, core, tmp_path_factory):
 
     up("test")
     _until_denied(core, "guarded", pod())
-    yield up
-    made.destroy()
-    made.workspace.remove_stack(made.name)
-    for name in NAMESPACES:
-        core.delete_namespace(name)
+    return up
 
 
 def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
@@ -156,82 +150,3 @@ def test_a_bound_pod_is_let_be_by_a_guard_that_changes(guard, core):
     assert "names queue test" in more
     assert relabelled(core, "guarded", "bound", labels={"kai.scheduler/queue": "other"}) == ""
     guard("test")
-
-
-def _only(product: Product, team: str) -> None:
-    def edit(config: Any) -> None:
-        for name in [name for name in config["kai-fleet:teams"] if name != team]:
-            del config["kai-fleet:teams"][name]
-
-    product.edit(edit)
-
-
-@pytest.fixture(scope="class")
-def stack(request, sandbox, tmp_path_factory):
-    """The stack and the team that the test class names, and that team alone."""
-    name, team = request.param
-    product = Product.of(name, sandbox, project(tmp_path_factory.mktemp(name) / "project"))
-    _only(product, team)
-    try:
-        yield product, product.up()
-    finally:
-        product.stack.destroy()
-
-
-@pytest.mark.parametrize("stack", [("sandbox", "research")], indirect=True)
-class TestVirtualMode:
-    def test_inside_the_vcluster_every_namespace_is_guarded(self, stack):
-        _, run = stack
-        inside = client.CoreV1Api(api(run.outputs["kubeconfigs"]["research"]))
-        message = _until_denied(inside, "default", pod())
-        assert message.endswith("write the label kai.scheduler/queue: test")
-        inside.create_namespace({"metadata": {"name": "later"}})
-        until(lambda: inside.list_namespaced_service_account("later").items)
-        assert "names queue ml" in sent(inside, "later", pod(labels={"kai.scheduler/queue": "ml"}))
-        beside = GUIDES["001 research-pod"]  # a whole GPU, and Kubernetes' own scheduler
-        assert "beside the queues of team research" in sent(inside, "default", beside)
-        for body in GUIDES.values():
-            if body is not beside:
-                assert sent(inside, "default", body) == ""
-
-    def test_kais_own_pods_pass_and_nobody_elses_do(self, stack):
-        _, run = stack
-        inside = client.CoreV1Api(api(run.outputs["kubeconfigs"]["research"]))
-        # As the binder makes it for a GPU that pods share.
-        reservation = pod("gpu-reservation-n-x", {"runai-gpu-group": "g"}, None, None, WHOLE)
-        for namespace in ("kai-scheduler", "kube-system"):
-            assert sent(inside, namespace, reservation) == ""
-            assert "where only the platform runs" in sent(inside, namespace, pod(labels=IN_TEST))
-
-    def test_a_second_update_changes_nothing(self, stack):
-        product, _ = stack
-        assert product.up().changed == {}
-
-
-@pytest.mark.parametrize("stack", [("sandbox-host", "nlp")], indirect=True)
-class TestHostMode:
-    def test_on_the_host_the_teams_namespace_is_guarded(self, stack, core):
-        # A pod without a queue is for this guard alone; a wrong one is denied by the host's too.
-        message = _until_denied(core, "team-nlp", pod())
-        remedy = "write the label kai.scheduler/queue: engineering-team"
-        assert message.endswith(remedy)
-        assert remedy in sent(core, "team-nlp", pod(labels={"kai.scheduler/queue": "test"}))
-        own = pod(labels={"kai.scheduler/queue": "engineering-team"}, annotations=HALF)
-        assert sent(core, "team-nlp", own) == ""
-        assert sent(core, "default", pod()) == ""
-
-    def test_the_mode_can_be_audit_and_off(self, stack, core):
-        product, _ = stack
-        policies = client.AdmissionregistrationV1Api(core.api_client)
-        product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "audit"}}))
-        # What warns of a Deployment no longer says that its pods are going to be denied.
-        assert set(product.up().changed) == {
-            "ValidatingAdmissionPolicyBinding nlp-queue-guard-binding",
-            "ValidatingAdmissionPolicy nlp-templates-policy",
-        }
-        time.sleep(1)
-        until(lambda: not sent(core, "team-nlp", pod()))
-        product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "off"}}))
-        product.up()
-        left = policies.list_validating_admission_policy().items
-        assert "kai-fleet-queues-nlp" not in {item.metadata.name for item in left}

@@ -78,6 +78,7 @@ def inner_kubeconfig(sandbox: Sandbox, namespace: str, path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_load_balancer_gets_an_address_that_answers(sandbox: Sandbox, team: str) -> None:
     chart = str(sandbox.directory / "charts" / "vcluster-0.36.1.tgz")
     kind = "controlPlane.service.spec.type=LoadBalancer"
@@ -147,6 +148,7 @@ def test_a_vcluster_from_its_chart(sandbox: Sandbox, team: str, tmp_path: Path) 
     assert not list((sandbox.directory / "vclusters").iterdir())
 
 
+@pytest.mark.slow
 def test_what_vcluster_would_not_start_with_is_an_event(sandbox: Sandbox, team: str) -> None:
     chart = str(sandbox.directory / "charts" / "vcluster-0.36.1.tgz")
     off = "sync.fromHost.nodes.enabled=false"

@@ -28,8 +28,7 @@ def product(sandbox, tmp_path_factory):
         }
 
     product.edit(configure)
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +117,7 @@ def test_other_levels_make_the_topology_anew(first, product, host):
     assert objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"] != before
 
 
+@pytest.mark.slow
 def test_another_version_keeps_them_and_the_queues(first, product, host):
     uids = {name: q["metadata"]["uid"] for name, q in queues(host).items()}
 

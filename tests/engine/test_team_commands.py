@@ -70,8 +70,7 @@ def fleet(sandbox, folder):
             check=False,
         )
 
-    yield run
-    run("destroy")
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +180,7 @@ def test_a_switch_touches_that_team_only(fleet, host, neighbour):
     assert uids(fleet, host, "nlp") == neighbour
 
 
+@pytest.mark.slow
 def test_a_rollback_goes_to_what_ran_before(fleet, host, folder, neighbour):
     ran = fleet("team", "rollback", "vision", "--yes")
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -203,6 +203,7 @@ def one_more_node(host):
     label("research")
 
 
+@pytest.mark.slow
 def test_a_version_is_tried_beside_the_old_one_and_adopted(fleet, host, neighbour, one_more_node):
     before = uids(fleet, host, "vision")
     pool = ("--pool", "kai-fleet/pool=vision-next")

@@ -66,8 +66,7 @@ def platform(sandbox, directory):
 
     product = Product.of("sandbox", sandbox, directory)
     product.edit(edit)
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +89,12 @@ def vision(sandbox, directory, account):
     product = Product.of("sandbox-vision", sandbox, directory)
     secret = automation.ConfigValue(account, secret=True)
     product.stack.set_config("kai-fleet:cluster.kubeconfig", secret, path=True)
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")
 def nlp(sandbox, directory, granted):
-    product = Product.of("sandbox-nlp", sandbox, directory)
-    yield product
-    product.stack.destroy()
+    return Product.of("sandbox-nlp", sandbox, directory)
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +286,7 @@ def test_a_grant_is_not_withdrawn_while_the_team_runs(both, platform, nlp, host)
     assert platform.up().changed == {}
 
 
+@pytest.mark.slow
 def test_a_team_moves_to_the_platform_stack_and_back_untouched(
     both, platform, nlp, host, sandbox, directory
 ):

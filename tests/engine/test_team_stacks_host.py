@@ -12,7 +12,7 @@ from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.teams.own_stack import credentials
 from tests.engine.product import Product, api, cluster_roles, namespaces, project, queues
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(600)]
 
 NLP = """\
 config:
@@ -53,8 +53,7 @@ def platform(sandbox, directory):
     product = Product.of("sandbox-host", sandbox, directory)
     product.edit(edit)
     product.up()
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +73,7 @@ def nlp(sandbox, directory, account):
     product = Product.of("sandbox-host-nlp", sandbox, directory)
     secret = automation.ConfigValue(account, secret=True)
     product.stack.set_config("kai-fleet:cluster.kubeconfig", secret, path=True)
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")

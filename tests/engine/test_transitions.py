@@ -70,8 +70,7 @@ def product(sandbox, charts, tmp_path_factory):
         config["kai-fleet:teams"] = {"neighbour": neighbour}
 
     product.edit(only_a_neighbour)
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +213,7 @@ def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product):
     assert revisions(inside(run, "neighbour")) == neighbour
 
 
+@pytest.mark.slow
 def test_rolling_back_is_the_same_edit_back(first, product):
     before = uids(inside(first))
     run = switched(product, NEW)

@@ -46,7 +46,8 @@ MODES = [
 
 
 @pytest.fixture(scope="module", params=MODES)
-def product(request, sandbox, tmp_path_factory):
+def product(request, sandbox, place, tmp_path_factory):
+    place.empty()
     directory = project(tmp_path_factory.mktemp("old") / "project")
     copied = (directory / "Pulumi.sandbox.yaml").read_text()
     (directory / "Pulumi.older.yaml").write_text(copied)
@@ -60,8 +61,7 @@ def product(request, sandbox, tmp_path_factory):
         config.update(request.param)
 
     product.edit(one_team, named=False)
-    yield product
-    product.stack.destroy()
+    return product
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +127,7 @@ def test_the_preview_names_the_pods_and_replaces_nothing(product, host, old):
     assert LEVEL not in labels(host)
 
 
+@pytest.mark.slow
 def test_the_update_makes_nothing_anew(product, host, old):
     run = product.up()
     assert {op for op, _ in run.steps} <= {"same", "create", "update"}
@@ -140,6 +141,7 @@ def test_the_update_makes_nothing_anew(product, host, old):
     assert {**before, "ml-0": None} == {**now, "ml-0": None}
 
 
+@pytest.mark.slow
 def test_what_is_made_from_now_on_is_judged(product, host, old):
     assert labels(host)[LEVEL] == "baseline"
 
@@ -155,12 +157,14 @@ def test_what_is_made_from_now_on_is_judged(product, host, old):
     assert until(denied, 30)
 
 
+@pytest.mark.slow
 def test_a_second_update_changes_nothing_and_says_nothing_of_pods(product, old):
     run = product.up()
     assert run.changed == {}
     assert "would be refused" not in run.printed
 
 
+@pytest.mark.slow
 def test_a_stricter_level_is_told_before_it_holds_too(product, old):
     def strict(config):
         config["kai-fleet:isolation"] = {"level": "restricted"}

@@ -86,16 +86,19 @@ def test_one_name_and_all_that_it_needs(wheel):
     assert not [name for name in names if "__pycache__" in name or "node_modules" in name]
 
 
+@pytest.mark.slow
 def test_ten_lines_plan_offline(python, tmp_path):
     count, ok, *_ = said(python, PROGRAM, tmp_path).split()
     assert int(count) > 30
     assert ok == "True"
 
 
+@pytest.mark.slow
 def test_a_program_of_ones_own_plans_offline(python, tmp_path):
     assert said(python, OWN, tmp_path) == "kai-fleet:index:QueueTree kai-fleet:index:Queues"
 
 
+@pytest.mark.slow
 def test_what_a_program_needs_is_on_its_path(python, tmp_path):
     for script in ("fleet", "fleet-probe", "pulumi-resource-kai-fleet"):
         assert (python.parent / script).is_file()

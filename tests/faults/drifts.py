@@ -139,8 +139,8 @@ EDITS = (
     ),
     Drift("a queue's parent", "ml-queues", lambda h: h.queue("train", {"parentQueue": "serve"})),
 )
-# While the vCluster is there; what is inside one that is gone nobody can look at.
-INSIDE = (
+# While the vCluster is there: what is inside one that is gone nobody can look at.
+DELETIONS = (
     Drift(
         "the guard's binding",
         "ml-guard-binding",
@@ -162,8 +162,6 @@ INSIDE = (
         uninstall_kai,
         ("kai-parts", "KAI v0.9.3"),
     ),
-)
-OUTSIDE = (
     Drift(
         "a team's bound on GPUs",
         "ml-gpus",
@@ -179,6 +177,8 @@ OUTSIDE = (
         "host-gpu-release",
         lambda h: delete_namespace(h, "nvidia-device-plugin"),
     ),
+)
+NAMESPACES = (
     Drift(
         "a team's whole namespace",
         "dev-namespace",

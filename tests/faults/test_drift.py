@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.drifts import EDITS, INSIDE, OUTSIDE, Hands
-from tests.faults.wanted import SOAK, converge, with_ml
+from tests.faults import dumps
+from tests.faults.drifts import DELETIONS, EDITS, NAMESPACES, Hands
+from tests.faults.wanted import SOAK, Reference, converge, with_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 400)]
 
@@ -31,7 +32,7 @@ class Seen:
         return any(re.search(rf"\b{re.escape(name)}\b", subject) for subject in subjects)
 
 
-def waves(case, reference, drifts):
+def waves(case, before, drifts):
     hands = Hands.of(case)
     for drift in drifts:
         drift.change(hands)
@@ -45,24 +46,33 @@ def waves(case, reference, drifts):
     told = [it for it in findings if ".venv/bin/fleet up --refresh --stack faults" in it["fix"]]
     mended = case.fleet("up", "--refresh")
     assert mended.code == 0, mended.said
-    return Seen(set(found), told, reference.differences(case, "added"))
+    return Seen(set(found), told, before.differences(case, "added"))
 
 
 @pytest.fixture(scope="module")
-def edited(case, reference):
+def added(case):
+    """The clusters with `ml` in them, before anybody touches these: the others need not be made."""
     case.edit(with_ml)
     converge(case)
-    return waves(case, reference, EDITS)
+    found = Reference()
+    found.host["added"] = dumps.dump(case.host)
+    found.inside["added"] = dumps.dump(case.inside("ml"))
+    return found
 
 
 @pytest.fixture(scope="module")
-def deleted_inside(case, reference, edited):
-    return waves(case, reference, INSIDE)
+def edited(case, added):
+    return waves(case, added, EDITS)
 
 
 @pytest.fixture(scope="module")
-def deleted_outside(case, reference, deleted_inside):
-    return waves(case, reference, OUTSIDE)
+def deleted(case, added, edited):
+    return waves(case, added, DELETIONS)
+
+
+@pytest.fixture(scope="module")
+def namespaces_deleted(case, added, deleted):
+    return waves(case, added, NAMESPACES)
 
 
 @pytest.mark.parametrize("drift", EDITS, ids=lambda drift: drift.name)
@@ -74,31 +84,36 @@ def test_every_edit_is_put_right(edited):
     assert edited.left == []
 
 
-@pytest.mark.parametrize("drift", INSIDE, ids=lambda drift: drift.name)
-def test_a_deletion_inside_a_vcluster_is_seen(deleted_inside, drift):
-    seen = deleted_inside.resources
+@pytest.mark.parametrize("drift", DELETIONS, ids=lambda drift: drift.name)
+def test_a_deletion_is_seen(deleted, drift):
+    seen = deleted.resources
     assert any(name.startswith(drift.resource) for name in seen), seen
 
 
-def test_everything_deleted_inside_is_there_again(deleted_inside):
-    assert deleted_inside.left == []
+def test_everything_deleted_is_there_again(deleted):
+    assert deleted.left == []
 
 
-@pytest.mark.parametrize("drift", [it for it in INSIDE if it.doctor], ids=lambda drift: drift.name)
-def test_the_doctor_sees_a_deletion_inside_a_vcluster(deleted_inside, drift):
-    assert deleted_inside.tells(drift), deleted_inside.doctor
+@pytest.mark.parametrize(
+    "drift", [it for it in DELETIONS if it.doctor], ids=lambda drift: drift.name
+)
+def test_the_doctor_sees_a_deletion(deleted, drift):
+    assert deleted.tells(drift), deleted.doctor
 
 
-@pytest.mark.parametrize("drift", [it for it in OUTSIDE if it.doctor], ids=lambda drift: drift.name)
-def test_the_doctor_sees_a_deletion(deleted_outside, drift):
-    assert deleted_outside.tells(drift), deleted_outside.doctor
+@pytest.mark.slow
+@pytest.mark.parametrize("drift", NAMESPACES, ids=lambda drift: drift.name)
+def test_the_doctor_sees_a_namespace_gone(namespaces_deleted, drift):
+    assert namespaces_deleted.tells(drift), namespaces_deleted.doctor
 
 
-@pytest.mark.parametrize("drift", OUTSIDE, ids=lambda drift: drift.name)
-def test_a_deletion_is_seen(deleted_outside, drift):
-    seen = deleted_outside.resources
+@pytest.mark.slow
+@pytest.mark.parametrize("drift", NAMESPACES, ids=lambda drift: drift.name)
+def test_a_namespace_gone_is_seen(namespaces_deleted, drift):
+    seen = namespaces_deleted.resources
     assert any(name.startswith(drift.resource) for name in seen), seen
 
 
-def test_everything_deleted_is_there_again(deleted_outside):
-    assert deleted_outside.left == []
+@pytest.mark.slow
+def test_everything_of_the_namespaces_is_there_again(namespaces_deleted):
+    assert namespaces_deleted.left == []

@@ -51,6 +51,7 @@ def test_there_are_the_workflows_that_the_documentation_names():
         "pulumi.yml",
         "release.yml",
         "releases.yml",
+        "test-all.yml",
         "test.yml",
     ]
 
@@ -82,7 +83,7 @@ def test_permissions_are_the_least():
         return {(key, value) for item in every for key, value in item.items()}
 
     read = ("contents", "read")
-    assert granted("test.yml") == {read}
+    assert granted("test.yml") == granted("test-all.yml") == {read}
     assert granted("preview.yml") == {read, ("id-token", "write")}
     assert granted("pulumi.yml") == granted("deploy.yml") == granted("preview.yml")
     comment = granted("preview-comment.yml")
@@ -139,6 +140,12 @@ def test_a_preview_never_takes_the_place_of_an_update_that_waits():
 def test_the_tests_are_run_by_the_readmes_command():
     assert [step["run"] for step in steps("test.yml") if "run" in step] == ["make test"]
     assert "make test " in (ROOT / "README.md").read_text()
+
+
+def test_the_slow_proofs_are_run_each_night_in_the_same_way():
+    everything = workflow("test-all.yml")
+    assert [entry["cron"].split()[2:] for entry in everything["on"]["schedule"]] == [["*"] * 3]
+    assert steps("test-all.yml") == [*steps("test.yml")[:-1], {"run": "make test-all"}]
 
 
 @pytest.mark.engine  # as slow as the job: it plans every stack twice
