@@ -54,21 +54,27 @@ class Emptied:
         for kind in KINDS:
             for item in http.items(kind):
                 yield f"{kind}/{item['metadata']['name']}"
+        # The processes of a vCluster end after its namespace.
+        for folder in (self.sandbox.directory / "vclusters").iterdir():
+            yield str(folder)
 
     def empty(self) -> None:
         """Delete what the host did not have at first, and every stack of the sandbox's backend."""
         self.tenant = None
+        self.empty_host()
+        shutil.rmtree(self.sandbox.directory / "state" / ".pulumi", ignore_errors=True)
+        (self.sandbox.directory / OCCUPANT).unlink(missing_ok=True)
+
+    def empty_host(self) -> None:
+        """Delete what the host did not have at first."""
         http = self._http()
         more = [path for path in self._all() if path not in self.first]
-        for path in more:
+        for path in (path for path in more if path.startswith("/api")):
             _gone(lambda path=path: http.ask("DELETE", path))
         for space in (path for path in more if path.startswith(NAMESPACES)):
             # Kubernetes itself waits for pods, which nothing runs here.
             _gone(lambda space=space: http.ask("DELETE", f"{space}/pods", gracePeriodSeconds="0"))
         until(lambda: not [path for path in self._all() if path not in self.first])
-        until(lambda: not list((self.sandbox.directory / "vclusters").iterdir()))
-        shutil.rmtree(self.sandbox.directory / "state" / ".pulumi", ignore_errors=True)
-        (self.sandbox.directory / OCCUPANT).unlink(missing_ok=True)
 
 
 def _gone(delete: Callable[[], object]) -> None:

@@ -54,15 +54,12 @@ def program(sandbox, request, tmp_path, tmp_path_factory):
     return made
 
 
-LANGUAGES = [
-    "python",
-    pytest.param("typescript", marks=pytest.mark.slow),
-    pytest.param("go", marks=pytest.mark.slow),
-    pytest.param("yaml", marks=[pytest.mark.slow, pytest.mark.yaml]),
-]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
+# A team through the plugin: test_package.py. A program with an SDK: that of the queues, below.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "language",
+    ["typescript", "go", pytest.param("yaml", marks=pytest.mark.yaml), "python"],
+)
 def test_a_fleet_of_two_teams_is_made_switched_and_removed(sandbox, plugin, program, language):
     stack = program(f"fleet/{language}")
     kubeconfig = sandbox.kubeconfig.read_text()

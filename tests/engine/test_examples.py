@@ -112,5 +112,6 @@ def test_a_served_model_has_an_endpoint(example):
             )
 
 
+@pytest.mark.slow
 def test_a_second_update_changes_nothing(example):
     assert example.product.up().changed == {}

@@ -59,6 +59,7 @@ def test_kais_own_pods_pass_and_nobody_elses_do(stack):
         assert "where only the platform runs" in sent(inside, namespace, pod(labels=IN_TEST))
 
 
+@pytest.mark.slow
 def test_a_second_update_changes_nothing(stack):
     product, _ = stack
     assert product.up().changed == {}

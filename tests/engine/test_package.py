@@ -51,7 +51,6 @@ def team(host, **more):
     }
 
 
-@pytest.mark.slow
 def test_a_team_is_made_switched_and_removed(own, host, sandbox):
     def program(version: str = "v0.12.23") -> None:
         made = Remote("Team", "ml", team(host, scheduler={"mode": "virtual", "version": version}))

@@ -202,6 +202,7 @@ def test_the_example_passes_and_a_newcomers_mistake_in_it_does_not(previews):
     assert wrong.rules("mandatory") == {"serve": {"workload-gpu-request"}}
 
 
+@pytest.mark.slow
 def test_all_rules_take_less_than_a_tenth_of_the_preview(previews):
     def program() -> None:
         opts = planted._cluster("main")

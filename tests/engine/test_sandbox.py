@@ -118,6 +118,7 @@ def test_workloads_run_and_their_namespace_goes(sandbox: Sandbox) -> None:
     until(lambda: volume not in kubectl(sandbox, "get", "pv"))
 
 
+@pytest.mark.slow
 def test_kai_reports_ready_once_its_operator_runs(sandbox: Sandbox) -> None:
     chart = str(sandbox.directory / "charts" / "kai-scheduler-v0.16.8.tgz")
     here = ("--namespace", "kai-scheduler")

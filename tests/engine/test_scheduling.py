@@ -105,18 +105,6 @@ def test_the_doctor_misses_the_nodes_of_a_shard(first, product, host, monkeypatc
         mark(dict.fromkeys(labels))
 
 
-def test_other_levels_make_the_topology_anew(first, product, host):
-    before = objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"]
-
-    def edit(config):
-        config["kai-fleet:kai"]["topologies"]["racks"] = ["cloud.example/block"]
-
-    product.edit(edit)
-    run = product.up()
-    assert set(run.changed) == {"Topology host-topologies-racks"}
-    assert objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"] != before
-
-
 @pytest.mark.slow
 def test_another_version_keeps_them_and_the_queues(first, product, host):
     uids = {name: q["metadata"]["uid"] for name, q in queues(host).items()}
@@ -136,24 +124,38 @@ def test_another_version_keeps_them_and_the_queues(first, product, host):
     assert {name: q["metadata"]["uid"] for name, q in queues(host).items()} == uids
 
 
-def test_a_field_that_somebody_wrote_is_kept(first, product, host):
-    """Only what is configured is ours; the rest of the shard is its owner's."""
+@pytest.fixture(scope="module")
+def edited(first, product, host):
+    """A field that somebody wrote, then another topology and other shards in one update."""
+    before = objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"]
     client.CustomObjectsApi(host).patch_cluster_custom_object(
         "kai.scheduler", "v1", "schedulingshards", "default", {"spec": {"args": {"v": "3"}}}
     )
 
     def edit(config):
+        config["kai-fleet:kai"]["topologies"]["racks"] = ["cloud.example/block"]
         config["kai-fleet:kai"]["shards"] = {"default": {"minRuntime": {"reclaim": "1h"}}}
 
     product.edit(edit)
-    product.up()
+    return before, product.up()
+
+
+def test_other_levels_make_the_topology_anew(edited, host):
+    before, run = edited
+    topologies = {name for name in run.changed if name.startswith("Topology ")}
+    assert topologies == {"Topology host-topologies-racks"}
+    assert objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"] != before
+
+
+def test_a_field_that_somebody_wrote_is_kept(edited, host):
+    """Only what is configured is ours; the rest of the shard is its owner's."""
     shards = objects(host, "schedulingshards")
     assert set(shards) == {"default"}, "a shard that is no longer configured goes"
     spec = shards["default"]["spec"]
     assert (spec["args"], spec["minRuntime"]) == ({"v": "3"}, {"reclaimMinRuntime": "1h"})
 
 
-def test_left_out_they_are_let_go_of(first, product, host):
+def test_left_out_they_are_let_go_of(edited, product, host):
     def edit(config):
         for key in ("fairshare", "shards", "topologies"):
             config["kai-fleet:kai"].pop(key)

@@ -184,6 +184,7 @@ def test_a_newer_version_is_an_upgrade_in_place(first, product):
     assert not [name for name in run.changed if name.startswith("Queues ")]
 
 
+@pytest.mark.slow
 def test_the_preview_says_that_a_downgrade_replaces_and_why(first, product):
     def edit(config):
         config["kai-fleet:teams"]["mover"]["scheduler"]["version"] = OTHER
@@ -200,6 +201,7 @@ def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product):
     before, neighbour = uids(inside(first)), revisions(inside(first, "neighbour"))
     run = switched(product, OTHER)
     only_mover(run)
+    assert f"KAI is replaced: {NEW} → {OTHER}: helm cannot downgrade" in run.printed
     cleaned = at(run, "delete-replaced", "Command mover-kai-clean-up")
     gone = at(run, "delete-replaced", "Release mover-kai-release")
     installed = at(run, "create-replacement", "Release mover-kai-release")

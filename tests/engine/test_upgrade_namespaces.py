@@ -16,7 +16,7 @@ from tests.engine.guarded_pods import pod
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(600)]
 
 POOL = {"kai-fleet/pool": "ml"}
 UNLIMITED = {resource: {"quota": "unlimited"} for resource in ("cpu", "memory", "gpu")}
@@ -39,13 +39,7 @@ ON_HOST = {
 }
 
 
-MODES = [
-    pytest.param(VIRTUAL, id="virtual"),
-    pytest.param(ON_HOST, id="host", marks=pytest.mark.slow),
-]
-
-
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=[VIRTUAL, ON_HOST], ids=["virtual", "host"])
 def product(request, sandbox, place, tmp_path_factory):
     place.empty()
     directory = project(tmp_path_factory.mktemp("old") / "project")
@@ -127,7 +121,6 @@ def test_the_preview_names_the_pods_and_replaces_nothing(product, host, old):
     assert LEVEL not in labels(host)
 
 
-@pytest.mark.slow
 def test_the_update_makes_nothing_anew(product, host, old):
     run = product.up()
     assert {op for op, _ in run.steps} <= {"same", "create", "update"}
@@ -141,7 +134,6 @@ def test_the_update_makes_nothing_anew(product, host, old):
     assert {**before, "ml-0": None} == {**now, "ml-0": None}
 
 
-@pytest.mark.slow
 def test_what_is_made_from_now_on_is_judged(product, host, old):
     assert labels(host)[LEVEL] == "baseline"
 
@@ -157,14 +149,12 @@ def test_what_is_made_from_now_on_is_judged(product, host, old):
     assert until(denied, 30)
 
 
-@pytest.mark.slow
 def test_a_second_update_changes_nothing_and_says_nothing_of_pods(product, old):
     run = product.up()
     assert run.changed == {}
     assert "would be refused" not in run.printed
 
 
-@pytest.mark.slow
 def test_a_stricter_level_is_told_before_it_holds_too(product, old):
     def strict(config):
         config["kai-fleet:isolation"] = {"level": "restricted"}

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from sandbox.directory import Sandbox
+from tests.engine.emptied import Emptied
 from tests.faults.case import STACK, Case, Ran
 from tests.faults.wanted import SOAK, with_ml
 
@@ -80,8 +81,9 @@ def secret(case, tmp_path_factory):
     ):
         pulumi("config", "set", "--secret", "--path", path, given=value)
     assert MARKER not in made.file.read_text(), "the stack file has it encrypted"
+    host = Emptied(Sandbox(case.sandbox, ()))
     yield made
-    made.fleet("destroy")
+    host.empty_host()
 
 
 def scheduler(config):

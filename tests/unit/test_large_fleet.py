@@ -189,6 +189,7 @@ def asked_once(server, heard):
     assert heard == [(count, TEAMS + 1) for count in range(1, TEAMS + 2)]
 
 
+@pytest.mark.slow
 def test_usage_costs_little_more_than_to_read_what_the_clusters_answer(many):
     server, _ = many
     usage_of("lab", team="t000")  # what is imported once is not counted
