@@ -1,8 +1,8 @@
-"""What all tests share: the facts about other projects' charts, where they are at hand."""
+"""What all tests share: how they are dealt out, a sandbox, the facts about others' charts."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             toolbox.ensure(needed, reporter.write_line if reporter else print)
         except toolbox.ToolError as why:
             raise pytest.UsageError(str(why)) from why
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The sandbox that a worker's modules use one after another, taken down when they end."""
+    from tests.engine.emptied import Emptied  # a second of imports, which unit tests are spared
+
+    where = tmp_path_factory.mktemp("shared") / "sandbox"
+    with pytest.MonkeyPatch.context() as patch, temporary(where):
+        patch.setenv("KAI_FLEET_SANDBOX", str(where))
+        yield Emptied(lifecycle.up(print))
 
 
 @pytest.fixture(scope="session")

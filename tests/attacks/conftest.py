@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from sandbox import lifecycle
 from tests.attacks.attempts import ATTEMPTS
 from tests.attacks.host import Host
 from tests.attacks.sending import sent
+from tests.engine.emptied import Emptied
 
 
-@pytest.fixture(scope="session")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KAI_FLEET_SANDBOX", str(tmp_path_factory.mktemp("attacks") / "sandbox"))
-        try:
-            found = Host.of(str(lifecycle.up(print).kubeconfig))
-            found.make()
-            _until_they_hold(found)
-            yield found
-        finally:
-            lifecycle.down(print)
+@pytest.fixture(scope="module")
+def host(place: Emptied) -> Host:
+    """As the module before left it, if that attacked it too: nothing that is tried succeeds."""
+    if not isinstance(place.tenant, Host):
+        place.empty()
+        found = Host.of(str(place.sandbox.kubeconfig))
+        found.make()
+        _until_they_hold(found)
+        place.tenant = found
+    return place.tenant
 
 
 def _until_they_hold(host: Host) -> None:

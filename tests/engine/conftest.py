@@ -1,4 +1,4 @@
-"""The sandbox of the engine tests: one of their own, taken down when they end."""
+"""The sandbox of the engine tests, empty or with the stack that modules share."""
 
 import os
 import uuid
@@ -11,15 +11,6 @@ from sandbox import lifecycle
 from tests.engine.bare_engine import Engine
 from tests.engine.emptied import Emptied
 from tests.engine.one_team import OneTeam
-
-
-@pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emptied]:
-    """The sandbox that a worker's modules use one after another."""
-    where = tmp_path_factory.mktemp("shared") / "sandbox"
-    with pytest.MonkeyPatch.context() as patch, temporary(where):
-        patch.setenv("KAI_FLEET_SANDBOX", str(where))
-        yield Emptied(lifecycle.up(print))
 
 
 @pytest.fixture(scope="module")
