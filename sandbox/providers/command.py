@@ -133,12 +133,9 @@ class CommandStandIn(StandIn):
 
 
 def _state(inputs: Properties, stdout: str, stderr: str) -> Properties:
-    """The state: the inputs and both outputs, which are secret when any input is."""
+    """The state: the inputs and both outputs, which are never secret, whatever was printed."""
     kept = {key: value for key, value in inputs.items() if key not in _OUTPUTS}
-    secret = any(value.contains_secret() for value in kept.values())
-    for key, text in (("stdout", stdout), ("stderr", stderr)):
-        kept[key] = marked(text).with_secret(secret and text != UNKNOWN)
-    return kept
+    return kept | {"stdout": marked(stdout), "stderr": marked(stderr)}
 
 
 if __name__ == "__main__":

@@ -16,6 +16,14 @@ from sandbox.providers.values import Properties, PropertyValue, marked, marked_m
 # A create is a plain one under this manager; the first update hands its fields to the manager of
 # the object's own, which applies from then on.
 CREATOR: Final = "pulumi-kubernetes"
+# Beginnings of other managers whose fields it takes over then, `kubectl label`'s among them: what
+# of these the program does not declare goes with that update.
+_TAKEN_OVER: Final = (
+    ("kubectl", "Apply"),
+    ("kubectl", "Update"),
+    ("before-first-apply", "Update"),
+    (CREATOR, "Update"),
+)
 _AUTONAMED: Final = "pulumi.com/autonamed"
 _READ_ONLY: Final = {
     *("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation"),
@@ -128,20 +136,30 @@ def created_fields(live: Object) -> list[Object]:
 
 
 def handed_over(live: Object, manager: str) -> list[Object]:
-    """The patch that gives what the create owns to the object's own manager."""
-    created = created_fields(live)
-    fields = [f for f in live["metadata"]["managedFields"] if f not in created]
+    """The patch that gives what the create and kubectl own to the object's own manager."""
+    before: list[Object] = live["metadata"].get("managedFields") or []
+    taken = [f for f in before if _is_taken_over(f)]
+    if not taken:
+        return []
+    fields = [f for f in before if f not in taken]
     own = next((f for f in fields if (f["manager"], f["operation"]) == (manager, "Apply")), None)
     if own is None:
-        own = {**copy.deepcopy(created[0]), "manager": manager, "operation": "Apply"}
+        own = {**copy.deepcopy(taken[0]), "manager": manager, "operation": "Apply"}
         fields.append(own)
-    for entry in created:
+    for entry in taken:
         own["fieldsV1"] = _union(own.get("fieldsV1") or {}, entry.get("fieldsV1") or {})
     version = live["metadata"]["resourceVersion"]
     return [
         {"op": "replace", "path": "/metadata/managedFields", "value": fields},
         {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
     ]
+
+
+def _is_taken_over(entry: Object) -> bool:
+    return not entry.get("subresource") and any(
+        entry["manager"].startswith(name) and entry["operation"] == operation
+        for name, operation in _TAKEN_OVER
+    )
 
 
 def _union(one: Object, other: Object) -> Object:

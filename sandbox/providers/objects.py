@@ -232,8 +232,8 @@ class Objects:
             body = obj | {"metadata": obj["metadata"] | {"resourceVersion": version}}
             return cluster.send("PUT", path, body, **options)
         created = bool(created_fields(live))
-        if created and not preview:
-            cluster.send("PATCH", path, handed_over(live, manager), _JSON_PATCH)
+        if not preview and (patch := handed_over(live, manager)):
+            cluster.send("PATCH", path, patch, _JSON_PATCH)
         owned = live["metadata"].get("managedFields")
         force = self._standin.force or not owned or (preview and created)
         options["force"] = str(force).lower()

@@ -94,11 +94,12 @@ def test_a_removed_field_goes_and_foreign_fields_stay(engine: Engine, unique: st
         k8s.core.v1.Namespace(unique, metadata={"name": unique, "labels": labels})
 
     engine.up(lambda: program({"a": "1", "b": "1"}))
-    engine.kubectl("label", "namespace", unique, "foreign=kept")
+    engine.kubectl("label", "namespace", unique, "foreign=kept", "--field-manager=another")
+    engine.kubectl("label", "namespace", unique, "by-hand=gone")  # kubectl's fields are taken over
     assert changed(engine.up(lambda: program({"a": "2"}))) == {"update": 1}
     labels = json.loads(engine.field(".metadata.labels", "namespace", unique))
     assert labels["a"] == "2"
-    assert "b" not in labels
+    assert {"b", "by-hand"}.isdisjoint(labels)
     assert labels["foreign"] == "kept"
 
 
