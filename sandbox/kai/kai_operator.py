@@ -24,7 +24,6 @@ SHARDS: Final = f"{GROUP}/schedulingshards"
 SHARD: Final = f"{SHARDS}/default"
 DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{operands.NAMESPACE}/deployments"
 OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
-PODS: Final = f"/api/v1/namespaces/{operands.NAMESPACE}/pods"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLUSTER_POLICIES: Final = f"{CRDS}/clusterpolicies.nvidia.com"
 # The version whose job ran, on the operator; so that a Config deleted on purpose stays deleted.
@@ -58,9 +57,9 @@ def play(api: Api) -> None:
     config, shard = api.find(CONFIG), api.find(SHARD)
     _collect(api, found, config, shard)
     operator = found.get("kai-operator")
-    release = None if operator is None else _running(api, operator)
-    if operator is None or release is None:
+    if operator is None or not _available(operator):
         return
+    release = _release(operator)
     config = _applied(api, operator, release, config)
     waits = release.needs_cluster_policy_crd and api.find(_CLUSTER_POLICIES) is None
     if config is None or waits:  # without that CRD, which it watches, this operator never starts
@@ -116,22 +115,15 @@ def _collect(
         del found[name]
 
 
-def _running(api: Api, operator: Object) -> KaiRelease | None:
-    """The version of the operator whose pod runs, by its image's tag; None while none or two do.
+def _release(operator: Object) -> KaiRelease:
+    """The version of its parts: that of the chart, from its own image's tag.
 
-    Of a Deployment that is being rolled out, it is the old one.
+    A real operator has it from the Config, where the chart writes it (v0.9.3 to v0.16.8): also the
+    old one, while the new one's pod starts, brings up the new parts.
     """
-    running = [operator["spec"]["template"]]
-    if not _rolled_out(operator):
-        labels = operator["spec"]["selector"]["matchLabels"].items()
-        selector = ",".join(f"{key}={value}" for key, value in labels)
-        pods = api.get(PODS, labelSelector=selector)["items"]
-        running = [pod for pod in pods if holds(pod, "Ready")]
-    tags = {pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in running}
-    if len(tags) != 1:
-        return None
+    image = operator["spec"]["template"]["spec"]["containers"][0]["image"]
     try:
-        return kai(tags.pop(), untested=True)
+        return kai(image.rpartition(":")[2], untested=True)
     except UnknownVersion:
         return list(KAI.values())[-1]
 
@@ -176,13 +168,6 @@ def _make(
             api.ensure(collection, hooks)
     for body in wanted:
         api.ensure(DEPLOYMENTS, body)
-
-
-def _rolled_out(deployment: Object) -> bool:
-    """Whether its pods run, and none of an older revision."""
-    status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
-    counts = {status.get(key) for key in ("replicas", "updatedReplicas", "availableReplicas")}
-    return counts == {wanted} and _available(deployment)
 
 
 def _available(deployment: Object) -> bool:

@@ -3,8 +3,6 @@
 import copy
 from typing import Any
 
-import pytest
-
 from kai_fleet.components import releases
 from sandbox.control_plane import volumes
 from sandbox.control_plane.kube_api import Api, Refused
@@ -180,18 +178,12 @@ def test_released_volumes_go_and_foreign_ones_stay() -> None:
 
 
 def operator(version: str) -> dict[str, Any]:
-    """The Deployment of KAI's operator, as the stand-in chart declares it, and rolled out."""
+    """The Deployment of KAI's operator, as the stand-in chart declares it, and available."""
     containers = [{"image": f"stand-in.invalid/kai-scheduler/operator:{version}"}]
     return {
         "metadata": {"name": "kai-operator", "labels": {"kai-fleet/stand-in": "true"}},
-        "spec": {
-            "selector": {"matchLabels": {"app": "kai-operator"}},
-            "template": {"spec": {"containers": containers}},
-        },
-        "status": {
-            "conditions": [{"type": "Available", "status": "True"}],
-            **dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), 1),
-        },
+        "spec": {"template": {"spec": {"containers": containers}}},
+        "status": {"conditions": [{"type": "Available", "status": "True"}]},
     }
 
 
@@ -237,64 +229,6 @@ def test_an_operator_that_is_not_available_does_nothing() -> None:
     del api.objects[kai_operator.OPERATOR]["status"]
     kai_operator.play(api)
     assert api.calls == []
-
-
-def rolling(api: Objects, version: str, **status: Any) -> None:
-    """Have Helm set another version of the operator, whose Deployment is not so far yet."""
-    api.objects[kai_operator.OPERATOR] = new = operator(version)
-    new["metadata"]["generation"] = 2
-    new["status"] |= {"observedGeneration": 2} | status
-
-
-def pod(version: str, ready: str = "True") -> dict[str, Any]:
-    condition = {"type": "Ready", "status": ready}
-    return {
-        "spec": operator(version)["spec"]["template"]["spec"],
-        "status": {"conditions": [condition]},
-    }
-
-
-def images(api: Objects) -> set[str]:
-    found = [api.objects[f"{kai_operator.DEPLOYMENTS}/{name}"] for name in parts(api)]
-    containers = [item["spec"]["template"]["spec"]["containers"][0] for item in found]
-    return {it["image"].rpartition(":")[2] for it in containers if "operator:" not in it["image"]}
-
-
-@pytest.mark.parametrize(
-    "unfinished",
-    [
-        {"observedGeneration": 1},  # of an older one than was asked for
-        {"updatedReplicas": 0},  # the old pod alone keeps it Available
-        {"replicas": 2},  # both are there
-        {"replicas": 2, "availableReplicas": 2},
-    ],
-)
-def test_until_the_new_operators_pod_alone_runs_nothing_is_made_for_it(unfinished: Any) -> None:
-    api = installed("v0.16.8")
-    kai_operator.play(api)
-    rolling(api, "v0.17.0", **unfinished)
-    api.calls.clear()
-    for pods in ([pod("v0.16.8"), pod("v0.17.0", "False")], [pod("v0.16.8"), pod("v0.17.0")], []):
-        for number, item in enumerate(pods):
-            api.objects[f"{kai_operator.PODS}/{number}"] = item
-        kai_operator.play(api)
-        assert api.calls == []
-    assert images(api) == {"v0.16.8"}
-    rolling(api, "v0.17.0")
-    kai_operator.play(api)
-    assert images(api) == {"v0.17.0"}
-
-
-def test_an_old_operator_that_still_runs_heeds_a_change_of_its_config() -> None:
-    api = installed("v0.16.8")
-    kai_operator.play(api)
-    rolling(api, "v0.17.0", updatedReplicas=0)
-    api.objects[f"{kai_operator.PODS}/old"] = pod("v0.16.8")
-    api.objects[kai_operator.CONFIG]["spec"] = {"binder": {"gpuSharing": True}}
-    kai_operator.play(api)
-    binder = api.objects[f"{kai_operator.DEPLOYMENTS}/binder"]["spec"]["template"]["spec"]
-    assert binder["containers"][0]["args"] == ["--gpu-sharing-enabled=true"]
-    assert images(api) == {"v0.16.8"}
 
 
 def test_an_operator_of_v0_9_waits_for_cluster_policies() -> None:
