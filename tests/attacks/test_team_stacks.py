@@ -113,7 +113,14 @@ def test_every_secret_of_another_namespace_is_out_of_reach(host, account):
         api.items("/api/v1/secrets")
 
 
-@pytest.mark.parametrize("account", ["vcluster ml", "stack vision", "stack vision delegate"])
+@pytest.mark.parametrize(
+    "account",
+    [
+        "vcluster ml",
+        "stack vision",
+        pytest.param("stack vision delegate", marks=pytest.mark.slow),
+    ],
+)
 def test_every_verb_on_every_kind_is_what_its_place_allows(host, kinds, account):
     """Nothing is written outside of the namespace, whatever kind the API server knows."""
     api = host.accounts[account]
@@ -128,7 +135,14 @@ def test_every_verb_on_every_kind_is_what_its_place_allows(host, kinds, account)
     assert [it for it in allowed if not it.split()[1].startswith(reviews)] == []
 
 
-@pytest.mark.parametrize("who", ["stack vision", "stack vision delegate", "vcluster vision"])
+@pytest.mark.parametrize(
+    "who",
+    [
+        "stack vision",
+        pytest.param("stack vision delegate", marks=pytest.mark.slow),
+        "vcluster vision",
+    ],
+)
 @pytest.mark.parametrize("trick", TRICKS)
 def test_a_trick_is_denied(host, who, trick):
     method, path, body = TRICKS[trick]

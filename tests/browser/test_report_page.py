@@ -50,7 +50,7 @@ def look(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("width", [360, 768, 1200])
+@pytest.mark.parametrize("width", [360, pytest.param(768, marks=pytest.mark.slow), 1200])
 def test_nothing_reaches_over_the_edge(look, name, width):
     seen = look(name, width)
     assert seen["width"] == width

@@ -151,6 +151,7 @@ def test_a_team_that_would_go_unnamed_is_told_once_and_stays(first, fleet, sandb
     assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
 
 
+@pytest.mark.slow
 def test_a_preview_of_no_change_says_so(first, fleet):
     assert "Nothing would change." in fleet("preview", "--stack", "sandbox").stdout
 

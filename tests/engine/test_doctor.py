@@ -322,6 +322,8 @@ def test_a_kai_on_the_host_beside_it(host):
         says("one-mode", "deletes the fraction pods of ml")
     finally:
         core.delete_namespace("kai-scheduler")
+        # Kubernetes itself comes to its pods 5 s later.
+        core.delete_collection_namespaced_pod("kai-scheduler", grace_period_seconds=0)
 
 
 def test_what_a_removed_team_left(host):

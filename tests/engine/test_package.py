@@ -197,6 +197,7 @@ def test_options_of_a_component_reach_what_is_in_it(own, host):
     own.up(lambda: program(protect=False))
 
 
+@pytest.mark.slow
 def test_an_alias_keeps_what_a_renamed_component_made(own, host, unique):
     """Where the engine hands aliases on: before v3.217 it does not, and what they keep is made
     anew, which Kubernetes refuses while the old one has the name."""

@@ -138,6 +138,7 @@ def test_the_list_tells_what_is_wanted_and_what_runs(fleet):
     assert rows["nlp"]["supportEnd"] == "2027-06-30"
 
 
+@pytest.mark.slow
 def test_an_interrupted_switch_leaves_the_file_as_it_was(fleet, folder, sandbox):
     file = folder / f"Pulumi.{STACK}.yaml"
     before = file.read_bytes()
