@@ -152,6 +152,7 @@ def test_a_tree_too_large_for_a_stack_file_is_in_one_of_its_own(first, product, 
     assert len(queues(host)) > 1300
 
 
+@pytest.mark.slow
 def test_destroy_empties_the_cluster(first, product, host):
     product.stack.destroy()
     left = namespaces(host)

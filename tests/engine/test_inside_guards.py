@@ -149,18 +149,19 @@ def test_what_a_controller_makes_has_no_warning(stack):
     assert not _applied(inside, "ReplicaSet", wrong, ownerReferences=[owner])
 
 
-def test_gpus_beside_the_queues_are_denied_warned_or_allowed(stack):
+def _warning(core: client.CoreV1Api) -> str:
+    made = core.create_namespaced_pod_with_http_info("default", BESIDE, dry_run="All")
+    return str(made[2].get("Warning", ""))
+
+
+def _allow(product: Product, action: str) -> None:
+    product.edit(lambda config: config.update({"kai-fleet:guard": {"outsideQueues": action}}))
+    product.up()
+
+
+def test_gpus_beside_the_queues_are_denied_or_warned_of(stack):
     product, inside = stack
     core = client.CoreV1Api(inside)
-
-    def warning() -> str:
-        made = core.create_namespaced_pod_with_http_info("default", BESIDE, dry_run="All")
-        return str(made[2].get("Warning", ""))
-
-    def allow(action: str) -> None:
-        product.edit(lambda config: config.update({"kai-fleet:guard": {"outsideQueues": action}}))
-        product.up()
-
     denial = until(lambda: sent(core, "default", BESIDE), 30)
     assert (
         "pod p asks for nvidia.com/gpu beside the queues of team research;"
@@ -170,11 +171,16 @@ def test_gpus_beside_the_queues_are_denied_warned_or_allowed(stack):
     assert sent(core, "default", pod(scheduler=None)) == "", "it asks for no GPU"
     assert sent(core, "kai-scheduler", BESIDE) == "", "KAI's reservation pods are such pods"
 
-    allow("warn")
+    _allow(product, "warn")
     until(lambda: not sent(core, "default", BESIDE), 30)
-    assert "beside the queues of team research" in warning()
+    assert "beside the queues of team research" in _warning(core)
     assert "names no queue" in sent(core, "default", pod()), "the queue guard still denies"
 
-    allow("allow")
-    until(lambda: not warning(), 30)
+
+@pytest.mark.slow
+def test_gpus_beside_the_queues_can_be_allowed(stack):
+    product, inside = stack
+    core = client.CoreV1Api(inside)
+    _allow(product, "allow")
+    until(lambda: not _warning(core), 30)
     assert sent(core, "default", BESIDE) == ""

@@ -147,6 +147,7 @@ class Declared:
         return self.by_name[key]
 
 
+@pytest.mark.slow
 def test_options_of_a_component_reach_what_is_in_it(own, host):
     """A provider, protect, transforms, deletedWith; a namespace and an image that are outputs."""
     seen = []

@@ -255,6 +255,7 @@ def test_a_team_is_removed_and_the_file_is_as_it_was(fleet, host, folder, neighb
     assert uids(fleet, host, "nlp") == neighbour
 
 
+@pytest.mark.slow
 def test_the_stack_says_after_the_removal_what_an_update_of_all_says(fleet, sandbox, folder):
     opened = runs.stack(STACK, sandbox.env(), folder)
 

@@ -273,6 +273,7 @@ def test_more_than_the_grant_is_refused_at_preview(both, vision):
     vision.edit(lambda settings: settings["kai-fleet:team"].update(gpus=4))
 
 
+@pytest.mark.slow
 def test_a_grant_is_not_withdrawn_while_the_team_runs(both, platform, nlp, host):
     platform.edit(lambda settings: settings["kai-fleet:teamStacks"].pop("nlp"))
     before = uids(host, inside(nlp, "nlp"), "nlp")

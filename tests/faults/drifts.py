@@ -139,6 +139,13 @@ EDITS = (
     ),
     Drift("a queue's parent", "ml-queues", lambda h: h.queue("train", {"parentQueue": "serve"})),
 )
+# Those of objects that none of the deletions takes.
+BESIDE = tuple(
+    it
+    for it in EDITS
+    if it.name
+    in ("a team's label", "a team's label taken off", "no GPUs for a team", "a queue's quota")
+)
 # While the vCluster is there: what is inside one that is gone nobody can look at.
 DELETIONS = (
     Drift(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.faults import dumps
-from tests.faults.drifts import DELETIONS, EDITS, NAMESPACES, Hands
+from tests.faults.drifts import BESIDE, DELETIONS, EDITS, NAMESPACES, Hands
 from tests.faults.wanted import SOAK, Reference, converge, with_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 400)]
@@ -62,12 +62,14 @@ def added(case):
 
 @pytest.fixture(scope="module")
 def edited(case, added):
+    """Every edit: also of what another wave deletes."""
     return waves(case, added, EDITS)
 
 
 @pytest.fixture(scope="module")
-def deleted(case, added, edited):
-    return waves(case, added, DELETIONS)
+def deleted(case, added):
+    """With edits of what is beside it, in one wave."""
+    return waves(case, added, (*BESIDE, *DELETIONS))
 
 
 @pytest.fixture(scope="module")
@@ -75,22 +77,24 @@ def namespaces_deleted(case, added, deleted):
     return waves(case, added, NAMESPACES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drift", EDITS, ids=lambda drift: drift.name)
 def test_an_edit_is_seen(edited, drift):
     assert any(name.startswith(drift.resource) for name in edited.resources), edited.resources
 
 
+@pytest.mark.slow
 def test_every_edit_is_put_right(edited):
     assert edited.left == []
 
 
-@pytest.mark.parametrize("drift", DELETIONS, ids=lambda drift: drift.name)
-def test_a_deletion_is_seen(deleted, drift):
+@pytest.mark.parametrize("drift", [*BESIDE, *DELETIONS], ids=lambda drift: drift.name)
+def test_a_deletion_or_an_edit_beside_it_is_seen(deleted, drift):
     seen = deleted.resources
     assert any(name.startswith(drift.resource) for name in seen), seen
 
 
-def test_everything_deleted_is_there_again(deleted):
+def test_everything_is_there_again_as_it_was(deleted):
     assert deleted.left == []
 
 

@@ -1,0 +1,65 @@
+"""A team's namespace goes once no vCluster is in it, and says what to do while one is.
+
+That the engine then leaves everything: tests/engine/test_team_stacks.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kai_fleet.components.probes import vacant
+from kai_fleet.kube.errors import Unreachable
+
+
+class Cluster:
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def list(self, path, **query):
+        assert (path, query) == (
+            "/apis/apps/v1/namespaces/team-nlp/statefulsets",
+            {"labelSelector": "app=vcluster"},
+        )
+        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def probe(monkeypatch, *answers):
+    found = Cluster(*answers)
+    monkeypatch.setenv("VACANT_NAMESPACE", "team-nlp")
+    monkeypatch.setattr(vacant, "cluster", lambda: found)
+    monkeypatch.setattr(vacant, "_SECONDS", 1.0)
+    vacant.main()
+
+
+def stateful_set(**more):
+    return {"metadata": {"name": "nlp", **more}}
+
+
+def test_an_empty_one_goes(monkeypatch):
+    probe(monkeypatch, [])
+
+
+def test_a_vcluster_that_is_being_deleted_does_not_count(monkeypatch):
+    probe(monkeypatch, [stateful_set(deletionTimestamp="now")])
+
+
+def test_one_that_is_gone_in_a_moment_is_waited_for(monkeypatch):
+    probe(monkeypatch, [stateful_set()], [])
+
+
+def test_one_that_runs_holds_it_with_what_to_do(monkeypatch, capsys):
+    with pytest.raises(SystemExit) as ended:
+        probe(monkeypatch, [stateful_set()])
+    assert ended.value.code == 1
+    said = "".join(capsys.readouterr())
+    assert "namespace team-nlp holds the vCluster nlp, so it stays: destroy the stack of" in said
+    assert "or put kai-fleet:teamStacks.nlp back" in said
+
+
+def test_where_nobody_can_look_it_stays(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        probe(monkeypatch, Unreachable("no answer"))
+    assert "namespace team-nlp cannot be looked at" in "".join(capsys.readouterr())
