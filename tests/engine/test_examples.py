@@ -11,14 +11,11 @@ from kai_fleet.cli.stack_file import reading
 from kai_fleet.cli.stack_file.reading import ROOT
 from tests.engine.product import Product, api, project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
 
 FOLDER = ROOT / "examples" / "guides"
-# The first has pods of every kind but a served model.
 EXAMPLES = [
-    pytest.param(path, id=name, marks=() if name == "guide-001" else pytest.mark.slow)
-    for path in sorted(FOLDER.glob("Pulumi.*.yaml"))
-    if (name := path.name.split(".")[1])
+    pytest.param(path, id=path.name.split(".")[1]) for path in sorted(FOLDER.glob("Pulumi.*.yaml"))
 ]
 GROUP = "runai-gpu-group"
 
@@ -112,6 +109,5 @@ def test_a_served_model_has_an_endpoint(example):
             )
 
 
-@pytest.mark.slow
 def test_a_second_update_changes_nothing(example):
     assert example.product.up().changed == {}
