@@ -35,6 +35,8 @@ MEND = {
     "helm get manifest | kubectl apply",
     "helm uninstall",
 }
+# Of these, those that test_doctor_certificates.py runs, on a stack of its own.
+OF_CERTIFICATES = {"kubectl rollout restart"}
 # These only look: they have to run.
 LOOK = {
     "kubectl get",

@@ -11,7 +11,7 @@ from kubernetes import client
 from kai_fleet.cli.stack_file import reading
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
-from tests.engine.doctor_mends import Mending, eventually
+from tests.engine.doctor_mends import OF_CERTIFICATES, Mending, eventually
 from tests.engine.one_team import OneTeam
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(900)]
@@ -70,3 +70,4 @@ def test_a_certificate_that_the_vcluster_does_not_renew(soon_over, product, mend
 
 def test_a_certificate_that_runs_out(soon_over, mend):
     mend("vcluster", "certificate of vCluster ml it runs out on")
+    assert mend.ran >= OF_CERTIFICATES
