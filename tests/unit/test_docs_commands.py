@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import json
 import os
@@ -170,6 +171,19 @@ def test_what_is_copied_is_there(where, command):
     assert (ROOT / source).exists()
 
 
+@functools.cache
+def said(program: str, *arguments: str) -> str:
+    """What a tool prints; nothing where it fails."""
+    ran = subprocess.run(
+        [program, *arguments],
+        env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},  # kubectl fleet
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.stdout if ran.returncode == 0 else ""
+
+
 @pytest.mark.engine
 @cases(*WITH_HELP)
 def test_flags_of_installed_tools_exist(where, command):
@@ -187,21 +201,10 @@ def test_flags_of_installed_tools_exist(where, command):
         if not re.fullmatch(r"[a-z][a-z-]+", word) or len(verbs) == 2:
             break
         verbs.append(word)
-    help_text = ""
-    for depth in range(len(verbs), 0, -1):
-        ran = subprocess.run(
-            [program, *verbs[:depth], "--help"],
-            env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},  # kubectl fleet
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if ran.returncode == 0 and verbs[0] in ran.stdout:
-            help_text = ran.stdout
-            break
+    helps = (said(program, *verbs[:depth], "--help") for depth in range(len(verbs), 0, -1))
+    help_text = next((text for text in helps if verbs[0] in text), "")
     assert help_text, f"{command[0]} has no command {' '.join(verbs)}"
-    common = subprocess.run([program, "options"], capture_output=True, text=True, check=False)
-    known = help_text + common.stdout
+    known = help_text + said(program, "options")
     for flag in flags:
         assert re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", known), f"{where}: {flag}"
 
