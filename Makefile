@@ -44,7 +44,7 @@ test-all: check    ## these, the slow proofs, and thirty kills of each kind: hou
 	@$(FLEET) sandbox tools
 	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-unit: setup        ## the tests that need no engine, in under a minute
+unit: setup        ## the tests that need no engine: a good minute on two cores
 	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not browser and not slow'
 
 bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
