@@ -10,7 +10,6 @@ import pulumi
 from kai_fleet.components.cluster.access import ClusterAccess
 from kai_fleet.components.guard.outside_queues import OutsideQueues, OutsideQueuesArgs
 from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
-from kai_fleet.components.guard.template_warning import TemplateWarning
 from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.components.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.components.kai.queue_tree import QueueTree, QueueTreeArgs
@@ -198,10 +197,7 @@ class Team(pulumi.ComponentResource):
             gpu_sharing=args.gpu_sharing,
             pod_groups=grouped,
         )
-        found: list[pulumi.Resource] = [
-            QueueGuard(f"{name}-guard", guard, opts),
-            TemplateWarning(f"{name}-templates", guard, opts),
-        ]
+        found: list[pulumi.Resource] = [QueueGuard(f"{name}-guard", guard, opts)]
         outside = args.guard.outside_queues
         if queues and outside != "allow":
             action = outside if mode == "deny" else "warn"

@@ -121,8 +121,8 @@ def test_the_mode_of_the_guard_can_be_audit_and_off(first, product, host):
     core = client.CoreV1Api(host)
     policies = client.AdmissionregistrationV1Api(host)
     product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "audit"}}))
-    # What warns of a Deployment no longer says that its pods are going to be denied.
-    kinds = ("Binding {}-queue-guard-binding", " {}-templates-policy")
+    # The policy no longer says of a Deployment that its pods are going to be denied.
+    kinds = ("Binding {}-queue-guard-binding", " {}-queue-guard-policy")
     assert set(product.up().changed) == {
         f"ValidatingAdmissionPolicy{kind.format(team)}" for kind in kinds for team in TEAMS
     }

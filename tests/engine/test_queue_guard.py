@@ -9,6 +9,7 @@ import pulumi
 import pytest
 from kubernetes import client
 
+from kai_fleet.components.guard.admission_policy import WARN, matching, policy_with_binding
 from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
@@ -150,3 +151,40 @@ def test_a_bound_pod_is_let_be_by_a_guard_that_changes(guard, core):
     assert "names queue test" in more
     assert relabelled(core, "guarded", "bound", labels={"kai.scheduler/queue": "other"}) == ""
     guard("test")
+
+
+def test_the_warning_of_a_stack_of_release_0_3_goes_on(sandbox, core, tmp_path):
+    """It had a component and a policy of its own, whose binding is now the guard's."""
+
+    def of_0_3() -> None:
+        team = pulumi.ComponentResource("kai-fleet:index:Team", "older")
+        kind, named = "kai-fleet:index:TemplateWarning", "older-templates"
+        opts = pulumi.ResourceOptions(parent=team)
+        child = pulumi.ResourceOptions(parent=pulumi.ComponentResource(kind, named, opts=opts))
+        names = f"{named}-policy", f"{named}-binding"
+        spec = {
+            "match_constraints": matching({"apps": ["deployments"]}, "CREATE"),
+            "validations": [{"expression": "false"}],
+        }
+        policy_with_binding(names, "kai-fleet-templates-older", spec, WARN, child, "free")
+
+    def now() -> None:
+        team = pulumi.ResourceOptions(
+            parent=pulumi.ComponentResource("kai-fleet:index:Team", "older")
+        )
+        QueueGuard("older-guard", QueueGuardArgs("older", ["test"], "free"), team)
+
+    bindings = client.AdmissionregistrationV1Api(core.api_client)
+
+    def warning() -> Any:
+        name = "kai-fleet-templates-older"
+        return bindings.read_validating_admission_policy_binding(name)
+
+    made = new_stack(sandbox, tmp_path, "guard")
+    made.up(program=of_0_3)
+    before = warning()
+    made.up(program=now)
+    after = warning()
+    made.destroy()
+    assert after.metadata.uid == before.metadata.uid
+    assert after.spec.policy_name == "kai-fleet-queues-older"

@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 # What differs by version is inside the release and in what judges its pods.
 BY_VERSION = {"Stack kai-fleet-switching", "ValidatingAdmissionPolicy mover-guard-policy"}
-BY_VERSION |= {"ValidatingAdmissionPolicy mover-templates-policy"}
 OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"
 # A directory of the projects' own charts, packaged: then these are installed, not stand-ins.
 REAL_CHARTS = os.environ.get("KAI_FLEET_REAL_CHARTS")

@@ -40,9 +40,12 @@ def declared(**settings):
     return {(item.type.rsplit(":", 1)[-1], item.name): item for item in found}
 
 
+def queues_of(found):
+    return next(each["expression"] for each in found if each["name"] == "queues")
+
+
 def queues(policy):
-    spec = policy.inputs["spec"]
-    return next(v["expression"] for v in spec["variables"] if v["name"] == "queues")
+    return queues_of(policy.inputs["spec"]["variables"])
 
 
 def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
@@ -55,22 +58,35 @@ def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     assert policy.provider == binding.provider == inside.urn
     assert queues(policy) == "['serve', 'train']"
     assert policy.inputs["spec"]["failurePolicy"] == "Fail"
-    assert binding.inputs["spec"] == {
-        "policyName": policy.inputs["metadata"]["name"],
-        "validationActions": ["Deny"],
-    }
+    spec = binding.inputs["spec"]
+    assert spec["policyName"] == policy.inputs["metadata"]["name"]
+    assert spec["validationActions"] == ["Deny"]
+    assert kinds(binding) == {"pods"}
+    assert "namespaceSelector" not in spec["matchResources"]
 
 
-def test_templates_of_pods_are_judged_by_the_same_sentences_and_only_warned_about():
-    found = declared(**VIRTUAL)
-    pods = found[(POLICY, "ml-guard-policy")].inputs["spec"]
-    policy, binding = (
-        found[(POLICY, "ml-templates-policy")],
-        found[(f"{POLICY}Binding", "ml-templates-binding")],
-    )
-    assert policy.inputs["spec"]["validations"] == pods["validations"]
-    assert binding.inputs["spec"]["validationActions"] == ["Warn"]
-    assert queues(policy) == "['serve', 'train']"
+def kinds(binding):
+    rules = binding.inputs["spec"]["matchResources"]["resourceRules"]
+    return {kind for rule in rules for kind in rule["resources"]}
+
+
+@pytest.mark.parametrize(
+    ("team", "guard", "where"),
+    [
+        (VIRTUAL, "ml-guard", None),
+        (HOST, "nlp-queue-guard", {"kubernetes.io/metadata.name": "team-nlp"}),
+    ],
+)
+def test_templates_of_pods_are_judged_by_the_same_policy_and_only_warned_about(team, guard, where):
+    found = declared(**team)
+    policy = found[(POLICY, f"{guard}-policy")]
+    binding = found[(f"{POLICY}Binding", f"{guard}-templates-binding")]
+    spec = binding.inputs["spec"]
+    assert spec["policyName"] == policy.inputs["metadata"]["name"]
+    assert spec["validationActions"] == ["Warn"]
+    assert kinds(binding) == {"deployments", "statefulsets", "replicasets", "jobs", "cronjobs"}
+    selector = spec["matchResources"].get("namespaceSelector", {})
+    assert selector.get("matchLabels") == where
 
 
 def test_in_host_mode_it_is_on_the_host_for_the_teams_namespace():
@@ -135,7 +151,7 @@ def test_a_pod_group_stands_for_a_queue_where_kai_reads_it_and_all_queues_are_th
 
 def test_a_name_cannot_leave_its_quotes():
     assert text("a' || true || 'b\\") == "'a\\' || true || \\'b\\\\'"
-    assert variables(["it's"])[4]["expression"] == "['it\\'s']"
+    assert queues_of(variables(["it's"])) == "['it\\'s']"
 
 
 def test_the_guard_looks_for_what_the_rule_calls_wrong():
@@ -155,4 +171,4 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
 def test_many_queues_are_counted_in_the_message_and_all_allowed():
     names = [f"q{i}" for i in range(100)]
     assert "(88 more)" in validations("ml", names, True)[3]["messageExpression"]
-    assert "'q99'" in variables(names)[4]["expression"]
+    assert "'q99'" in queues_of(variables(names))

@@ -22,7 +22,7 @@ from kai_fleet.components.wording import listed
 HOST = "host"
 _PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
-_IN_GUARDS = ("kai-fleet:index:QueueGuard$", "kai-fleet:index:TemplateWarning$")
+_IN_GUARD = "kai-fleet:index:QueueGuard$"
 _IN_SHARDS = "kai-fleet:index:SchedulingShards$"
 _NODES = "values.sync.fromHost.nodes."
 _FEW_FIELDS = 3
@@ -186,8 +186,7 @@ class _Told:
             return True
         if self.kai and ("KaiScheduler$" in change.urn or "QueueTree$" in change.urn):
             return True
-        guard = any(guard in change.urn for guard in _IN_GUARDS)
-        if guard and (self.kai or self.mode or self.queues):
+        if _IN_GUARD in change.urn and (self.kai or self.mode or self.queues):
             return True  # it knows the leaf queues by name
         return self.mode and _IN_VCLUSTER in change.urn
 

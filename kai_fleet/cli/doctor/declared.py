@@ -175,7 +175,7 @@ def _guards(settings: Settings, name: str) -> dict[str, Mapping[str, Any]]:
     sharing = settings.shares_gpus(team.scheduler)
     denies, warns = ["Deny"], ["Audit", "Warn"]
     rules = [
-        *queue_guard_rules.variables(leaf_queues),
+        *queue_guard_rules.variables(leaf_queues, denied=mode == "deny"),
         *queue_guard_rules.validations(name, leaf_queues, sharing, pod_groups=grouped),
     ]
     found: dict[str, Mapping[str, Any]] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import pulumi
 
@@ -11,12 +12,18 @@ from kai_fleet.components.guard import queue_guard_rules as rules
 from kai_fleet.components.guard.admission_policy import (
     AUDIT,
     DENY,
+    WARN,
+    binding,
     inside,
     matching,
-    policy_with_binding,
+    policy,
+    within,
 )
-from kai_fleet.components.guard.names import GUARD
+from kai_fleet.components.guard.names import GUARD, TEMPLATE_GUARD
 from kai_fleet.components.settings.sections.guard import GuardMode
+
+_PODS: Final = {"": ["pods"]}
+_WHEN: Final = ("CREATE", "UPDATE")
 
 
 @dataclass
@@ -51,33 +58,72 @@ class QueueGuardArgs:
 
 
 class QueueGuard(pulumi.ComponentResource):
-    """A ValidatingAdmissionPolicy and its binding for one team (Kubernetes 1.30 or newer).
+    """A ValidatingAdmissionPolicy and its bindings for one team (Kubernetes 1.30 or newer).
 
     KAI lets any pod name any queue (W10), and leaves one that names a wrong queue Pending, mostly
     without a word; this denies it at once and names the right ones. It looks at pods, so a queue
-    named only on their Deployment is denied too. Pods that are nothing to KAI are not looked at,
-    KAI's own components and reservation pods among them. Where the API server cannot judge, a pod
-    is denied (failure policy Fail). Declare it before what lets pods in.
+    named only on their Deployment is denied too; that would be told by the Deployment's events
+    alone, so whoever applies it is warned in the same words. Pods that are nothing to KAI are not
+    looked at, KAI's own components and reservation pods among them. Where the API server cannot
+    judge, a pod is denied (failure policy Fail). Declare it before what lets pods in.
     """
 
     def __init__(
         self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
-        called = f"{GUARD}{args.team}"
+        called, child = f"{GUARD}{args.team}", inside(self, opts)
+        denies = args.mode == "deny"
         spec = {
             "failure_policy": "Fail",
-            "match_constraints": matching({"": ["pods"]}, "CREATE", "UPDATE"),
+            "match_constraints": matching({**_PODS, **rules.TEMPLATES}, *_WHEN),
             "match_conditions": rules.match_conditions(),
-            "variables": rules.variables(args.queues),
+            "variables": rules.variables(args.queues, denied=denies),
             "validations": args.validations(),
         }
-        policy_with_binding(
-            (f"{name}-policy", f"{name}-binding"),
-            called,
-            spec,
-            DENY if args.mode == "deny" else AUDIT,
-            inside(self, opts),
-            args.namespace,
+        made = policy(f"{name}-policy", called, spec, child)
+        actions = DENY if denies else AUDIT
+        pods = _binding(called, actions, matching(_PODS, *_WHEN), args.namespace)
+        binding(f"{name}-binding", called, made, pods, child)
+        templates = _binding(called, WARN, matching(rules.TEMPLATES, *_WHEN), args.namespace)
+        before = pulumi.ResourceOptions(aliases=_before(args.team, opts))
+        binding(
+            f"{name}-templates-binding",
+            f"{TEMPLATE_GUARD}{args.team}",
+            made,
+            templates,
+            pulumi.ResourceOptions.merge(child, before),
         )
         self.register_outputs({"policy": called})
+
+
+def _binding(
+    called: str,
+    actions: Sequence[str],
+    kinds: Mapping[str, Any],
+    namespace: pulumi.Input[str] | None,
+) -> dict[str, Any]:
+    """What a binding does with those of the `kinds` that the policy refuses."""
+    resources = {**kinds, **within(namespace).get("match_resources", {})}
+    return {
+        "policy_name": called,
+        "validation_actions": list(actions),
+        "match_resources": resources,
+    }
+
+
+def _before(
+    team: str, opts: pulumi.ResourceOptions | None
+) -> list[pulumi.Input[str | pulumi.Alias]]:
+    """Where the warning's binding was while it had a component and a policy of its own (0.3.0)."""
+    if opts is None or opts.parent is None:
+        return []
+    chain = (
+        "kai-fleet:index:TemplateWarning$kubernetes:admissionregistration.k8s.io/v1:"
+        "ValidatingAdmissionPolicyBinding"
+    )
+    return [
+        opts.parent.urn.apply(
+            lambda it: f"{it.rsplit('::', 1)[0]}${chain}::{team}-templates-binding"
+        )
+    ]

@@ -69,17 +69,24 @@ def _kai(of: str) -> str:
     return f"{_scheduler(of)}.orValue('') == {text(SCHEDULER)}"
 
 
-# Where the pods stand in what is sent: it is one, or a Deployment, StatefulSet, ReplicaSet, Job or
-# CronJob that makes them. `dyn`: types are checked against each kind, and none has both fields.
-POD: Final = "object"
-TEMPLATE: Final = "dyn(object).spec.?template.or(dyn(object).spec.?jobTemplate.?spec.?template)"
+# What makes pods, by API group: whoever applies it is warned, for its pods are going to be judged.
+TEMPLATES: Final[Mapping[str, Sequence[str]]] = {
+    "apps": ["deployments", "statefulsets", "replicasets"],
+    "batch": ["jobs", "cronjobs"],
+}
+_IS_POD: Final = "request.resource.resource == 'pods'"
+# Where the pods stand in what is sent: it is one, or a Deployment, Job, CronJob or the like that
+# makes them. `dyn`: types are checked against each kind, and none has all of these fields.
+_OF: Final = (
+    f"({_IS_POD} ? dyn(object) : dyn(object).?spec.?template"
+    ".or(dyn(object).?spec.?jobTemplate.?spec.?template).orValue({}))"
+)
 # The queue of a pod that names a PodGroup stands there (KAI from v0.15).
 _IN_POD_GROUP: Final = f"variables.annotations[?{text(POD_GROUP)}].orValue('') != ''"
 _NAMED: Final = (
     "object.metadata.?name.orValue(object.metadata.?generateName.orValue('') + '…')"
     " + ' in namespace ' + request.namespace"
 )
-_POD: Final = f"'pod ' + {_NAMED}"
 _KEYS: Final = (QUEUE_LABEL, *_SHARE_KEYS, MPS)
 
 
@@ -96,12 +103,12 @@ def of_team(queue: str, queues: str, prefix: str | None, foreign: Sequence[str] 
     return found
 
 
-def about_kai(of: str) -> Expression:
+def _about_kai() -> Expression:
     """Which pods are judged at all: what has to do with KAI."""
-    labels, annotations = _pairs(of, "labels"), _pairs(of, "annotations")
+    labels, annotations = _pairs(_OF, "labels"), _pairs(_OF, "annotations")
     expression = " || ".join(
         (
-            _kai(of),
+            _kai(_OF),
             f"{text(QUEUE_LABEL)} in {labels}",
             f"{annotations}.exists(k, k in {names(_SHARE_KEYS)})",
             f"[{labels}, {annotations}].exists(m, m.exists(k, {_looks_alike('k')}))",
@@ -111,12 +118,13 @@ def about_kai(of: str) -> Expression:
 
 
 def match_conditions() -> list[Expression]:
-    """Pods that have to do with KAI, when they are made or that changes.
+    """Pods that have to do with KAI, when they are made or that changes; and what makes such pods,
+    unless a controller made it, such as the Job of a CronJob.
 
     KAI writes labels and annotations of its own on pods; those never count as a change, so a pod
     that is bound is let be whatever has become of its queue.
     """
-    new, old = POD, "oldObject"
+    new, old = "dyn(object)", "dyn(oldObject)"
     # Each place in both directions: what is there now, and what was there before.
     both = [
         f"[{_pairs(of, key)}, {_pairs(than, key)}]"
@@ -128,35 +136,32 @@ def match_conditions() -> list[Expression]:
         f" (k in {names(_KEYS)} || ({_looks_alike('k')})) && p[0][?k] != p[1][?k]))"
     )
     return [
-        about_kai(POD),
+        _about_kai(),
         {
             "name": "new-or-changed",
-            "expression": f"request.operation == 'CREATE' || {changed}"
-            f" || {_scheduler(new)} != {_scheduler(old)}",
+            "expression": f"!({_IS_POD}) ? !has(object.metadata.ownerReferences)"
+            f" : (request.operation == 'CREATE' || {changed}"
+            f" || {_scheduler(new)} != {_scheduler(old)})",
         },
     ]
 
 
-def of_template(denied: bool) -> str:
-    """The subject for a template: its pods, and what is going to happen to them."""
-    become = "denied" if denied else "warned about"
-    return f"'each pod of ' + request.kind.kind + ' ' + {_NAMED} + ' will be {become}: it'"
-
-
-def variables(queues: Sequence[str], of: str = POD, subject: str = _POD) -> list[Expression]:
+def variables(queues: Sequence[str], *, denied: bool = True) -> list[Expression]:
     """What the validations share; each is computed once, and only where it is asked for.
 
-    `of` says where the pods stand; with `subject`, of CEL, each sentence begins.
+    `denied`: what happens to the pods, told of what makes them.
     """
+    become = "denied" if denied else "warned about"
     asked = " || ".join(
         f"{text(gpu)} in c.?resources.?{part}.orValue({{}})"
         for gpu in GPU_RESOURCES
         for part in ("limits", "requests")
     )
     found = {
-        "kai": _kai(of),
-        "labels": _pairs(of, "labels"),
-        "annotations": _pairs(of, "annotations"),
+        "of": _OF,
+        "kai": _kai("variables.of"),
+        "labels": _pairs("variables.of", "labels"),
+        "annotations": _pairs("variables.of", "annotations"),
         "queue": f"variables.labels[?{text(QUEUE_LABEL)}].orValue('')",
         "queues": names(queues),
         "meant": _table({name: _placed(right) for name, right in meant().items()}),
@@ -167,10 +172,11 @@ def variables(queues: Sequence[str], of: str = POD, subject: str = _POD) -> list
         "devices": f"variables.annotations[?{text(DEVICES)}].orValue('')",
         "share": f"{text(FRACTION)} in variables.annotations"
         f" || {text(MEMORY)} in variables.annotations",
-        "scheduler": f"{_scheduler(of)}.orValue('not set')",
-        "whole": f"({of}.?spec.?containers.orValue([]) + {of}.?spec.?initContainers.orValue([]))"
-        f".filter(c, {asked})",
-        "pod": subject,
+        "scheduler": f"{_scheduler('variables.of')}.orValue('not set')",
+        "whole": "(variables.of.?spec.?containers.orValue([])"
+        f" + variables.of.?spec.?initContainers.orValue([])).filter(c, {asked})",
+        "pod": f"({_IS_POD} ? 'pod ' : 'each pod of ' + request.kind.kind + ' ') + {_NAMED}"
+        f" + ({_IS_POD} ? '' : ' will be {become}: it')",
     }
     return [{"name": name, "expression": expression} for name, expression in found.items()]
 

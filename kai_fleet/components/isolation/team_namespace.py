@@ -14,7 +14,6 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet.components import probes
 from kai_fleet.components.cluster.access import ClusterAccess
 from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
-from kai_fleet.components.guard.template_warning import TemplateWarning
 from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.components.isolation.host_guard import HostGuard, HostGuardArgs
 from kai_fleet.components.isolation.rules.model import HostRules
@@ -62,17 +61,16 @@ class TeamNamespace(pulumi.ComponentResource):
         self._name, self._args = name, args
         self._of_team = f"team-{name}"
         opts = opts or pulumi.ResourceOptions()
+        # What is of the whole cluster stands beside the namespace, not after it: while that ends,
+        # which takes Kubernetes 5 s, it is removed.
+        self._beside = pulumi.ResourceOptions(
+            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
+        )
+        old = _before(name, "VirtualCluster", "kubernetes:core/v1:Namespace", f"{name}-namespace")
         self._namespace = core.v1.Namespace(
             f"{name}-namespace",
             metadata={"name": self._of_team, "labels": self._labels()},
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=opts.depends_on,
-                deleted_with=opts.deleted_with,
-                aliases=_before(
-                    name, "VirtualCluster", "kubernetes:core/v1:Namespace", f"{name}-namespace"
-                ),
-            ),
+            opts=_aliased(self._beside, old),
         )
         # They go with the namespace, never before it: nobody is to lift a bound by itself.
         self._inside = pulumi.ResourceOptions(
@@ -82,14 +80,9 @@ class TeamNamespace(pulumi.ComponentResource):
         if args.isolation.on:
             bounds += [*self._network(), *self._rights(), *self._guards()]
         if args.queues is not None:
-            guard = pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[self._namespace],
-                aliases=_before(name, None, "kai-fleet:index:QueueGuard", f"{name}-guard"),
-            )
+            old = _before(name, None, "kai-fleet:index:QueueGuard", f"{name}-guard")
+            guard = _aliased(self._beside, old)
             bounds.append(QueueGuard(f"{name}-queue-guard", args.queues, guard))
-            child = pulumi.ResourceOptions(parent=self)
-            TemplateWarning(f"{name}-templates", args.queues, child)
         if args.account is not None:
             after = pulumi.ResourceOptions(depends_on=list(args.account))
             let_in = pulumi.ResourceOptions.merge(self._inside, after)
@@ -119,7 +112,7 @@ class TeamNamespace(pulumi.ComponentResource):
     def _quotas(self) -> list[pulumi.Resource]:
         args, name = self._args, self._name
         old = _before(name, None, "kubernetes:core/v1:ResourceQuota", f"{name}-gpus")
-        aliased = pulumi.ResourceOptions.merge(self._inside, pulumi.ResourceOptions(aliases=old))
+        aliased = _aliased(self._inside, old)
         return [
             core.v1.ResourceQuota(
                 f"{name}-{called}",
@@ -174,8 +167,13 @@ class TeamNamespace(pulumi.ComponentResource):
 
     def _guards(self) -> Sequence[pulumi.Resource]:
         args = HostGuardArgs(self._of_team, self._args.rules)
-        guard = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
-        return [HostGuard(f"{self._name}-host-guard", args, guard)]
+        return [HostGuard(f"{self._name}-host-guard", args, self._beside)]
+
+
+def _aliased(
+    opts: pulumi.ResourceOptions, old: list[pulumi.Input[str | pulumi.Alias]]
+) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=old))
 
 
 def _before(
