@@ -78,8 +78,11 @@ def test_queues_know_their_parent_and_the_teams_share(virtual):
     assert queues["top"]["resources"]["gpu"]["limit"] == 4
 
 
-def test_the_kubeconfig_is_a_secret_everywhere(virtual):
-    assert virtual[("Command", "ml-kai-ready")].inputs["environment"]["PROBE_KUBECONFIG"] == SECRET
+def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
+    steps = [item for (kind, _), item in virtual.items() if kind == "Command"]
+    assert not [item.name for item in steps if "PROBE_KUBECONFIG" in item.inputs["environment"]]
+    wait = virtual[("Command", "ml-kai-ready")].inputs["environment"]
+    assert (wait["PROBE_CONTEXT"], wait["PROBE_SECRET"]) == (CLUSTER["context"], "team-ml/vc-ml")
     assert virtual[("Queues", "ml-queues")].inputs["kubeconfig"] == SECRET
     provider = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
     assert provider.inputs == {

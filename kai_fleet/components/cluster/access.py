@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -14,13 +15,15 @@ class ClusterAccess:
 
     The content is a secret wherever it goes (P6). The name is the provider's cluster identifier:
     rotated credentials update the provider and replace nothing (P3). Where there is an `identifier`
-    that one is: for clusters that are made, and perhaps made anew under the same name.
+    that one is: for clusters that are made, and perhaps made anew under the same name. `found_by`
+    are the variables by which a probe finds the content itself: no state has it once more then.
     """
 
     name: str
     context: str | None = None
     kubeconfig: pulumi.Input[str] | None = None
     identifier: pulumi.Input[str] | None = None
+    found_by: Mapping[str, pulumi.Input[str]] | None = None
 
     def provider(self, name: str, opts: pulumi.ResourceOptions) -> kubernetes.Provider:
         """The provider for what is declared on this cluster."""
@@ -37,6 +40,8 @@ class ClusterAccess:
 
     def environment(self) -> dict[str, pulumi.Input[str]]:
         """The variables from which a probe builds its client; never part of a command line."""
+        if self.found_by is not None:
+            return dict(self.found_by)
         secret = self.secret()
         if secret is not None:
             return {"PROBE_KUBECONFIG": secret}

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, UnusableKubeconfig, complaint
 from kai_fleet.kube.kubeconfig import connection
@@ -25,13 +26,33 @@ class NotReady(Exception):  # noqa: N818 - what it is, in the words of its messa
 def cluster() -> Api:
     """The cluster of PROBE_KUBECONFIG (a kubeconfig's content) or PROBE_CONTEXT (a name).
 
-    Raises NotReady when neither can be read.
+    With PROBE_SECRET, `NAMESPACE/NAME`, it is the vCluster whose kubeconfig that Secret there has,
+    at PROBE_SERVER. Raises NotReady when what is needed cannot be read.
     """
     content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
+    secret = os.environ.get("PROBE_SECRET")
     try:
-        return Api(connection(content) if content else connection(context=context))
+        found = Api(connection(content) if content else connection(context=context))
+        return _inside(found, secret, os.environ["PROBE_SERVER"]) if secret else found
     except UnusableKubeconfig as why:
         raise NotReady(str(why)) from None
+
+
+def _inside(host: Api, secret: str, server: str) -> Api:
+    namespace, _, name = secret.partition("/")
+    try:
+        data = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}").get("data") or {}
+        return Api(connection(of_secret(data, server)))
+    except KubeError as why:
+        problem = f"cannot be read: {complaint(why)}"
+    except NoKubeconfig as why:
+        problem = str(why)
+    finally:
+        host.close()
+    raise NotReady(
+        f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, {problem}. Look"
+        f" with: kubectl -n {namespace} get secrets,statefulsets"
+    )
 
 
 def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:

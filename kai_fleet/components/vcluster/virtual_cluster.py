@@ -135,11 +135,17 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
         self.server = pulumi.Output.unsecret(ready.stdout)
-        data = secret_data(args.host, self.namespace, f"vc-{name}", after=self.server, parent=self)
+        secret = f"vc-{name}"
+        data = secret_data(args.host, self.namespace, secret, after=self.server, parent=self)
         self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server).apply(
             lambda known: _kubeconfig(name, *known)
         )
-        inside = ClusterAccess(f"{args.host.name}/{name}", kubeconfig=self.kubeconfig)
+        found_by = {
+            **args.host.environment(),
+            "PROBE_SECRET": pulumi.Output.concat(self.namespace, "/", secret),
+            "PROBE_SERVER": self.server,
+        }
+        inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
         identity = cluster_identity(name, inside, args.deployed, self)
         self.inside = replace(inside, identifier=identity)
         self.provider = self.inside.provider(name, child)
