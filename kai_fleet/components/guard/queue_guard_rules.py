@@ -105,16 +105,17 @@ def of_team(queue: str, queues: str, prefix: str | None, foreign: Sequence[str] 
 
 def _about_kai() -> Expression:
     """Which pods are judged at all: what has to do with KAI."""
-    labels, annotations = _pairs(_OF, "labels"), _pairs(_OF, "annotations")
-    expression = " || ".join(
+    labels, annotations = _pairs("it", "labels"), _pairs("it", "annotations")
+    about = " || ".join(
         (
-            _kai(_OF),
+            _kai("it"),
             f"{text(QUEUE_LABEL)} in {labels}",
             f"{annotations}.exists(k, k in {names(_SHARE_KEYS)})",
             f"[{labels}, {annotations}].exists(m, m.exists(k, {_looks_alike('k')}))",
         )
     )
-    return {"name": "about-kai", "expression": expression}
+    # A condition has no variables; so `it` is bound, and the text is there once.
+    return {"name": "about-kai", "expression": f"[{_OF}].exists(it, {about})"}
 
 
 def match_conditions() -> list[Expression]:
