@@ -50,6 +50,21 @@ def test_every_namespace_is_guarded(stack):
             assert sent(inside, "default", body) == ""
 
 
+def test_every_expression_is_of_the_types_of_what_it_judges(stack):
+    """Otherwise `kubectl describe` shows an error of each kind of object."""
+    _, inside = stack
+    policies = client.AdmissionregistrationV1Api(inside)
+
+    def checked():
+        items = policies.list_validating_admission_policy().items
+        return items if all(it.status and it.status.type_checking for it in items) else []
+
+    found = {
+        it.metadata.name: it.status.type_checking.expression_warnings for it in until(checked, 60)
+    }
+    assert found == {"kai-fleet-queues-research": None, "kai-fleet-outside-queues-research": None}
+
+
 def test_kais_own_pods_pass_and_nobody_elses_do(stack):
     inside = client.CoreV1Api(stack[1])
     # As the binder makes it for a GPU that pods share.

@@ -40,8 +40,9 @@ class OutsideQueues(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:OutsideQueues", name, None, opts)
         called = f"{OUTSIDE_GUARD}{args.team}"
+        # `dyn`: the two kinds of containers have types of their own, which cannot be added.
         asks = (
-            "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c,"
+            "(dyn(object).spec.containers + dyn(object).spec.?initContainers.orValue([])).exists(c,"
             f" {text(args.gpu_resource)} in c.?resources.?limits.orValue({{}}))"
         )
         spec = {
