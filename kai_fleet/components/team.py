@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.guard.outside_queues import OutsideQueues, OutsideQueuesArgs
 from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.components.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
@@ -189,18 +188,14 @@ class Team(pulumi.ComponentResource):
         mode = args.guard.mode
         if mode == "off":
             return []
-        grouped = takes_external_pod_groups(args.team.scheduler.version or "")
+        outside = args.guard.outside_queues if queues else "allow"
         guard = QueueGuardArgs(
             name,
             queues,
             mode=mode,
             gpu_sharing=args.gpu_sharing,
-            pod_groups=grouped,
+            pod_groups=takes_external_pod_groups(args.team.scheduler.version or ""),
+            outside="warn" if outside == "deny" and mode != "deny" else outside,
+            gpu_resource=args.gpu_resource,
         )
-        found: list[pulumi.Resource] = [QueueGuard(f"{name}-guard", guard, opts)]
-        outside = args.guard.outside_queues
-        if queues and outside != "allow":
-            action = outside if mode == "deny" else "warn"
-            beside = OutsideQueuesArgs(name, action, args.gpu_resource)
-            found.append(OutsideQueues(f"{name}-outside-queues", beside, opts))
-        return found
+        return [QueueGuard(f"{name}-guard", guard, opts)]

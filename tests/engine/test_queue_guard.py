@@ -153,38 +153,50 @@ def test_a_bound_pod_is_let_be_by_a_guard_that_changes(guard, core):
     guard("test")
 
 
-def test_the_warning_of_a_stack_of_release_0_3_goes_on(sandbox, core, tmp_path):
-    """It had a component and a policy of its own, whose binding is now the guard's."""
+def test_the_guards_of_a_stack_of_release_0_3_are_kept(sandbox, core, tmp_path):
+    """The warning and what is about GPUs beside the queues were components of their own."""
 
     def of_0_3() -> None:
-        team = pulumi.ComponentResource("kai-fleet:index:Team", "older")
-        kind, named = "kai-fleet:index:TemplateWarning", "older-templates"
-        opts = pulumi.ResourceOptions(parent=team)
-        child = pulumi.ResourceOptions(parent=pulumi.ComponentResource(kind, named, opts=opts))
-        names = f"{named}-policy", f"{named}-binding"
-        spec = {
-            "match_constraints": matching({"apps": ["deployments"]}, "CREATE"),
-            "validations": [{"expression": "false"}],
-        }
-        policy_with_binding(names, "kai-fleet-templates-older", spec, WARN, child, "free")
+        team = pulumi.ResourceOptions(
+            parent=pulumi.ComponentResource("kai-fleet:index:Team", "older")
+        )
+        for kind, named in (("TemplateWarning", "templates"), ("OutsideQueues", "outside-queues")):
+            name = f"older-{named}"
+            part = pulumi.ComponentResource(f"kai-fleet:index:{kind}", name, opts=team)
+            spec = {
+                "match_constraints": matching({"apps": ["deployments"]}, "CREATE"),
+                "validations": [{"expression": "false"}],
+            }
+            names = f"{name}-policy", f"{name}-binding"
+            child = pulumi.ResourceOptions(parent=part)
+            policy_with_binding(names, f"kai-fleet-{named}-older", spec, WARN, child, "free")
 
     def now() -> None:
         team = pulumi.ResourceOptions(
             parent=pulumi.ComponentResource("kai-fleet:index:Team", "older")
         )
-        QueueGuard("older-guard", QueueGuardArgs("older", ["test"], "free"), team)
+        QueueGuard("older-guard", QueueGuardArgs("older", ["test"], "free", outside="deny"), team)
 
-    bindings = client.AdmissionregistrationV1Api(core.api_client)
+    api = client.AdmissionregistrationV1Api(core.api_client)
 
-    def warning() -> Any:
-        name = "kai-fleet-templates-older"
-        return bindings.read_validating_admission_policy_binding(name)
+    def there() -> dict[str, str]:
+        found = [
+            *api.list_validating_admission_policy_binding().items,
+            api.read_validating_admission_policy("kai-fleet-outside-queues-older"),
+        ]
+        return {
+            f"{it.metadata.name} {type(it).__name__}": it.metadata.uid
+            for it in found
+            if it.metadata.name.endswith("-older")
+        }
 
     made = new_stack(sandbox, tmp_path, "guard")
     made.up(program=of_0_3)
-    before = warning()
+    before = there()
     made.up(program=now)
-    after = warning()
+    after = there()
+    warning = api.read_validating_admission_policy_binding("kai-fleet-templates-older")
     made.destroy()
-    assert after.metadata.uid == before.metadata.uid
-    assert after.spec.policy_name == "kai-fleet-queues-older"
+    assert len(before) == 3
+    assert before.items() <= after.items()
+    assert warning.spec.policy_name == "kai-fleet-queues-older"

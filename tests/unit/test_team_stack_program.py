@@ -91,7 +91,7 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
     changed = difference(
         planned()["resources"], planned(guard={"mode": "audit"})["resources"]
     ).changed
-    names = ["vision-guard-binding", "vision-guard-policy", "vision-outside-queues-binding"]
+    names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})
     refusals = [p["rule"] for p in without["problems"] if p["level"] == "mandatory"]

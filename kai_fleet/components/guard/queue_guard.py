@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pulumi
 
@@ -19,11 +19,13 @@ from kai_fleet.components.guard.admission_policy import (
     policy,
     within,
 )
-from kai_fleet.components.guard.names import GUARD, TEMPLATE_GUARD
+from kai_fleet.components.guard.names import GUARD, OUTSIDE_GUARD, TEMPLATE_GUARD
+from kai_fleet.components.guard.outside_queues import policy_spec
 from kai_fleet.components.settings.sections.guard import GuardMode
 
 _PODS: Final = {"": ["pods"]}
 _WHEN: Final = ("CREATE", "UPDATE")
+_POLICY: Final = "ValidatingAdmissionPolicy"
 
 
 @dataclass
@@ -33,7 +35,8 @@ class QueueGuardArgs:
     pass, with a warning to whoever makes them and an entry in the API server's audit log. Queues
     whose names begin with `prefix` are the team's, too, but for the `foreign` ones. `pod_groups`: a
     pod may name a PodGroup in place of a queue; only where every queue is the team's, for a
-    PodGroup may have any.
+    PodGroup may have any. `outside` is what happens to pods that ask for `gpu_resource` and not for
+    KAI, which run beside the queues.
     """
 
     team: str
@@ -44,6 +47,8 @@ class QueueGuardArgs:
     prefix: str | None = None
     foreign: Sequence[str] = ()
     pod_groups: bool = False
+    outside: Literal["deny", "warn", "allow"] = "allow"
+    gpu_resource: str = "nvidia.com/gpu"
 
     def validations(self) -> list[dict[str, str]]:
         """What is wanted of a pod, or of a template, as an API server asks it."""
@@ -85,16 +90,32 @@ class QueueGuard(pulumi.ComponentResource):
         actions = DENY if denies else AUDIT
         pods = _binding(called, actions, matching(_PODS, *_WHEN), args.namespace)
         binding(f"{name}-binding", called, made, pods, child)
-        templates = _binding(called, WARN, matching(rules.TEMPLATES, *_WHEN), args.namespace)
-        before = pulumi.ResourceOptions(aliases=_before(args.team, opts))
         binding(
             f"{name}-templates-binding",
             f"{TEMPLATE_GUARD}{args.team}",
             made,
-            templates,
-            pulumi.ResourceOptions.merge(child, before),
+            _binding(called, WARN, matching(rules.TEMPLATES, *_WHEN), args.namespace),
+            _aliased(child, opts, "TemplateWarning", f"{_POLICY}Binding", f"{args.team}-templates"),
         )
+        if args.outside != "allow":
+            self._outside(name, args, opts)
         self.register_outputs({"policy": called})
+
+    def _outside(
+        self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None
+    ) -> None:
+        called, before = f"{OUTSIDE_GUARD}{args.team}", f"{args.team}-outside-queues"
+        child = inside(self, opts)
+        made = policy(
+            f"{name}-outside-policy",
+            called,
+            policy_spec(args.team, args.gpu_resource),
+            _aliased(child, opts, "OutsideQueues", _POLICY, before),
+        )
+        actions = DENY if args.outside == "deny" else AUDIT
+        bound = {"policy_name": called, "validation_actions": list(actions)}
+        of_binding = _aliased(child, opts, "OutsideQueues", f"{_POLICY}Binding", before)
+        binding(f"{name}-outside-binding", called, made, bound | within(args.namespace), of_binding)
 
 
 def _binding(
@@ -104,26 +125,26 @@ def _binding(
     namespace: pulumi.Input[str] | None,
 ) -> dict[str, Any]:
     """What a binding does with those of the `kinds` that the policy refuses."""
-    resources = {**kinds, **within(namespace).get("match_resources", {})}
     return {
         "policy_name": called,
         "validation_actions": list(actions),
-        "match_resources": resources,
+        "match_resources": {**kinds, **within(namespace).get("match_resources", {})},
     }
 
 
-def _before(
-    team: str, opts: pulumi.ResourceOptions | None
-) -> list[pulumi.Input[str | pulumi.Alias]]:
-    """Where the warning's binding was while it had a component and a policy of its own (0.3.0)."""
+def _aliased(
+    child: pulumi.ResourceOptions,
+    opts: pulumi.ResourceOptions | None,
+    component: str,
+    kind: str,
+    name: str,
+) -> pulumi.ResourceOptions:
+    """The options of a child that had a component of its own in release 0.3.0, beside the guard."""
     if opts is None or opts.parent is None:
-        return []
-    chain = (
-        "kai-fleet:index:TemplateWarning$kubernetes:admissionregistration.k8s.io/v1:"
-        "ValidatingAdmissionPolicyBinding"
+        return child
+    suffix = "binding" if kind.endswith("Binding") else "policy"
+    chain = f"kai-fleet:index:{component}$kubernetes:admissionregistration.k8s.io/v1:{kind}"
+    before = opts.parent.urn.apply(
+        lambda urn: f"{urn.rpartition('::')[0]}${chain}::{name}-{suffix}"
     )
-    return [
-        opts.parent.urn.apply(
-            lambda it: f"{it.rsplit('::', 1)[0]}${chain}::{team}-templates-binding"
-        )
-    ]
+    return pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(aliases=[before]))

@@ -98,7 +98,7 @@ class TeamNamespace(pulumi.ComponentResource):
             environment={**args.host.environment(), "VACANT_NAMESPACE": self._of_team},
             opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
         )
-        self.ready = [*bounds, vacant]
+        self.ready = [vacant]  # after all bounds
         self.register_outputs({"namespace": self._of_team})
 
     def _labels(self) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from kai_fleet.components.guard.queue_guard_rules import names, text
@@ -81,10 +80,12 @@ def variables(rules: HostRules) -> dict[str, str]:
         " && e.?value.orValue('') in ['void', 'none'])"
     )
     return {
+        "runtime": names(DEVICE_VARIABLES),
+        "marks": f"variables.annotations.filter(k, k.matches({text(RUNTIME_ANNOTATION)}))",
         "share": f"{text(SHARED)} in variables.annotations && ({text(FRACTION)} in"
         f" variables.annotations || {text(MEMORY)} in variables.annotations)",
-        "odd": f"variables.containers.map(c, {limits}.filter(k, {odd}) +"
-        f" {requests}.filter(k, {odd})).filter(found, size(found) > 0)",
+        "odd": f"variables.containers.map(c, ({limits}.map(k, k) + {requests}.map(k, k))"
+        f".filter(k, {odd})).filter(found, size(found) > 0)",
         "sharing": f"variables.containers.filter(c, {from_kai})",
         "asking": f"variables.containers.filter(c, {asks} || {from_kai})",
         "unasking": f"variables.containers.filter(c, !({asks} || {from_kai} || {void}))",
@@ -111,7 +112,7 @@ def _chooses(env: str, rules: HostRules) -> str:
     harmless = f"(!has({env}.valueFrom) && {env}.?value.orValue('') in {names(NO_DEVICE)})"
     if rules.kai != "none":
         harmless += f" || ({env}.name == {text(VISIBLE)} && {_kai_reference(env, rules)})"
-    return f"{env}.name in {names(DEVICE_VARIABLES)} && !({harmless})"
+    return f"{env}.name in variables.runtime && !({harmless})"
 
 
 def of_pods(rules: HostRules) -> list[tuple[str, str]]:
@@ -136,8 +137,8 @@ def of_pods(rules: HostRules) -> list[tuple[str, str]]:
             f" {gpu} in resources.limits'",
         ),
         (
-            f"variables.containers.all(c, c.?envFrom.orValue([]).all(f, f.?prefix.orValue('') == ''"
-            f" || !{names(DEVICE_VARIABLES)}.exists(n, n.startsWith(f.prefix))))",
+            "variables.containers.all(c, c.?envFrom.orValue([]).all(f, f.?prefix.orValue('') == ''"
+            " || !variables.runtime.exists(n, n.startsWith(f.prefix))))",
             "' has an envFrom prefix that begins the name of a variable of the GPU runtime; use"
             " another prefix'",
         ),
@@ -148,10 +149,9 @@ def of_pods(rules: HostRules) -> list[tuple[str, str]]:
             f" {gpu} in resources.limits'",
         ),
         (
-            f"!variables.annotations.exists(k, k.matches({text(RUNTIME_ANNOTATION)}))",
+            "size(variables.marks) == 0",
             "' asks the container runtime for devices or rights by its annotation '"
-            f" + variables.annotations.filter(k, k.matches({text(RUNTIME_ANNOTATION)}))[0]"
-            f" + '; drop it and ask for {gpu} in resources.limits'",
+            f" + variables.marks[0] + '; drop it and ask for {gpu} in resources.limits'",
         ),
         (_runtime_class(rules), _shown(gpu)),
     ]
@@ -184,14 +184,14 @@ def _shown(gpu: str) -> str:
 
 def of_keys(rules: HostRules) -> list[tuple[str, str]]:
     """What holds for ConfigMaps and Secrets, from which a pod may take all variables at once."""
-    every = f"{names(DEVICE_VARIABLES)}.exists(n, n in variables.o.?data.orValue({{}}))"
+    every = _any("variables.runtime")
     value = f"variables.o.?data[?{text(VISIBLE)}].orValue('')"
     by_kai = {
         "inside": f"{value}.matches({text(_UUIDS)})",
         "host": f"request.userInfo.username == {text(_BINDER)}",
         "none": "false",
     }[rules.kai]
-    others = _any(DEVICE_VARIABLES[1:])
+    others = _any(f"variables.runtime.filter(n, n != {text(VISIBLE)})")
     return [
         (
             f"request.resource.resource != 'secrets' || !({every})",
@@ -207,5 +207,5 @@ def of_keys(rules: HostRules) -> list[tuple[str, str]]:
     ]
 
 
-def _any(variables_of: Sequence[str]) -> str:
-    return f"{names(variables_of)}.exists(n, n in variables.o.?data.orValue({{}}))"
+def _any(keys: str) -> str:
+    return f"{keys}.exists(n, n in variables.o.?data.orValue({{}}))"
