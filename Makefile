@@ -44,8 +44,8 @@ test-all: check    ## these, the slow proofs, and thirty kills of each kind: hou
 	@$(FLEET) sandbox tools
 	KAI_FLEET_SOAK=1 .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-unit: setup        ## the tests that need no engine: a good minute on two cores
-	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not browser and not slow'
+unit: setup        ## the tests that need no engine and take no seconds each: a minute
+	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not browser and not slow and not long'
 
 bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
 	.venv/bin/python -m bench --write

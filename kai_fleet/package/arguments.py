@@ -85,7 +85,7 @@ class QueueTreeInputs(_On):
 
 
 class QueueGuardInputs(_Inside):
-    """A ValidatingAdmissionPolicy: pods name a leaf queue of the team, and ask as KAI reads."""
+    """A ValidatingAdmissionPolicy: pods name a leaf queue of the team; of Deployments it warns."""
 
     team: Name = Field(description="Whose queues they are; the policy is named after it.")
     queues: list[QueueName] = Field(description="The leaf queues that pods may name.")

@@ -15,6 +15,8 @@ from kai_fleet.cli.errors import UserError
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, SECRETS, git
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):

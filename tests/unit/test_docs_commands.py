@@ -26,6 +26,8 @@ from kai_fleet.policies import validation
 from sandbox.tools import toolbox
 from tests.unit import markdown_pages
 
+pytestmark = pytest.mark.long
+
 COMMANDS = markdown_pages.commands()
 # A block about one key is completed to a stack by these.
 UNLIMITED = {resource: {"quota": "unlimited"} for resource in ("cpu", "memory")}

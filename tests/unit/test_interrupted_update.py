@@ -11,6 +11,8 @@ import pytest
 
 from kai_fleet.project import ROOT
 
+pytestmark = pytest.mark.long
+
 # A CLI that takes a moment to finish its step after Ctrl-C, and then says whether it could.
 PULUMI = """\
 #!{python}

@@ -25,7 +25,7 @@ from kai_fleet.kube.kubeconfig import connection
 from tests.unit import canned_api, doctor_samples, http_server
 from tests.unit.test_usage_now import pod, queue
 
-pytestmark = pytest.mark.timeout(900)  # a busy machine is no reason to fail
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # a busy machine is no reason to fail
 TEAMS, QUEUES, PODS, WAIT = 100, 10, 50, 1
 AT_ONCE, SECONDS = 20, 60.0
 PATHS = {name: path for name, path, _ in gather._KINDS}

@@ -22,6 +22,8 @@ from kai_fleet.usage.reading import KINDS
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.test_my import PODS, SAMPLES
 
+pytestmark = pytest.mark.long
+
 ALL = {**KINDS, **WHY}
 PODS_AT = KINDS["pods"]
 
