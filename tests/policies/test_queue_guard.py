@@ -58,11 +58,12 @@ def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     assert policy.provider == binding.provider == inside.urn
     assert queues(policy) == "['serve', 'train']"
     assert policy.inputs["spec"]["failurePolicy"] == "Fail"
-    spec = binding.inputs["spec"]
-    assert spec["policyName"] == policy.inputs["metadata"]["name"]
-    assert spec["validationActions"] == ["Deny"]
-    assert kinds(binding) == {"pods"}
-    assert "namespaceSelector" not in spec["matchResources"]
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    assert binding.inputs["spec"] == {
+        "policyName": policy.inputs["metadata"]["name"],
+        "validationActions": ["Deny"],
+        "matchResources": {"resourceRules": [{**pods, "operations": ["CREATE", "UPDATE"]}]},
+    }
 
 
 def kinds(binding):

@@ -33,12 +33,21 @@ def matching(resources: Mapping[str, Sequence[str]], *operations: str) -> dict[s
     }
 
 
-def within(namespace: pulumi.Input[str] | None) -> dict[str, Any]:
-    """What bounds a binding to one namespace; nothing where None."""
-    if namespace is None:
-        return {}
-    label = {"kubernetes.io/metadata.name": namespace}
-    return {"match_resources": {"namespace_selector": {"match_labels": label}}}
+def bound(
+    called: str,
+    actions: Sequence[str],
+    namespace: pulumi.Input[str] | None = None,
+    kinds: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What a binding does with what its policy refuses: in one namespace, of these kinds (as of
+    `matching`); in every namespace, and of all that the policy is about, where None.
+    """
+    resources = dict(kinds or {})
+    if namespace is not None:
+        label = {"kubernetes.io/metadata.name": namespace}
+        resources["namespace_selector"] = {"match_labels": label}
+    spec = {"policy_name": called, "validation_actions": list(actions)}
+    return {**spec, "match_resources": resources} if resources else spec
 
 
 def inside(guard: pulumi.Resource, opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
@@ -87,5 +96,4 @@ def policy_with_binding(
     It holds in every namespace unless one is given.
     """
     made = policy(names[0], called, spec, opts)
-    bound = {"policy_name": called, "validation_actions": list(actions), **within(namespace)}
-    return [made, binding(names[1], called, made, bound, opts)]
+    return [made, binding(names[1], called, made, bound(called, actions, namespace), opts)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pulumi
 
@@ -14,10 +14,10 @@ from kai_fleet.components.guard.admission_policy import (
     DENY,
     WARN,
     binding,
+    bound,
     inside,
     matching,
     policy,
-    within,
 )
 from kai_fleet.components.guard.names import GUARD, OUTSIDE_GUARD, TEMPLATE_GUARD
 from kai_fleet.components.guard.outside_queues import policy_spec
@@ -87,14 +87,14 @@ class QueueGuard(pulumi.ComponentResource):
             "validations": args.validations(),
         }
         made = policy(f"{name}-policy", called, spec, child)
-        actions = DENY if denies else AUDIT
-        pods = _binding(called, actions, matching(_PODS, *_WHEN), args.namespace)
-        binding(f"{name}-binding", called, made, pods, child)
+        pods, templates = (matching(kinds, *_WHEN) for kinds in (_PODS, rules.TEMPLATES))
+        of_pods = bound(called, DENY if denies else AUDIT, args.namespace, pods)
+        binding(f"{name}-binding", called, made, of_pods, child)
         binding(
             f"{name}-templates-binding",
             f"{TEMPLATE_GUARD}{args.team}",
             made,
-            _binding(called, WARN, matching(rules.TEMPLATES, *_WHEN), args.namespace),
+            bound(called, WARN, args.namespace, templates),
             _aliased(child, opts, "TemplateWarning", f"{_POLICY}Binding", f"{args.team}-templates"),
         )
         if args.outside != "allow":
@@ -113,23 +113,13 @@ class QueueGuard(pulumi.ComponentResource):
             _aliased(child, opts, "OutsideQueues", _POLICY, before),
         )
         actions = DENY if args.outside == "deny" else AUDIT
-        bound = {"policy_name": called, "validation_actions": list(actions)}
-        of_binding = _aliased(child, opts, "OutsideQueues", f"{_POLICY}Binding", before)
-        binding(f"{name}-outside-binding", called, made, bound | within(args.namespace), of_binding)
-
-
-def _binding(
-    called: str,
-    actions: Sequence[str],
-    kinds: Mapping[str, Any],
-    namespace: pulumi.Input[str] | None,
-) -> dict[str, Any]:
-    """What a binding does with those of the `kinds` that the policy refuses."""
-    return {
-        "policy_name": called,
-        "validation_actions": list(actions),
-        "match_resources": {**kinds, **within(namespace).get("match_resources", {})},
-    }
+        binding(
+            f"{name}-outside-binding",
+            called,
+            made,
+            bound(called, actions, args.namespace),
+            _aliased(child, opts, "OutsideQueues", f"{_POLICY}Binding", before),
+        )
 
 
 def _aliased(

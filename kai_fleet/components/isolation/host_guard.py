@@ -10,11 +10,11 @@ import pulumi
 from kai_fleet.components.guard.admission_policy import (
     DENY,
     binding,
+    bound,
     inside,
     matching,
     policy,
     policy_with_binding,
-    within,
 )
 from kai_fleet.components.guard.names import HOST_GUARD, NODE_GUARD, OWNER_GUARD
 from kai_fleet.components.guard.queue_guard_rules import names, of_team, text
@@ -99,15 +99,11 @@ class HostGuard(pulumi.ComponentResource):
         made = policy(f"{name}-nodes", called, spec, self._child)
         for number, (key, value) in enumerate(sorted(args.rules.pool.items())):
             selector = {"match_expressions": [{"key": key, "operator": "NotIn", "values": [value]}]}
-            bound = {
-                "policy_name": called,
-                "validation_actions": list(DENY),
-                **within(args.namespace),
-                "param_ref": {"selector": selector, "parameter_not_found_action": "Allow"},
-            }
+            others = {"selector": selector, "parameter_not_found_action": "Allow"}
+            spec = bound(called, DENY, args.namespace) | {"param_ref": others}
             suffix = f".{number}" if number else ""
             foreign = f"{name}-nodes-binding{suffix}"
-            binding(foreign, f"{called}{suffix}", made, bound, self._child)
+            binding(foreign, f"{called}{suffix}", made, spec, self._child)
 
 
 def owners(rules: HostRules) -> dict[str, list[dict[str, str]]]:

@@ -33,9 +33,9 @@ def cluster() -> Api:
     secret = os.environ.get("PROBE_SECRET")
     try:
         found = Api(connection(content) if content else connection(context=context))
-        return _inside(found, secret, os.environ["PROBE_SERVER"]) if secret else found
     except UnusableKubeconfig as why:
         raise NotReady(str(why)) from None
+    return _inside(found, secret, os.environ["PROBE_SERVER"]) if secret else found
 
 
 def _inside(host: Api, secret: str, server: str) -> Api:
