@@ -17,8 +17,10 @@ from kai_fleet.components.state.deployed_state import read_deployed_state
 from kai_fleet.components.state.targeting import Targets, declared
 from kai_fleet.components.workloads.placement import place
 from kai_fleet.policies.validation import checked_settings
+from kai_fleet.source_positions import NEAREST, source_positions
 
 
+@source_positions(NEAREST)
 def program(targets: Targets | None = None) -> None:
     """Declare the stack. `targets`: what a command about some teams updates; None is everything."""
     # Every key typed and every rule asked before anything is declared: mistakes are reported

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import runpy
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from kai_fleet.components.state.deployed_state import STACK
 from kai_fleet.components.state.stack_outputs import READ_OUTPUTS
 from kai_fleet.provider.queue_specs import unpacked
 from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.source_positions import NONE, source_positions
 
 UNKNOWN: Final = "[unknown until the update]"
 
@@ -144,7 +144,7 @@ def record(
     # its outputs would be waited for.
     runtime_settings.ROOT.set(None)
     runtime_settings.SETTINGS.outputs.clear()
-    with _event_loop() as loop, _without_stack_traces(), _without_backend():
+    with _event_loop() as loop, source_positions(NONE), _without_backend():
         mocks.set_mocks(
             echo,
             project=PROJECT,
@@ -183,19 +183,6 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
             yield runner.get_loop()
         finally:
             asyncio.set_event_loop(before)
-
-
-@contextmanager
-def _without_stack_traces() -> Iterator[None]:
-    """The SDK notes for the engine where each resource is declared: a tenth of a plan's time."""
-    before = getattr(sys, "tracebacklimit", None)
-    sys.tracebacklimit = 1
-    try:
-        yield
-    finally:
-        del sys.tracebacklimit
-        if before is not None:
-            sys.tracebacklimit = before
 
 
 @contextmanager

@@ -1,0 +1,61 @@
+"""What a state says of where a resource is declared: the line, and not the whole way there."""
+
+import sys
+
+import pytest
+
+from kai_fleet.cli.plan import recorder
+from kai_fleet.components.state.deployed_state import STACK
+from kai_fleet.source_positions import source_positions
+
+LAB = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "teams": {
+        "ml": {
+            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+            "nodePool": {"pool": "ml"},
+            "gpus": 1,
+            "queues": {"default": {"gpu": {"quota": 1}}},
+        }
+    },
+}
+
+
+@pytest.fixture
+def requests(monkeypatch):
+    """What the program sends, as to an engine: a plan alone would leave out all positions."""
+    monkeypatch.setattr(recorder, "NONE", 1000)
+    found, answer = [], recorder._Recorder.RegisterResource
+
+    def note(self, request):
+        found.append(request)
+        return answer(self, request)
+
+    monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
+    recorder.record("lab", LAB)
+    # The stack itself is declared by the SDK, before the program.
+    return [it for it in found if it.type != STACK]
+
+
+def test_each_resource_names_the_file_that_declares_it(requests):
+    files = {it.name: it.sourcePosition.uri.rpartition("/")[2] for it in requests}
+    assert files["ml-kai-release"] == "kai_scheduler.py"
+    assert files["ml-namespace"] == "team_namespace.py"
+    assert not [name for name, file in files.items() if not file.endswith(".py")]
+
+
+def test_no_resource_has_the_whole_call_stack(requests):
+    assert max(len(it.stackTrace.frames) for it in requests) <= 3
+
+
+def test_pythons_limit_is_as_before_after_a_failure():
+    with pytest.raises(ZeroDivisionError), source_positions(8):
+        raise ZeroDivisionError
+    assert not hasattr(sys, "tracebacklimit")
+
+
+def test_a_tighter_limit_around_it_holds_and_is_kept():
+    with source_positions(1):
+        with source_positions(8):
+            assert sys.tracebacklimit == 1
+        assert sys.tracebacklimit == 1
