@@ -1,9 +1,13 @@
-"""Turns of phrase that several rules share."""
+"""Turns of phrase that several messages share."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Final
+
+_ENDLESS: Final = re.compile(r"\S{200,}")
 
 
 def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
@@ -29,3 +33,11 @@ def quoted(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return f'"{int(value)}"'
     return f'"{value}"'
+
+
+def on_one_line(text: str) -> str:
+    """Text as a message may show it: escapes for line breaks and for what nobody sees, and the
+    beginning of a word that fills screens.
+    """
+    seen = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", seen)

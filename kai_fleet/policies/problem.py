@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kai_fleet.components.settings.mistakes import on_one_line
+from kai_fleet.components.wording import on_one_line
 
 
 class Level(StrEnum):

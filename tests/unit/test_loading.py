@@ -40,3 +40,10 @@ def test_the_program_loads_in_a_process_that_has_loaded_nothing_of_it():
     code = "from kai_fleet.cli.engine import runs; runs.program()"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert "kai-fleet:cluster: key cluster: is missing" in ran.stderr
+
+
+def test_the_policy_pack_loads_no_settings():
+    # Each preview and update waits until the pack has started: types of settings are a third of it.
+    code = "import kai_fleet.policies.pack.analyzer, sys; print('pydantic' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("False\n", "")

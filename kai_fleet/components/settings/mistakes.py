@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,9 +10,10 @@ from typing import Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from kai_fleet.components.wording import on_one_line
+
 NAMESPACE: Final = "kai-fleet"
 Location = tuple[str | int, ...]
-_ENDLESS: Final = re.compile(r"\S{200,}")
 
 
 @dataclass(frozen=True, order=True)
@@ -32,14 +32,6 @@ def key_path(location: Location) -> str:
     """`("teams", "ml", "gpus")` as `kai-fleet:teams.ml.gpus`."""
     parts = [on_one_line(str(part)) for part in location if part != "[key]"]
     return f"{NAMESPACE}:{'.'.join(parts)}"
-
-
-def on_one_line(text: str) -> str:
-    """Text as a message may show it: escapes for line breaks and for what nobody sees, and the
-    beginning of a word that fills screens.
-    """
-    seen = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-    return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", seen)
 
 
 def within(path: str, dropped: Iterable[str]) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from typing import Any, Final
 
-from kai_fleet.components.settings.mistakes import NAMESPACE, Mistake, on_one_line
+from kai_fleet.components.settings.mistakes import NAMESPACE, Mistake
+from kai_fleet.components.wording import on_one_line
 
 _PREFIX: Final = f"{NAMESPACE}:"
 _ALIKE: Final = 0.7
