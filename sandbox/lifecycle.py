@@ -23,11 +23,7 @@ from sandbox.tools.table import LANGUAGE_HOST, ON_PATH
 Say = Callable[[str], None]
 
 TOOLS: Final = tuple(name for name, check in ON_PATH.items() if not check.tests_only)
-SIMULATED: Final = (
-    "nodes, GPUs and pods (KWOK)",
-    "vCluster's syncer",
-    "KAI's programs",
-)
+SIMULATED: Final = ("nodes, GPUs and pods (KWOK)", "vCluster's syncer", "KAI's programs")
 
 __all__ = ["Sandbox", "SandboxError", "down", "find", "up"]
 

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
+
+import yaml
 
 from sandbox.control_plane.kube_api import Api, Object
 
-PROVISIONER: Final = "kai-fleet/sandbox"
 # Where kube-scheduler writes the node of the pod that waits for the claim.
 NODE: Final = "volume.kubernetes.io/selected-node"
-_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 CLAIMS: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES: Final = "/api/v1/persistentvolumes"
-STORAGE_CLASS: Final = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {
-        "name": "sandbox",
-        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-    },
-    "provisioner": PROVISIONER,
-    # With Immediate, a claim that is bound while its pod is being scheduled can leave the pod
-    # Pending for five minutes: kube-scheduler looks at a copy that is older than the event.
-    "volumeBindingMode": "WaitForFirstConsumer",
-    "reclaimPolicy": "Delete",
-}
+_FORMS: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 
 
 def ensure_storage_class(api: Api) -> None:
     """Make the default StorageClass. Raises KubeError."""
-    api.ensure("/apis/storage.k8s.io/v1/storageclasses", STORAGE_CLASS)
+    api.ensure("/apis/storage.k8s.io/v1/storageclasses", yaml.safe_load(_FORMS)["storageClass"])
 
 
 def provide(api: Api) -> None:
@@ -43,8 +32,8 @@ def provide(api: Api) -> None:
             if api.find(f"{VOLUMES}/{volume['metadata']['name']}") is None:
                 api.post(VOLUMES, volume)
     for volume in api.get(VOLUMES)["items"]:
-        by = volume["metadata"].get("annotations", {}).get(_PROVISIONED_BY)
-        if by == PROVISIONER and volume.get("status", {}).get("phase") == "Released":
+        released = volume.get("status", {}).get("phase") == "Released"
+        if released and volume["spec"].get("storageClassName") == "sandbox":
             api.delete(f"{VOLUMES}/{volume['metadata']['name']}")
 
 
@@ -55,23 +44,15 @@ def _ours(claim: Object) -> bool:
 
 
 def volume_for(claim: Object) -> Object:
-    """The volume bound to one claim: its path is a name only, no pod ever opens it."""
-    metadata, spec = claim["metadata"], claim["spec"]
-    named = {key: metadata[key] for key in ("name", "namespace", "uid")}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {
-            "name": f"pvc-{metadata['uid']}",
-            "annotations": {_PROVISIONED_BY: PROVISIONER},
-        },
-        "spec": {
-            "accessModes": spec["accessModes"],
-            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
-            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **named},
-            "hostPath": {"path": f"/simulated/{metadata['uid']}"},
-            "persistentVolumeReclaimPolicy": "Delete",
-            "storageClassName": "sandbox",
-            "volumeMode": spec.get("volumeMode", "Filesystem"),
-        },
+    """The volume bound to one claim."""
+    volume: Object = yaml.safe_load(_FORMS)["volume"]
+    asked, named = claim["spec"], {key: claim["metadata"][key] for key in ("name", "namespace")}
+    uid = claim["metadata"]["uid"]
+    volume["metadata"]["name"] = f"pvc-{uid}"
+    volume["spec"] |= {key: asked[key] for key in ("accessModes", "volumeMode") if key in asked}
+    volume["spec"] |= {
+        "capacity": {"storage": asked["resources"]["requests"]["storage"]},
+        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": uid, **named},
+        "hostPath": {"path": f"/simulated/{uid}"},
     }
+    return volume

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+import yaml
 
 from kai_fleet.components.kai.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.usage.gpu_share import GROUP
@@ -25,12 +28,8 @@ DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/kai-scheduler/deployments"
 RESERVATIONS: Final = f"/api/v1/namespaces/{RESERVED}/pods"
 # Whose pods a PodGroup or a reservation is for: "" of the cluster itself, or a vCluster's.
 OF: Final = "kai-fleet/stand-in-for"
-_NO_ROOM: Final = {
-    "type": "PodScheduled",
-    "status": "False",
-    "reason": "Unschedulable",
-    "message": "no node of the sandbox has room for it, or for its share of a GPU",
-}
+_FORMS: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+_NO_ROOM: Final = yaml.safe_load(_FORMS)["no_room"]
 _SCHEDULERS: Final = ("scheduler", "kai-scheduler-default")
 
 
@@ -166,19 +165,11 @@ def _placed(place: Place, pod: Object, room: Room) -> bool:
 def _reserve(place: Place, node: str, room: Room) -> str:
     """Take a whole GPU of the node for a new group; the pod that holds it is KAI's own kind."""
     group = str(uuid.uuid4())
-    metadata = {
-        "name": f"gpu-reservation-{node}-{group[:5]}",
-        "namespace": RESERVED,
-        "labels": {GROUP: group, OF: place.name, "app": RESERVED},
-        "annotations": {"run.ai/reserve_for_gpu_index": f"GPU-{group}"},
-    }
-    container = {
-        "name": "resource-reservation",
-        "image": "stand-in.invalid/kai-scheduler/resource-reservation",
-        "resources": {"limits": {"nvidia.com/gpu": "1"}},
-    }
-    spec = {"nodeName": node, "containers": [container]}
-    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    body: Object = yaml.safe_load(_FORMS)["reservation"]
+    body["metadata"]["name"] = f"gpu-reservation-{node}-{group[:5]}"
+    body["metadata"]["labels"] |= {GROUP: group, OF: place.name}
+    body["metadata"]["annotations"] = {"run.ai/reserve_for_gpu_index": f"GPU-{group}"}
+    body["spec"]["nodeName"] = node
     place.kai.post(RESERVATIONS, body)
     room.take(body, reservation=True)
     return group

@@ -7,6 +7,7 @@ before the parts of KAI are there: the operator makes them afterwards, out of `k
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Final
 
 import yaml
@@ -28,20 +29,8 @@ CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLUSTER_POLICIES: Final = f"{CRDS}/clusterpolicies.nvidia.com"
 # The version whose job ran, on the operator; so that a Config deleted on purpose stays deleted.
 APPLIED: Final = "kai-fleet/config-applied"
-CONFIG_BY_JOB: Final = {
-    "apiVersion": "kai.scheduler/v1",
-    "kind": "Config",
-    "metadata": {"name": "kai-config"},
-    "spec": {"namespace": operands.NAMESPACE},
-}
 _QUEUE_CRD: Final = SOURCES / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
-_READY: Final = {
-    "type": "Ready",
-    "status": "True",
-    "reason": "Simulated",
-    "message": "reported by the sandbox in place of KAI's operator",
-}
-_NEVER: Final = {"name": "no-program-answers-in-the-sandbox", "expression": "false"}
+_SAYS: Final = yaml.safe_load(Path(__file__).with_name("operator.yaml").read_text(encoding="utf-8"))
 # The charts of these bring kai-config themselves, as an object or a hook; in later ones a job
 # applies it.
 _CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
@@ -83,7 +72,7 @@ def _do_jobs_of_v07(api: Api) -> None:
             if all(hook.get("matchConditions") for hook in ours):
                 continue
             for hook in ours:
-                hook["matchConditions"] = [_NEVER]
+                hook["matchConditions"] = [_SAYS["never"]]
             api.patch(f"{collection}/{item['metadata']['name']}", {"webhooks": hooks})
 
 
@@ -144,7 +133,7 @@ def _applied(
     # An upgrade from a chart that declares the Config deletes it, and only then runs the job.
     if applied == release.version or helms:
         return config
-    api.ensure(CONFIGS, CONFIG_BY_JOB)
+    api.ensure(CONFIGS, _SAYS["config"])
     api.patch(OPERATOR, {"metadata": {"annotations": {APPLIED: release.version}}})
     return api.find(CONFIG)
 
@@ -182,7 +171,7 @@ def _report_ready(api: Api, path: str, item: Object | None) -> None:
     others = [it for it in item.get("status", {}).get("conditions", []) if it["type"] != "Ready"]
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     generation = item["metadata"].get("generation", 1)
-    condition = _READY | {"observedGeneration": generation, "lastTransitionTime": now}
+    condition = _SAYS["ready"] | {"observedGeneration": generation, "lastTransitionTime": now}
     try:
         api.patch(f"{path}/status", {"status": {"conditions": [*others, condition]}})
     except Refused as why:

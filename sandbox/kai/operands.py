@@ -6,6 +6,7 @@ because nobody would answer it.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ from kai_fleet.components.releases import KaiRelease
 from sandbox.control_plane.kube_api import Object
 
 NAMESPACE: Final = "kai-scheduler"
-MANAGED: Final = {"app.kubernetes.io/managed-by": "kai-operator"}
 MADE_FROM: Final = "kai-fleet/made-from"
 SHARDS_SCHEDULER: Final = "kai-scheduler-default"
 ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -33,6 +33,9 @@ _PARTS: Final = {
     "queue-controller": "queueController",
 }
 _REQUESTS: Final = {"requests": {"cpu": "10m", "memory": "16Mi"}}
+_OPERAND: Final[Object] = yaml.safe_load(
+    Path(__file__).with_name("operand.yaml").read_text(encoding="utf-8")
+)
 _WEBHOOKS: Final = Path(__file__).with_name("webhooks.yaml")
 
 
@@ -60,27 +63,17 @@ def deployment(name: str, version: str, config: Object, owner: Object) -> Object
         container["args"] = [f"--gpu-sharing-enabled={str(own['gpuSharing']).lower()}"]
     # What is no longer wanted is named too: a merge leaves what it does not name.
     placed = {key: common.get(key) for key in ("nodeSelector", "tolerations", "affinity")}
-    body = {
-        "replicas": 1,
-        "selector": {"matchLabels": labels},
-        "template": {
-            "metadata": {"labels": labels},
-            "spec": {"containers": [container], **placed},
-        },
+    found = copy.deepcopy(_OPERAND)
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [container], **placed}}
+    found["spec"] |= {"selector": {"matchLabels": labels}, "template": pod}
+    made_from = hashlib.sha256(json.dumps(found["spec"], sort_keys=True).encode()).hexdigest()[:16]
+    found["metadata"]["labels"] |= labels
+    found["metadata"] |= {
+        "name": name,
+        "annotations": {MADE_FROM: made_from},
+        "ownerReferences": [reference(owner)],
     }
-    made_from = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "name": name,
-            "namespace": NAMESPACE,
-            "labels": labels | MANAGED,
-            "annotations": {MADE_FROM: made_from},
-            "ownerReferences": [reference(owner)],
-        },
-        "spec": body,
-    }
+    return found
 
 
 def outdated(actual: Object, wanted: Object) -> bool:

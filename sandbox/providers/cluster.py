@@ -7,7 +7,7 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -17,12 +17,7 @@ from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
 from kai_fleet.kube.kubeconfig import connection
 from sandbox.control_plane.certificates import ORGANIZATION
 from sandbox.control_plane.kube_api import Api, Object
-
-_SETUP: Final = (
-    "unable to load Kubernetes client configuration from kubeconfig file. Make sure you have: \n\n"
-    " \t • set up the provider as per "
-    "https://www.pulumi.com/registry/packages/kubernetes/installation-configuration/ \n\n "
-)
+from sandbox.providers.official_words import officially
 
 
 class UnreachableError(Exception):
@@ -62,7 +57,8 @@ def target(given: str, context: str = "") -> Target:
     name = context or str(config.get("current-context") or "")
     chosen = _entry(config, "context", name)
     if chosen is None:
-        raise UnreachableError(f'{_SETUP}context "{name}" does not exist')
+        said = f'context "{name}" does not exist'
+        raise UnreachableError(officially("unusable_kubeconfig", why=said))
     cluster = _entry(config, "cluster", str(chosen.get("cluster"))) or {}
     return Target(text, name, cluster, str(chosen.get("namespace") or "default"))
 
@@ -87,10 +83,7 @@ def _read(given: str) -> tuple[str, dict[str, Any]]:
     except (OSError, yaml.YAMLError) as why:
         text, config = "", type(why).__name__  # a parser's own words quote the text, with its keys
     if not isinstance(config, dict):
-        raise UnreachableError(
-            "failed to parse kubeconfig data in `kubernetes:config:kubeconfig`- "
-            f"couldn't get version/kind; {config}"
-        )
+        raise UnreachableError(officially("unparsable_kubeconfig", why=config))
     return text, config
 
 
@@ -118,7 +111,7 @@ class Cluster(Api):
         try:
             super().__init__(connection(where.kubeconfig, context=where.context))
         except UnusableKubeconfig as why:
-            raise UnreachableError(f"{_SETUP}{why}") from None
+            raise UnreachableError(officially("unusable_kubeconfig", why=why)) from None
         self.where, self.namespace = where, namespace
         self._served: dict[str, dict[str, tuple[str, bool]]] = {}
         self._lock = threading.Lock()
@@ -134,11 +127,9 @@ class Cluster(Api):
                     said = f"dial tcp {urlsplit(self.host).netloc}: connect: connection refused"
                 said = f'Get "{self.host}/openapi/v2?timeout=32s": {said}'
             elif status == 401:
-                said = "the server has asked for the client to provide credentials"
+                said = officially("no_credentials")
             if status != 403:
-                raise UnreachableError(
-                    f"unable to load schema information from the API server: {said}"
-                ) from None
+                raise UnreachableError(officially("no_schema", why=said)) from None
 
     def is_namespaced(self, kind: Kind) -> bool:
         """Whether objects of a kind have a namespace. Raises NoMatchError."""
@@ -175,7 +166,7 @@ class Cluster(Api):
                     if "/" not in entry["name"]  # a subresource, such as pods/status
                 }
         if kind.name not in served:
-            said = f'no matches for kind "{kind.name}" in version "{kind.api_version}"'
+            said = officially("no_match", kind=kind.name, version=kind.api_version)
             raise NoMatchError(said)
         return served[kind.name]
 

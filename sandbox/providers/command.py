@@ -19,14 +19,6 @@ from sandbox.providers.values import UNKNOWN, Properties, decode, marked, plain
 VERSION: Final = "1.2.1"
 TOKEN: Final = "command:local:Command"
 _OUTPUTS: Final = ("stdout", "stderr")
-# What is shown as it comes: of a command's two streams, by its `logging`.
-_SHOWN: Final = {
-    None: _OUTPUTS,
-    "stdout": ("stdout",),
-    "stderr": ("stderr",),
-    "stdoutAndStderr": _OUTPUTS,
-    "none": (),
-}
 _INPUTS: Final = ("create", "update", "delete", "environment", "logging", "triggers")
 
 
@@ -100,12 +92,13 @@ class CommandStandIn(StandIn):
         environment = {**os.environ, **(given.get("environment") or {})}
         named = {f"PULUMI_COMMAND_{stream.upper()}": text for stream, text in last.items()}
         environment |= {name: text for name, text in named.items() if text}
+        shown = str(given.get("logging") or "stdoutAndStderr").lower()  # as it comes
         heard: list[tuple[str, str]] = []  # stream and line, as they came
 
         def collect(stream: str, lines: Iterable[str]) -> None:
             for line in lines:
                 heard.append((stream, line))
-                if stream in _SHOWN[given.get("logging")]:
+                if stream in shown:
                     self.log(line.rstrip("\n"), urn)
 
         process = subprocess.Popen(

@@ -7,10 +7,12 @@ with the new inputs.
 from __future__ import annotations
 
 import base64
+import pathlib
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
+import yaml
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.components.settings.quantities import parse_quantity
@@ -28,35 +30,18 @@ _MISSING: Final = object()
 # Where "1" and "1.0" are two texts, not one quantity.
 _TEXTS: Final = frozenset({"args", "command", "data", "env", "metadata"})
 
-# What replaces an object: the official plugin's list, of the kinds that are used here. What is not
-# in it is for the API server to take or to refuse, as a RuntimeClass's handler.
 _IDENTITY: Final = ("metadata.name", "metadata.namespace")
-_FIXED: Final[dict[tuple[str, str], tuple[str, ...]]] = {
-    ("", "PersistentVolumeClaim"): tuple(
-        f"spec.{key}" for key in ("accessModes", "selector", "storageClassName", "volumeName")
-    ),
-    ("", "Pod"): ("spec",),
-    ("", "ResourceQuota"): ("spec.scopes",),
-    ("", "Service"): ("spec.clusterIP",),
-    ("apps", "Deployment"): ("spec.selector",),
-    ("batch", "Job"): ("spec.completions", "spec.parallelism", "spec.selector", "spec.template"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
-    ("rbac.authorization.k8s.io", "RoleBinding"): ("roleRef",),
-    ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner"),
-    ("", "ConfigMap"): ("data", "binaryData"),
-    ("", "Secret"): ("type", "data", "stringData"),
-}
+_FIXED: Final = yaml.safe_load(
+    pathlib.Path(__file__).with_name("replacing_fields.yaml").read_text(encoding="utf-8")
+)
 _MUTABLE: Final = (("spec", "tolerations"), ("spec", "activeDeadlineSeconds"))  # of a Pod
-
-
-__all__ = ["Path", "changes", "parsed", "replaces", "response", "spelled", "with_data"]
 
 
 def replaces(kind: Kind, path: Path) -> bool:
     """Whether a change at the path makes a new object."""
     if kind.name == "Pod" and path[:2] in _MUTABLE:
         return False
-    prefixes = (*_IDENTITY, *_FIXED.get((kind.group, kind.name), ()))
+    prefixes = (*_IDENTITY, *_FIXED.get(kind.group, {}).get(kind.name, ()))
     return any(path[: len(parts)] == parts for parts in (tuple(it.split(".")) for it in prefixes))
 
 

@@ -15,6 +15,7 @@ from sandbox.providers import cluster as clusters
 from sandbox.providers.cluster import Cluster, UnreachableError
 from sandbox.providers.host import WARNING, StandIn, answered, serve
 from sandbox.providers.objects import Objects
+from sandbox.providers.official_words import officially
 from sandbox.providers.releases import TOKEN, Releases
 from sandbox.providers.values import UNKNOWN, decode, plain
 
@@ -39,7 +40,7 @@ class KubernetesStandIn(StandIn):
     def reached(self) -> Cluster:
         """The cluster. Raises PluginError where it does not answer."""
         if self.unreachable:
-            raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
+            raise PluginError(officially("unreachable", why=self.unreachable))
         return self.cluster
 
     def dropped(self, urn: str, otherwise: str) -> bool:
@@ -49,15 +50,10 @@ class KubernetesStandIn(StandIn):
         """
         if not self.unreachable:
             return False
-        said = f"configured Kubernetes cluster is unreachable: {self.unreachable}"
-        self.log(said, urn, severity=WARNING)
+        self.log(officially("unreachable", why=self.unreachable), urn, severity=WARNING)
         if not self.delete_unreachable:
             raise PluginError(otherwise)
-        self.log(
-            "configured Kubernetes cluster is unreachable and the `deleteUnreachable` option is "
-            "enabled. Deleting the unreachable resource from Pulumi state",
-            urn,
-        )
+        self.log(officially("dropped_from_state"), urn)
         return True
 
     def resources(self, token: str) -> Objects | Releases:  # noqa: D102

@@ -11,6 +11,7 @@ from kai_fleet.provider.errors import PluginError
 from sandbox.control_plane.kube_api import Object
 from sandbox.providers.cluster import Kind
 from sandbox.providers.host import name_of, type_of
+from sandbox.providers.official_words import officially
 from sandbox.providers.values import Properties, PropertyValue, marked, marked_map, plain
 
 # A create is a plain one under this manager; the first update hands its fields to the manager of
@@ -48,9 +49,7 @@ def assign_name(metadata: Object, old: Object, request: Any) -> None:
     if metadata.get("name"):
         return
     if metadata.get("generateName"):
-        raise PluginError(
-            "the `.metadata.generateName` field is not supported in Server-Side Apply mode"
-        )
+        raise PluginError(officially("generate_name"))
     digits = hashlib.sha256(request.randomSeed or secrets.token_bytes()).hexdigest()[:8]
     kept = old.get("name") if _autonamed(old) else None
     metadata["name"] = kept or f"{name_of(request.urn)}-{digits}"

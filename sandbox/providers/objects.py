@@ -28,6 +28,7 @@ from sandbox.providers.manifests import (
     same_place,
     state,
 )
+from sandbox.providers.official_words import officially
 from sandbox.providers.values import Properties, decode, encode, has_unknown, plain
 
 if TYPE_CHECKING:
@@ -39,22 +40,6 @@ _JSON_PATCH: Final = "application/json-patch+json"
 _RETRIES: Final = 5  # after 1, 2, 4 … seconds: the kind or the namespace may be about to come
 # Built-in kinds without a namespace, for previews while no cluster answers.
 _CLUSTER_SCOPED: Final = ("Namespace", "RuntimeClass", "ClusterRole", "ClusterRoleBinding", CRD)
-_DROPPED: Final = (
-    "you can remove this resource from Pulumi state by rerunning the operation with the "
-    'PULUMI_K8S_DELETE_UNREACHABLE environment variable set to "true"'
-)
-_EXISTS: Final = """
-
-The resource already exists in the cluster. This can happen when:
-
-  - Renaming a Pulumi resource: use an alias to preserve the identity,
-    or use deleteBeforeReplace if the resource needs replacement.
-  - Managing an existing resource: use a Patch resource (e.g. NamespacePatch)
-    to manage specific fields without owning the resource lifecycle.
-  - Adopting a resource into Pulumi: use `pulumi import`. Note that
-    protected resources (e.g. kube-system) cannot be deleted on destroy.
-  - Intentional upsert: set upsertExistingObjects on the provider to allow
-    server-side apply to update existing objects on create."""
 
 
 class Objects:
@@ -134,8 +119,7 @@ class Objects:
             live = self._ready(request, obj, kind, live)
         except awaits.UnreadyError as why:
             raise PartialError(
-                f'resource "{request.urn}" was successfully created, but the Kubernetes API '
-                f"server reported that it failed to fully initialize or become live: {why}",
+                officially("created_unready", urn=request.urn, why=why),
                 where,
                 state(obj, why.live, given, manager),
                 reasons=why.reasons,
@@ -154,7 +138,7 @@ class Objects:
                 absent = isinstance(why, NoMatchError) or status_of(why) == 404
                 if request.preview or not absent or attempt == _RETRIES:
                     raise
-                said = f"Retry #{attempt}; creation failed: {words(why)}"
+                said = officially("retrying", attempt=attempt, why=words(why))
                 self._standin.log(said, request.urn, passing=True)
                 time.sleep(2**attempt)
         raise AssertionError("the last attempt returns or raises")
@@ -172,11 +156,7 @@ class Objects:
 
     def read(self, request: Any) -> tuple[str, Properties, Properties] | None:
         """The object as it is."""
-        if self._standin.dropped(
-            request.urn,
-            "failed to read resource state due to unreachable cluster. If the cluster was deleted, "
-            + _DROPPED,
-        ):
+        if self._standin.dropped(request.urn, officially("unread")):
             return None
         given = decode(request.inputs)
         known = manifest(plain(given))
@@ -208,13 +188,10 @@ class Objects:
                 return given
             now = cluster.live(kind, namespace, name)
             if now is None:
-                raise PluginError(
-                    f'update of resource "{request.urn}" failed: {said}\n'
-                    f"unable to get cluster state: {said}"
-                ) from None
+                gone = officially("gone_at_update", urn=request.urn, why=said)
+                raise PluginError(gone) from None
             raise PartialError(
-                f'the Kubernetes API server reported that "{identity(now)}" failed to fully '
-                f"initialize or become live: {said}",
+                officially("updated_unready", name=identity(now), why=said),
                 identity(now),
                 state(obj, now, given, manager),
                 reasons=why.reasons if isinstance(why, awaits.UnreadyError) else (),
@@ -242,18 +219,11 @@ class Objects:
         except KubeError as why:
             if status_of(why) != 409:
                 raise
-            raise KubeError(
-                "server-side apply field conflict detected, see https://www.pulumi.com/registry/"
-                "packages/kubernetes/how-to-guides/managing-resources-with-server-side-apply/"
-                "#handle-field-conflicts-on-existing-resources for troubleshooting help\n"
-                f'The resource managed by field manager "{manager}" had an apply conflict: '
-                f"{words(why)}"
-            ) from None
+            raise KubeError(officially("conflict", manager=manager, why=words(why))) from None
 
     def delete(self, request: Any) -> None:
         """Return once the object is gone."""
-        unreachable = "configured Kubernetes cluster is unreachable. If the cluster was deleted, "
-        if self._standin.dropped(request.urn, unreachable + _DROPPED):
+        if self._standin.dropped(request.urn, officially("undeleted")):
             return
         inputs, live, manager = of_state(kept := decode(request.properties))
         kind, cluster = kind_of(inputs or live, request.urn), self._standin.cluster
@@ -289,13 +259,8 @@ def _says_nothing(why: KubeError) -> bool:
 
 def _not_created(why: KubeError, kind: Kind, urn: str) -> str:
     if isinstance(why, NoMatchError):
-        return (
-            f'creation of resource "{urn}" with kind {kind.api_version}/{kind.name} failed because '
-            "the Kubernetes API server reported that the apiVersion for this resource does not "
-            f"exist. Verify that any required CRDs have been created: {why}"
-        )
+        named = f"{kind.api_version}/{kind.name}"
+        return officially("unknown_kind", urn=urn, kind=named, why=why)
     exists = status_of(why) == 409 and "already exists" in words(why)
-    return (
-        f'resource "{urn}" was not successfully created by the Kubernetes API server: '
-        f"{words(why)}{_EXISTS if exists else ''}"
-    )
+    said = officially("not_created", urn=urn, why=words(why))
+    return said + (officially("exists") if exists else "")

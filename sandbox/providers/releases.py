@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulumi.runtime.proto import provider_pb2
 
+from kai_fleet.components.releases.chart_values import merged
 from kai_fleet.provider.errors import PartialError, PluginError
 from sandbox.providers import diff
 from sandbox.providers.helm import Helm, HelmError
 from sandbox.providers.host import WARNING, name_of
+from sandbox.providers.official_words import officially
 from sandbox.providers.values import (
     UNKNOWN,
     Properties,
@@ -62,7 +64,7 @@ class Releases:
                 helm = Helm(None, self._standin.cancelled.is_set)
                 completed["version"] = helm.version(_chart(given))
             except HelmError as error:
-                reason = f"{error}; check the chart name and repository configuration."
+                reason = officially("unknown_chart", why=error)
                 failures.append(provider_pb2.CheckFailure(property="chart", reason=reason))
         news.pop("resourceNames", None)
         news |= {key: marked(value, news.get(key)) for key, value in completed.items()}
@@ -89,7 +91,7 @@ class Releases:
             return _state(news, None)
         if reason := self._standin.unreachable:
             done = "create" if verb == "install" else "update"
-            raise PluginError(f"can't {done} Helm Release with unreachable cluster: {reason}")
+            raise PluginError(officially("release_unreachable", verb=done, why=reason))
         given, helm = plain(news), self._helm()
         namespace, name = _address(given)
         before = helm.get("metadata", name, namespace)
@@ -114,20 +116,11 @@ class Releases:
         namespace, name = _address(plain(state))
         where, done, running = f"{namespace}/{name}", "", "error running update: "
         if verb == "install":
-            self._standin.log(
-                f'Helm release "{name}" was created but has a failed status. Use the `helm` '
-                f"command to investigate the error, correct it, then retry. Reason: {error}",
-                urn,
-                severity=WARNING,
-            )
+            said = officially("release_failed", name=name, why=error)
+            self._standin.log(said, urn, severity=WARNING)
             done, running = "was created, but ", ""
-        return PartialError(
-            f'Helm release "{where}" {done}failed to initialize completely. Use Helm CLI to '
-            f"investigate: {running}failed to become available within allocated timeout. "
-            f"Error: Helm Release {where}: {error}",
-            where,
-            state,
-        )
+        said = officially("release_unready", where=where, done=done, running=running, why=error)
+        return PartialError(said, where, state)
 
     def read(self, request: Any) -> tuple[str, Properties, Properties] | None:
         """The release as it is."""
@@ -143,22 +136,19 @@ class Releases:
             inputs = said | {"values": marked(values).with_secret(True)}
         state = _state(inputs, found)
         if "values" in inputs:
-            state["values"] = marked(_merged(plain(inputs["values"]), values), inputs["values"])
+            state["values"] = marked(merged(plain(inputs["values"]), values), inputs["values"])
         return request.id, state, inputs
 
     def delete(self, request: Any) -> None:
         """Uninstall the release; as with the official plugin, one that is gone is an error."""
         if reason := self._standin.unreachable:
-            quoted = json.dumps(reason)
-            raise PluginError(
-                f"can't delete Helm Release with unreachable cluster. Reason: {quoted}"
-            )
+            raise PluginError(officially("release_undeleted", why=json.dumps(reason)))
         given = plain(decode(request.properties))
         namespace, name = _address(given)
         waiting = [] if given.get("skipAwait") else ["--wait", *_timeout(given)]
         said = self._helm().uninstall(name, namespace, waiting)
         if said:
-            text = f"Helm uninstall returned information: {json.dumps(said)}"
+            text = officially("release_uninstalled", said=json.dumps(said))
             self._standin.log(text, request.urn, severity=WARNING)
 
     def _helm(self) -> Helm:
@@ -191,12 +181,3 @@ def _state(inputs: Properties, found: dict[str, Any] | None) -> Properties:
         status = {key: found.get(key) for key in keys}
         kept["version"] = marked(found["version"])
     return {**kept, "status": marked(status), "__inputs": PropertyValue(inputs, is_secret=True)}
-
-
-def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Two maps of values as Helm merges them."""
-    merged = dict(one)
-    for key, value in other.items():
-        both = isinstance(value, dict) and isinstance(one.get(key), dict)
-        merged[key] = _merged(one[key], value) if both else value
-    return merged

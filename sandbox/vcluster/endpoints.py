@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +17,16 @@ class Endpoint:
 
     address: str
     port: int
-    problem: str | None = None
-
-    @property
-    def key(self) -> str:
-        """Unique on this machine."""
-        return f"{self.address}:{self.port}"
+    problem: str | None = field(default=None, compare=False)
 
 
 def choose(
-    service: Mapping[str, Any], ports: Ports, taken: Collection[str], remembered: Path
+    service: Mapping[str, Any], ports: Ports, taken: Collection[Endpoint], remembered: Path
 ) -> Endpoint:
     """The endpoint for a Service.
 
     NodePort: its node port. LoadBalancer: a loopback address of its own, port 443. Otherwise a
-    free port. Both of the latter are kept in the file `remembered`. `taken` are the keys of
-    other endpoints.
+    free port. Both of the latter are kept in the file `remembered`. `taken` are the others'.
     """
     spec = service.get("spec", {})
     if spec.get("type") == "NodePort" and (port := _node_port(spec)):
@@ -42,7 +36,7 @@ def choose(
         if before is not None and before.port == 443:
             return before
         own = (Endpoint(f"{ports.loopback_prefix}{host}", 443) for host in range(1, 255))
-        endpoint = next(it for it in own if it.key not in taken)
+        endpoint = next(it for it in own if it not in taken)
         if free(443, endpoint.address):
             return _remember(endpoint, remembered)
         problem = (
@@ -53,7 +47,7 @@ def choose(
         return replace(before, problem=problem)
     for port in ports.inner:
         endpoint = Endpoint("127.0.0.1", port, problem)
-        if endpoint.key not in taken and free(port):
+        if endpoint not in taken and free(port):
             return _remember(endpoint, remembered)
     raise RuntimeError(f"all of the sandbox's ports {ports.inner} for vClusters are in use")
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import base64
 import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
 
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.kube_api import Object
 from sandbox.vcluster.config import VclusterConfig
+
+_WARNING: Final = Path(__file__).with_name("warning.yaml")
 
 
 def access_name(vcluster: str) -> str:
@@ -42,18 +47,8 @@ def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) 
 def warning(namespace: str, name: str, reason: str, message: str) -> Object:
     """An event of the vCluster's StatefulSet, for whoever describes it."""
     now = datetime.datetime.now(datetime.UTC)
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    about = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{name}.{now.timestamp():.6f}"},
-        "involvedObject": about | {"name": name, "namespace": namespace},
-        "type": "Warning",
-        "reason": reason,
-        "message": message[:1000],
-        "firstTimestamp": stamp,
-        "lastTimestamp": stamp,
-        "count": 1,
-        "source": {"component": "vcluster"},
-    }
+    event: Object = yaml.safe_load(_WARNING.read_text(encoding="utf-8"))
+    event["metadata"] = {"name": f"{name}.{now.timestamp():.6f}"}
+    event["involvedObject"] |= {"name": name, "namespace": namespace}
+    event["firstTimestamp"] = event["lastTimestamp"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return event | {"reason": reason, "message": message[:1000]}

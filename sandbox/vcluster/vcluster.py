@@ -145,7 +145,7 @@ class Vcluster(threading.Thread):
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         name, remembered = (self.namespace, self.vcluster), self.directory / "endpoint"
         with self.host.choice:
-            taken = {it.key for of, it in self.host.endpoints.items() if of != name}
+            taken = {it for of, it in self.host.endpoints.items() if of != name}
             endpoint = endpoints.choose(service, self.host.etcd.ports, taken, remembered)
             self.host.endpoints[name] = endpoint
         if endpoint.problem:

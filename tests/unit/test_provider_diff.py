@@ -6,6 +6,7 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
+from kai_fleet.provider.paths import parsed, spelled
 from sandbox.providers import diff
 from sandbox.providers.cluster import Kind
 
@@ -13,7 +14,7 @@ KINDS = provider_pb2.PropertyDiff
 
 
 def found(old: Any, live: Any, new: Any) -> dict[str, int]:
-    return {diff.spelled(path): kind for path, kind in diff.changes(old, live, new)}
+    return {spelled(path): kind for path, kind in diff.changes(old, live, new)}
 
 
 def test_only_what_the_program_set_is_compared() -> None:
@@ -76,8 +77,8 @@ def test_an_unknown_is_a_change() -> None:
 
 def test_paths_are_spelled_as_pulumi_does() -> None:
     path = ("metadata", "annotations", "pulumi.com/x", "list", 0)
-    assert diff.spelled(path) == 'metadata.annotations["pulumi.com/x"].list[0]'
-    assert diff.parsed(diff.spelled(path)) == path
+    assert spelled(path) == 'metadata.annotations["pulumi.com/x"].list[0]'
+    assert parsed(spelled(path)) == path
 
 
 def answer(kind: Kind, old: Any, new: Any, ignored: tuple[str, ...] = ()) -> Any:

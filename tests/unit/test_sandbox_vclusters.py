@@ -86,14 +86,14 @@ def service(kind: str, **port: int) -> dict[str, Any]:
 
 def test_node_ports_are_served_where_promised(tmp_path: Path) -> None:
     found = endpoints.choose(service("NodePort", nodePort=20321), PORTS, [], tmp_path / "kept")
-    assert found.key == "127.0.0.1:20321"
+    assert found == endpoints.Endpoint("127.0.0.1", 20321)
 
 
 def test_others_get_a_port_each_and_keep_it(tmp_path: Path) -> None:
     first = endpoints.choose(service("ClusterIP"), PORTS, [], tmp_path / "first")
-    second = endpoints.choose(service("ClusterIP"), PORTS, [first.key], tmp_path / "second")
+    second = endpoints.choose(service("ClusterIP"), PORTS, [first], tmp_path / "second")
     assert first.port in PORTS.inner
-    assert first.key != second.key
+    assert first != second
     # Also when another program could take it: the vCluster itself listens there now.
     with socket.create_server(("127.0.0.1", first.port)):
         assert endpoints.choose(service("ClusterIP"), PORTS, [], tmp_path / "first") == first
@@ -104,7 +104,7 @@ def test_load_balancers_get_an_address_each(
 ) -> None:
     monkeypatch.setattr(endpoints, "free", lambda port, address="127.0.0.1": True)
     first = endpoints.choose(service("LoadBalancer"), PORTS, [], tmp_path / "first")
-    second = endpoints.choose(service("LoadBalancer"), PORTS, [first.key], tmp_path / "second")
+    second = endpoints.choose(service("LoadBalancer"), PORTS, [first], tmp_path / "second")
     assert (first.port, second.port) == (443, 443)
     assert first.address.startswith("127.")
     assert first.address != second.address
