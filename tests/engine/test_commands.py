@@ -156,7 +156,6 @@ def test_a_preview_of_no_change_says_so(first, fleet):
     assert "Nothing would change." in fleet("preview", "--stack", "sandbox").stdout
 
 
-@pytest.mark.slow
 def test_the_details_of_a_preview_are_the_engines_own_diff(first, fleet):
     shown = fleet("preview", "--stack", "sandbox", "--details")
     assert shown.returncode == 0, shown.stdout + shown.stderr
