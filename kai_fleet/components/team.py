@@ -188,14 +188,13 @@ class Team(pulumi.ComponentResource):
         mode = args.guard.mode
         if mode == "off":
             return []
-        outside = args.guard.outside_queues if queues else "allow"
         guard = QueueGuardArgs(
             name,
             queues,
             mode=mode,
             gpu_sharing=args.gpu_sharing,
             pod_groups=takes_external_pod_groups(args.team.scheduler.version or ""),
-            outside="warn" if outside == "deny" and mode != "deny" else outside,
+            outside=args.guard.outside(queues),
             gpu_resource=args.gpu_resource,
         )
         return [QueueGuard(f"{name}-guard", guard, opts)]

@@ -134,3 +134,19 @@ def test_amd_gpus_are_bounded_by_their_name_and_not_shared():
     assert (hard["requests.amd.com/gpu"], hard["requests.nvidia.com/gpu"]) == ("4", "0")
     values = found[("Release", "ml-kai-release")].inputs["values"]
     assert values["global"]["gpuSharing"] is False
+
+
+@pytest.mark.parametrize(
+    ("guard", "actions"),
+    [
+        ({}, ["Deny"]),
+        ({"mode": "audit"}, ["Audit", "Warn"]),
+        ({"outsideQueues": "warn"}, ["Audit", "Warn"]),
+        ({"outsideQueues": "allow"}, None),
+        ({"mode": "off"}, None),
+    ],
+)
+def test_pods_beside_the_queues_are_denied_where_the_guard_denies(guard, actions):
+    found = declared(teams={"ml": ML}, guard=guard)
+    binding = found.get(("ValidatingAdmissionPolicyBinding", "ml-guard-outside-binding"))
+    assert (binding and binding.inputs["spec"]["validationActions"]) == actions

@@ -184,10 +184,9 @@ def _guards(settings: Settings, name: str) -> dict[str, Mapping[str, Any]]:
             "rules": [str(rule["expression"]) for rule in rules],
         }
     }
-    outside = settings.guard.outside_queues
-    if leaf_queues and outside != "allow":
-        both = mode == outside == "deny"
-        found[f"{OUTSIDE_GUARD}{name}"] = {"actions": denies if both else warns}
+    outside = settings.guard.outside(leaf_queues)
+    if outside != "allow":
+        found[f"{OUTSIDE_GUARD}{name}"] = {"actions": denies if outside == "deny" else warns}
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import pulumi
 
@@ -21,7 +21,7 @@ from kai_fleet.components.guard.admission_policy import (
 )
 from kai_fleet.components.guard.names import GUARD, OUTSIDE_GUARD, TEMPLATE_GUARD
 from kai_fleet.components.guard.outside_queues import policy_spec
-from kai_fleet.components.settings.sections.guard import GuardMode
+from kai_fleet.components.settings.sections.guard import GuardMode, OutsideQueues
 
 _PODS: Final = {"": ["pods"]}
 _WHEN: Final = ("CREATE", "UPDATE")
@@ -47,7 +47,7 @@ class QueueGuardArgs:
     prefix: str | None = None
     foreign: Sequence[str] = ()
     pod_groups: bool = False
-    outside: Literal["deny", "warn", "allow"] = "allow"
+    outside: OutsideQueues = "allow"
     gpu_resource: str = "nvidia.com/gpu"
 
     def validations(self) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from pydantic import Field
 from kai_fleet.components.settings.sections.model import Strict
 
 GuardMode = Literal["deny", "audit"]
+OutsideQueues = Literal["deny", "warn", "allow"]
 
 
 class Guard(Strict):
@@ -18,7 +20,20 @@ class Guard(Strict):
         default="deny",
         description="audit: such pods pass, with a warning, for roll-out. off: no guard.",
     )
-    outside_queues: Literal["deny", "warn", "allow"] = Field(
+    outside_queues: OutsideQueues = Field(
         default="deny",
         description="Pods of a team with queues that ask for GPUs without KAI.",
     )
+
+    def outside(self, queues: Sequence[str]) -> OutsideQueues:
+        """What becomes of such pods inside the vCluster of a team with these leaf queues.
+
+        Without queues there is nothing to be beside, and in mode audit nothing is denied.
+        """
+        if not queues:
+            return "allow"
+        return (
+            "warn"
+            if self.mode == "audit" and self.outside_queues == "deny"
+            else self.outside_queues
+        )
