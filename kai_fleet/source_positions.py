@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-# Six frames are the SDK's own, the rest is the declaring line and who called it.
-NEAREST: Final = 8
+# Six frames are the SDK's own; the next one is the declaring line.
+NEAREST: Final = 7
 NONE: Final = 1
 
 

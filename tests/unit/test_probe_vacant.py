@@ -12,8 +12,9 @@ from kai_fleet.kube.errors import Unreachable
 
 
 class Cluster:
-    def __init__(self, *answers):
-        self.answers = list(answers)
+    def __init__(self, *answers, refusal=None):
+        self.answers, self.refusal = list(answers), refusal
+        self.deleted = []
 
     def list(self, path, **query):
         assert (path, query) == (
@@ -25,21 +26,32 @@ class Cluster:
             raise found
         return found
 
+    def delete(self, path):
+        self.deleted.append(path)
+        if self.refusal:
+            raise self.refusal
 
-def probe(monkeypatch, *answers):
-    found = Cluster(*answers)
+
+def probe(monkeypatch, *answers, refusal=None):
+    found = answers[0] if isinstance(answers[0], Cluster) else Cluster(*answers, refusal=refusal)
     monkeypatch.setenv("VACANT_NAMESPACE", "team-nlp")
     monkeypatch.setattr(vacant, "cluster", lambda: found)
     monkeypatch.setattr(vacant, "_SECONDS", 1.0)
     vacant.main()
+    return found.deleted
 
 
 def stateful_set(**more):
     return {"metadata": {"name": "nlp", **more}}
 
 
-def test_an_empty_one_goes(monkeypatch):
-    probe(monkeypatch, [])
+def test_an_empty_one_begins_to_end(monkeypatch):
+    assert probe(monkeypatch, []) == ["/api/v1/namespaces/team-nlp"]
+
+
+def test_what_may_not_be_deleted_here_is_left_to_the_engine(monkeypatch, capsys):
+    probe(monkeypatch, [], refusal=Unreachable("no answer"))
+    assert "warning: namespace team-nlp is left to the engine" in capsys.readouterr().err
 
 
 def test_a_vcluster_that_is_being_deleted_does_not_count(monkeypatch):
@@ -51,9 +63,11 @@ def test_one_that_is_gone_in_a_moment_is_waited_for(monkeypatch):
 
 
 def test_one_that_runs_holds_it_with_what_to_do(monkeypatch, capsys):
+    cluster = Cluster([stateful_set()])
     with pytest.raises(SystemExit) as ended:
-        probe(monkeypatch, [stateful_set()])
+        probe(monkeypatch, cluster)
     assert ended.value.code == 1
+    assert cluster.deleted == []
     said = "".join(capsys.readouterr())
     assert "namespace team-nlp holds the vCluster nlp, so it stays: destroy the stack of" in said
     assert "or put kai-fleet:teamStacks.nlp back" in said

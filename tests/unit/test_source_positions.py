@@ -45,7 +45,7 @@ def test_each_resource_names_the_file_that_declares_it(requests):
 
 
 def test_no_resource_has_the_whole_call_stack(requests):
-    assert max(len(it.stackTrace.frames) for it in requests) <= 3
+    assert max(len(it.stackTrace.frames) for it in requests) <= 2
 
 
 def test_pythons_limit_is_as_before_after_a_failure():

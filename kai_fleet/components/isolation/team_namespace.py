@@ -91,7 +91,8 @@ class TeamNamespace(pulumi.ComponentResource):
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
             TeamMonitoring(name, args.monitoring, self._inside, child)
-        # Nothing while it is there; when it goes, before everything else of it.
+        # Nothing while it is there; when it goes, before everything else of it: what bounds the
+        # namespace stays until nothing new can be made there.
         vacant = command.local.Command(
             f"{name}-vacant",
             delete=probes.command("vacant"),

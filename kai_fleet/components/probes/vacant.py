@@ -1,7 +1,8 @@
-"""`run vacant`: whether a team's namespace may go, which is so once no vCluster is in it.
+"""`run vacant`: begin the end of a team's namespace, once no vCluster is in it.
 
 A team with a stack of its own is removed by that stack. Without this, the platform's grant would
-take it along, with everything that runs in it.
+take it along, with everything that runs in it. In a namespace that ends nothing new is made: what
+bounds it is removed after this, while Kubernetes takes its time for the namespace.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import time
 from typing import Final
 
-from kai_fleet.components.probes.wait import NotReady, cluster, reported
+from kai_fleet.components.probes.wait import NotReady, cluster, reported, say
 from kai_fleet.kube.errors import KubeError, complaint
 
 _SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
@@ -18,7 +19,9 @@ _SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
 
 @reported
 def main() -> None:
-    """Exit 1, with what to do, while a vCluster is there that nobody deletes."""
+    """Exit 1, with what to do, while a vCluster is there that nobody deletes; else delete the
+    namespace, and do not wait. The engine deletes it too, after its bounds, and waits.
+    """
     namespace = os.environ["VACANT_NAMESPACE"]
     path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
     until = time.monotonic() + _SECONDS
@@ -29,7 +32,7 @@ def main() -> None:
             raise NotReady(f"namespace {namespace} cannot be looked at: {complaint(why)}") from None
         found = [it for it in there if "deletionTimestamp" not in it["metadata"]]
         if not found:
-            return
+            return _begin_the_end(namespace)
         if time.monotonic() > until:
             break
         time.sleep(0.5)
@@ -39,6 +42,13 @@ def main() -> None:
         f" destroy the stack of team {team} first (pulumi destroy there), or put"
         f" kai-fleet:teamStacks.{team} back"
     )
+
+
+def _begin_the_end(namespace: str) -> None:
+    try:
+        cluster().delete(f"/api/v1/namespaces/{namespace}")
+    except KubeError as why:
+        say(f"warning: namespace {namespace} is left to the engine ({complaint(why)})")
 
 
 if __name__ == "__main__":
