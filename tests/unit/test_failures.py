@@ -136,6 +136,14 @@ def test_a_release_that_somebody_uninstalled_names_the_one_command():
     assert said.endswith(".venv/bin/fleet destroy --refresh --stack dev")
 
 
+def test_a_namespace_that_went_with_a_removal_that_was_cut_off_names_the_one_command():
+    printed = 'error: RoleBinding ml-account-rights: namespaces "team-ml" not found'
+    said = failures.explain("the update", "dev", failed(stdout=printed))
+    assert said.endswith(".venv/bin/fleet up --refresh --stack dev")
+    others = failures.explain("the update", "dev", failed(stdout=printed.replace("team-", "")))
+    assert "--refresh" not in others, "one that no stack of ours made"
+
+
 def test_a_state_that_cannot_be_read():
     stderr = "error: failed to load checkpoint: unexpected end of JSON input"
     said = failures.explain("the update", "dev", failed(stderr=stderr))

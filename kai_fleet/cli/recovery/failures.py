@@ -45,6 +45,11 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         " what is there: .venv/bin/fleet {refresh} --stack {stack}",
     ),
     (
+        r'namespaces \\?"team-[\w-]+\\?" not found',
+        "a team's namespace is gone, and the state still has it: somebody deleted it, or a removal"
+        " was cut off. Have the state say what is there: .venv/bin/fleet {refresh} --stack {stack}",
+    ),
+    (
         r"exists already|already exists|AlreadyExists|cannot re-use a name",
         "something of that name is in the cluster and this stack did not make it: remove it, rename"
         " yours, or take it over with `pulumi import`",
