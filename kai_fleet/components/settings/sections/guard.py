@@ -32,8 +32,5 @@ class Guard(Strict):
         """
         if not queues:
             return "allow"
-        return (
-            "warn"
-            if self.mode == "audit" and self.outside_queues == "deny"
-            else self.outside_queues
-        )
+        only_told = self.mode == "audit" and self.outside_queues == "deny"
+        return "warn" if only_told else self.outside_queues
