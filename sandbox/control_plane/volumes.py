@@ -13,6 +13,7 @@ from sandbox.control_plane.kube_api import Api, Object
 NODE: Final = "volume.kubernetes.io/selected-node"
 CLAIMS: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES: Final = "/api/v1/persistentvolumes"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _FORMS: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 
 
@@ -32,8 +33,8 @@ def provide(api: Api) -> None:
             if api.find(f"{VOLUMES}/{volume['metadata']['name']}") is None:
                 api.post(VOLUMES, volume)
     for volume in api.get(VOLUMES)["items"]:
-        released = volume.get("status", {}).get("phase") == "Released"
-        if released and volume["spec"].get("storageClassName") == "sandbox":
+        by = volume["metadata"].get("annotations", {}).get(_PROVISIONED_BY)
+        if by == "kai-fleet/sandbox" and volume.get("status", {}).get("phase") == "Released":
             api.delete(f"{VOLUMES}/{volume['metadata']['name']}")
 
 

@@ -19,6 +19,8 @@ from sandbox.providers.values import UNKNOWN, Properties, decode, marked, plain
 VERSION: Final = "1.2.1"
 TOKEN: Final = "command:local:Command"
 _OUTPUTS: Final = ("stdout", "stderr")
+# What is shown as it comes, by `logging`: both streams, none of them, or else the one of that name.
+_SHOWN: Final = {None: _OUTPUTS, "stdoutAndStderr": _OUTPUTS, "none": ()}
 _INPUTS: Final = ("create", "update", "delete", "environment", "logging", "triggers")
 
 
@@ -92,7 +94,7 @@ class CommandStandIn(StandIn):
         environment = {**os.environ, **(given.get("environment") or {})}
         named = {f"PULUMI_COMMAND_{stream.upper()}": text for stream, text in last.items()}
         environment |= {name: text for name, text in named.items() if text}
-        shown = str(given.get("logging") or "stdoutAndStderr").lower()  # as it comes
+        shown = _SHOWN.get(logging := given.get("logging"), (logging,))
         heard: list[tuple[str, str]] = []  # stream and line, as they came
 
         def collect(stream: str, lines: Iterable[str]) -> None:

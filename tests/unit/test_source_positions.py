@@ -7,18 +7,7 @@ import pytest
 from kai_fleet.cli.plan import recorder
 from kai_fleet.components.state.deployed_state import STACK
 from kai_fleet.source_positions import source_positions
-
-LAB = {
-    "cluster": {"name": "lab", "context": "lab"},
-    "teams": {
-        "ml": {
-            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-            "nodePool": {"pool": "ml"},
-            "gpus": 1,
-            "queues": {"default": {"gpu": {"quota": 1}}},
-        }
-    },
-}
+from tests.unit.test_recorder import LAB
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import time
 from typing import Final
 
 from kai_fleet.components.probes.wait import NotReady, cluster, reported, say
+from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, complaint
 
 _SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
@@ -23,16 +24,16 @@ def main() -> None:
     namespace, and do not wait. The engine deletes it too, after its bounds, and waits.
     """
     namespace = os.environ["VACANT_NAMESPACE"]
-    path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+    api, path = cluster(), f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
     until = time.monotonic() + _SECONDS
     while True:
         try:
-            there = cluster().list(path, labelSelector="app=vcluster")
+            there = api.list(path, labelSelector="app=vcluster")
         except KubeError as why:
             raise NotReady(f"namespace {namespace} cannot be looked at: {complaint(why)}") from None
         found = [it for it in there if "deletionTimestamp" not in it["metadata"]]
         if not found:
-            return _begin_the_end(namespace)
+            return _begin_the_end(api, namespace)
         if time.monotonic() > until:
             break
         time.sleep(0.5)
@@ -44,9 +45,9 @@ def main() -> None:
     )
 
 
-def _begin_the_end(namespace: str) -> None:
+def _begin_the_end(api: Api, namespace: str) -> None:
     try:
-        cluster().delete(f"/api/v1/namespaces/{namespace}")
+        api.delete(f"/api/v1/namespaces/{namespace}")
     except KubeError as why:
         say(f"warning: namespace {namespace} is left to the engine ({complaint(why)})")
 
