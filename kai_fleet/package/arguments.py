@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, create_model
 
-from kai_fleet.components.isolation.rules.model import KaiPlace
+from kai_fleet.components.guards.host_rules import GRACE_SECONDS, KaiPlace
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.guard import Guard, GuardMode
 from kai_fleet.components.settings.sections.isolation import Isolation
@@ -117,6 +117,10 @@ class HostGuardInputs(_Inside):
     control_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="Labels of the nodes for control planes."
     )
+    foreign_pools: list[dict[LabelKey, LabelValue]] = Field(
+        default_factory=list,
+        description="Labels of nodes that are others', for a team without nodes of its own.",
+    )
     names_nodes: bool = Field(
         default=False, description="Its pods come with a node: a scheduler inside chose it."
     )
@@ -124,7 +128,9 @@ class HostGuardInputs(_Inside):
         default=True, description="Other teams' pods may be on the same nodes."
     )
     kai: KaiPlace = Field(default="none", description="Where the KAI is that shares its GPUs.")
-    claims: bool = Field(default=False, description="Its pods may have DRA resource claims.")
+    device_classes: list[str] = Field(
+        default_factory=list, description="DRA device classes that its claims may name."
+    )
     priorities: list[str] = Field(
         default_factory=list, description="Priority classes that its pods may name."
     )
@@ -154,6 +160,20 @@ class HostGuardInputs(_Inside):
     attachments: bool = Field(default=False, description="Pods may join other networks by Multus.")
     endpoints: bool = Field(
         default=False, description="Services may lead to addresses that are not public."
+    )
+    private: list[str] = Field(
+        default_factory=list, description="Public networks (CIDRs) that count as not public."
+    )
+    annotations: list[str] = Field(
+        default_factory=list,
+        description="Domains of annotations for runtimes and plugins that its pods may have.",
+    )
+    volumes: list[str] = Field(
+        default_factory=list,
+        description="Kinds of volumes besides those of Pod Security `restricted`.",
+    )
+    grace_seconds: int = Field(
+        default=GRACE_SECONDS, ge=30, description="The longest that a pod may take to end."
     )
 
 

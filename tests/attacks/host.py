@@ -16,6 +16,7 @@ from tests.attacks.http import Http
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 TREE = {"top": {**UNLIMITED, "gpu": {"quota": 4}}}
 KAI = {"mode": "virtual", "version": "v0.16.8"}
+TEAMS = ("ml", "tight", "dev", "nlp", "mig", "quiet", "open", "vision", "audio", "sim")
 # Two hosts, as a host has teams of the one kind or the other; their teams are on one API server.
 WITH_KAI_INSIDE = {
     "cluster": {"name": "lab", "context": "lab"},
@@ -40,6 +41,12 @@ WITH_KAI_INSIDE = {
             "gpus": 1,
             "isolation": {"level": "off"},
         },
+        "quiet": {
+            "scheduler": {"mode": "default"},
+            "nodePool": {"kai-fleet/pool": "quiet"},
+            "gpus": 0,
+            "isolation": {"level": "restricted"},
+        },
         "mig": {
             "scheduler": {"mode": "default"},
             "nodePool": {"kai-fleet/pool": "spare"},
@@ -47,6 +54,11 @@ WITH_KAI_INSIDE = {
             "isolation": {
                 "devices": {"nvidia.com/mig-1g.10gb": 2, "example.com/nic": 2},
                 "priorityClasses": ["batch"],
+                "deviceClasses": {"small": 1},
+                "annotations": ["memory-qos.nri.io"],
+                "volumes": ["nfs"],
+                "bounds": {"graceSeconds": 7200},
+                "network": {"endpoints": True},
             },
         },
     },
@@ -54,6 +66,7 @@ WITH_KAI_INSIDE = {
 }
 WITH_KAI_ON_HOST = {
     "cluster": {"name": "lab", "context": "lab"},
+    "vcluster": {"nodePool": {"kai-fleet/pool": "platform"}},
     "kai": {"version": "v0.16.8"},
     "queues": {
         "all": {**UNLIMITED, "children": dict.fromkeys(("nlp", "audio", "audio-live"), UNLIMITED)}
@@ -70,6 +83,7 @@ _GROUPS = {
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -80,7 +94,11 @@ _GROUPS = {
     "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
 # What makes up a team's place on the host, and the accounts of team stacks.
-_OURS = ("kai-fleet:index:TeamNamespace", "kai-fleet:index:TeamStackAccess")
+_OURS = (
+    "kai-fleet:index:TeamNamespace",
+    "kai-fleet:index:TeamStackAccess",
+    "kai-fleet:index:GuardPolicies",
+)
 _WRITE = ["create", "delete", "patch", "update", "get", "list", "watch"]
 _READ = ["get", "list", "watch"]
 _SYNCED = [
@@ -128,7 +146,7 @@ class Host:
             self.post("PriorityClass", {"metadata": {"name": name}, "value": value})
         for raw in (WITH_KAI_INSIDE, WITH_KAI_ON_HOST):
             self._apply(record("lab", raw))
-        for team in ("ml", "tight", "dev", "nlp", "mig", "open", "vision", "audio", "sim"):
+        for team in TEAMS:
             self._vcluster(team)
         for team in ("vision", "audio"):
             self._sign_in(team, "kai-fleet-team-stacks", f"stack {team}")

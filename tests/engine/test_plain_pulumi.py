@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 import yaml
+from kai_fleet.components.guard.names import NODE_GUARD
 from kubernetes import client
 
 from kai_fleet.cli.property_secrets import is_secret
 from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.guard.names import NODE_GUARD
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import api, copied, queues, refuses_moves
 

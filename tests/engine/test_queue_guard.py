@@ -7,10 +7,10 @@ from typing import Any
 
 import pulumi
 import pytest
-from kubernetes import client
-
 from kai_fleet.components.guard.admission_policy import WARN, matching, policy_with_binding
 from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
+from kubernetes import client
+
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
     GROUPED,

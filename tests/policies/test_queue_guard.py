@@ -3,14 +3,14 @@
 import re
 
 import pytest
-
-from kai_fleet.cli.plan.recorder import record
 from kai_fleet.components.guard.queue_guard_rules import (
     match_conditions,
     text,
     validations,
     variables,
 )
+
+from kai_fleet.cli.plan.recorder import record
 from kai_fleet.components.kai.keys import QUEUE_LABEL, look_alike_pattern, meant, right_key
 
 CLUSTER = {"name": "lab", "context": "lab"}

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kai_fleet.components.isolation.host_guard import owners
+from kai_fleet.components.isolation.rules import guard
+
 from kai_fleet.cli.doctor.checks import examine
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.declared import host_of, teams_of
 from kai_fleet.cli.doctor.finding import Finding, Health
 from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.components.isolation.host_guard import owners
-from kai_fleet.components.isolation.rules import guard
 from kai_fleet.components.releases import kai
 from kai_fleet.components.settings import load
 from kai_fleet.components.settings.sections.isolation import Isolation, Network

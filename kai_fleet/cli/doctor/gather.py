@@ -17,7 +17,7 @@ from kai_fleet.cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snaps
 from kai_fleet.cli.doctor.declared import HOST, DeclaredCluster, DeclaredTeam, found_team
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
 from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, address_of, of_secret
-from kai_fleet.components.guard.names import GUARD
+from kai_fleet.components.guards.policies import GUARD_LABEL, QUEUES
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Refused, Unreachable
@@ -38,6 +38,7 @@ _KINDS: Final[tuple[_Question, ...]] = (
     ("networkpolicies", "/apis/networking.k8s.io/v1/networkpolicies", {}),
     ("validatingadmissionpolicies", f"{_ADMISSION}/validatingadmissionpolicies", {}),
     ("validatingadmissionpolicybindings", f"{_ADMISSION}/validatingadmissionpolicybindings", {}),
+    ("configmaps", "/api/v1/configmaps", {"labelSelector": GUARD_LABEL}),
     ("deployments", "/apis/apps/v1/deployments", {}),
     ("daemonsets", "/apis/apps/v1/daemonsets", {}),
     ("statefulsets", "/apis/apps/v1/statefulsets", {}),
@@ -237,7 +238,7 @@ def own_name(host: ClusterState, context: str) -> ClusterState:
     if any(labels_of(item).get(TEAM_LABEL) for item in host.all("namespaces")):
         return host
     guards = [name_of(item) for item in host.all("validatingadmissionpolicies")]
-    named = [name.removeprefix(GUARD) for name in guards if name.startswith(GUARD)]
+    named = [name.removeprefix(QUEUES) for name in guards if name.startswith(QUEUES)]
     dns = host.within("deployments", "kube-system")
     if len(named) == 1:
         name = named[0]

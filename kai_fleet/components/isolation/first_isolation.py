@@ -12,9 +12,10 @@ from typing import Final
 import pulumi
 
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.isolation.rules.guard import validations
-from kai_fleet.components.isolation.rules.model import HostRules
-from kai_fleet.components.isolation.rules.refused_pods import refused
+from kai_fleet.components.guards.guard_policies import ON_HOST
+from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.components.guards.policies import PolicySet, policy
+from kai_fleet.components.isolation.refused_pods import refused
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, complaint
@@ -30,14 +31,24 @@ def told(rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterA
     `rules` are those of the guards that this run declares, by team. Asks the host for these teams
     only: no other run asks it for anything.
     """
+    policies = _policies_changed(deployed)
     for team, of_team in rules.items():
         if not deployed.has("kubernetes:core/v1:Namespace", f"{team}-namespace"):
             continue
-        wanted = [each["expression"] for each in validations(of_team)]
+        wanted = of_team.parameters()
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
             _told_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
-        elif deployed.policies.get(f"{team}-host-guard-policy", wanted) != wanted:
+        elif policies or deployed.bounds.get(f"{team}-host-guard-bounds") != wanted:
             _told_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
+
+
+def _policies_changed(deployed: DeployedState) -> bool:
+    """Whether the policies that the stack has want other things than those of this version."""
+    return any(
+        deployed.policies.get(f"host-guards-{kind}")
+        != [each["expression"] for each in policy(kind, PolicySet())["spec"]["validations"]]
+        for kind in ON_HOST
+    )
 
 
 def _told_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:

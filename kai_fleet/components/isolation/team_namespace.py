@@ -13,10 +13,12 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.components import probes
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.components.guards.guard_policies import GuardPolicies
+from kai_fleet.components.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.components.guards.policies import ISOLATION_LABEL
+from kai_fleet.components.guards.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.components.isolation.host_guard import HostGuard, HostGuardArgs
-from kai_fleet.components.isolation.rules.model import HostRules
 from kai_fleet.components.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.components.settings.sections.isolation import Isolation
 from kai_fleet.components.state.team_kinds import TEAM_NAMESPACE
@@ -28,9 +30,10 @@ _POD_SECURITY = "pod-security.kubernetes.io"
 @dataclass
 class TeamNamespaceArgs:
     """`rules` are what the guard of the namespace lets through. `queues`, on a host whose KAI
-    schedules the team's pods, is the guard of their queues. `sees_nodes`: its vCluster reads the
-    host's nodes. `account` is what the account of the team's own stack is made of; None where the
-    platform's stack runs the team.
+    schedules the team's pods, is the guard of their queues. `policies` are the host's, for the
+    guards to put to work; where None, the guard of the namespace declares its own. `sees_nodes`:
+    its vCluster reads the host's nodes. `account` is what the account of the team's own stack is
+    made of; None where the platform's stack runs the team.
     """
 
     host: ClusterAccess
@@ -42,6 +45,7 @@ class TeamNamespaceArgs:
     sees_nodes: bool = True
     account: Sequence[pulumi.Resource] | None = None
     monitoring: TeamMonitoringArgs | None = None
+    policies: GuardPolicies | None = None
 
 
 class TeamNamespace(pulumi.ComponentResource):
@@ -108,6 +112,7 @@ class TeamNamespace(pulumi.ComponentResource):
             # `restricted` is held by the guard: the label knows no exceptions, and needs some.
             found[f"{_POD_SECURITY}/enforce"] = "baseline"
             found[f"{_POD_SECURITY}/enforce-version"] = "latest"
+            found[ISOLATION_LABEL] = self._args.isolation.level
         return found
 
     def _quotas(self) -> list[pulumi.Resource]:
@@ -167,7 +172,7 @@ class TeamNamespace(pulumi.ComponentResource):
         return [role, binding]
 
     def _guards(self) -> Sequence[pulumi.Resource]:
-        args = HostGuardArgs(self._of_team, self._args.rules)
+        args = HostGuardArgs(self._of_team, self._args.rules, self._args.policies)
         return [HostGuard(f"{self._name}-host-guard", args, self._beside)]
 
 

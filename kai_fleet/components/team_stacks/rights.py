@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kai_fleet.components.guard.queue_guard_rules import names, of_team, text
+from kai_fleet.components.guards.policies import Object, PolicySet, binding
 
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the rights inside the team's namespace
@@ -74,36 +74,21 @@ def in_namespace() -> list[Rule]:
     ]
 
 
-def watched() -> list[dict[str, Any]]:
-    """The kinds that the bounds look at, for an admission policy."""
-    return [
-        {
-            "api_groups": [_QUEUES],
-            "api_versions": ["v2"],
-            "resources": ["queues"],
-            "operations": ["CREATE", "UPDATE", "DELETE"],
-        }
-    ]
-
-
-def bounds(team: str, parent_queue: str, foreign: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Which queues the team's account may write, as an admission policy's validations.
+def queue_parameters(team: str, parent_queue: str, foreign: Sequence[str] = ()) -> dict[str, str]:
+    """Which queues the team's account may write, for the policy that bounds them.
 
     `foreign` are queues and teams whose names only begin like the team's.
     """
-    name = "(object != null ? object : oldObject).metadata.name"
-    parent = "object.spec.?parentQueue.orValue('')"
-    prefix = f"{team}-"
-    own = (
-        f"{name} != {text(parent_queue)} && {of_team(name, names([team]), prefix, foreign)}"
-        f" && (object == null || {of_team(parent, names([parent_queue, team]), prefix, foreign)})"
-    )
-    return [
-        {
-            "expression": own,
-            "message": f"the stack of team {team} may write only queues named {team} or {team}-…,"
-            f" below {parent_queue} or each other; the platform's kai-fleet:teamStacks.{team}"
-            " says so",
-            "reason": "Forbidden",
-        }
-    ]
+    found = {
+        "team": team,
+        "account": account(team),
+        "parentQueue": parent_queue,
+        "foreignQueues": ",".join(foreign),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def queue_binding(team: str, of: PolicySet) -> Object:
+    """What puts that policy to work, for every queue of the host."""
+    called = f"{IN_NAMESPACE}-{team}"
+    return binding(called, of.called("team-stack-queues"), parameter=(called, of.namespace))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from kai_fleet.components import releases
-from kai_fleet.components.guard.names import GUARD
+from kai_fleet.components.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.components.kai.keys import GPU_RESOURCES
 from kai_fleet.policies.adapters import charts, declared_trees
 from kai_fleet.policies.adapters.plain import flag, get, items, mapping, number, text
@@ -198,9 +198,10 @@ def _read(found: _Found, resource: Declared) -> None:
         sharing = charts.sharing_in(_device_plugin_data(props))
         if sharing and sharing is not UNKNOWN:
             found.device_plugins.append(DevicePlugin(sharing, resource.urn))
-    elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(GUARD):
+    elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(QUEUE_GUARDS):
         spec = props.get("spec")
-        everywhere = get(spec, "matchResources") is None  # on a host it is for one namespace
+        selector = get(get(spec, "matchResources"), "namespaceSelector")
+        everywhere = selector is None  # on a host it is for one namespace
         found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
         found.namespaced.append(Namespaced(kind, name, namespace, path=resource.urn))

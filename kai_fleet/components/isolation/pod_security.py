@@ -1,7 +1,7 @@
-"""Pod Security's levels `baseline` and `restricted`, as plain functions about pods that run.
+"""Pod Security's level `baseline`, as a plain function about pods that run.
 
 An API server judges what is made and changed. Before a namespace gets its level, what runs there is
-read with these; `tests/unit/test_refused_pods.py` holds them to the attacks that it denies.
+read with this; `tests/unit/test_refused_pods.py` holds it to the attacks that it denies.
 """
 
 from __future__ import annotations
@@ -40,19 +40,6 @@ _SYSCTLS: Final = frozenset(
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS: Final = ("postStart", "preStop")
-# Volumes that `restricted` takes.
-VOLUMES: Final = (
-    "name",
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "image",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-)
 
 
 def containers_of(spec: Object) -> list[Object]:
@@ -111,31 +98,3 @@ def _context(name: str, context: Object) -> Iterator[str]:
     linux = context.get("seLinuxOptions") or {}
     if linux.get("type", "") not in _SELINUX or linux.get("user") or linux.get("role"):
         yield f"{name} has seLinuxOptions of its own"
-
-
-def restricted(pod: Object) -> Iterator[str]:
-    """Each field that `restricted` asks for besides, and the pod lacks."""
-    spec = pod["spec"]
-    of_pod = spec.get("securityContext") or {}
-    if of_pod.get("runAsUser") == 0:
-        yield "it has runAsUser: 0"
-    for volume in spec.get("volumes") or []:
-        if other := sorted(set(volume) - set(VOLUMES)):
-            yield f"its volume {volume.get('name')} is of kind {other[0]}"
-    for each in containers_of(spec):
-        own = each.get("securityContext") or {}
-        lacks = f"its container {each.get('name')} lacks securityContext."
-        capabilities = own.get("capabilities") or {}
-        if own.get("allowPrivilegeEscalation", True):
-            yield f"{lacks}allowPrivilegeEscalation: false"
-        if "ALL" not in (capabilities.get("drop") or []):
-            yield f"{lacks}capabilities.drop: [ALL]"
-        if set(capabilities.get("add") or []) - {"NET_BIND_SERVICE"}:
-            yield f"its container {each.get('name')} adds capabilities"
-        if not own.get("runAsNonRoot", of_pod.get("runAsNonRoot", False)):
-            yield f"{lacks}runAsNonRoot: true"
-        if own.get("runAsUser") == 0:
-            yield f"its container {each.get('name')} has runAsUser: 0"
-        profile = own.get("seccompProfile") or of_pod.get("seccompProfile") or {}
-        if profile.get("type") not in ("RuntimeDefault", "Localhost"):
-            yield f"{lacks}seccompProfile.type: RuntimeDefault"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kai_fleet.components.isolation.rules.model import KAI_PRIORITIES, HostRules, KaiPlace
+from kai_fleet.components.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.components.releases.kai_table import KAI_CHART, NVIDIA_CHART
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.team_stack import Grant
@@ -36,11 +36,12 @@ def _rules(settings: Settings, name: str, has: Team | Grant, place: KaiPlace) ->
         devices=(settings.gpu.resource, *isolation.devices),
         pool=has.node_pool,
         control_pool=settings.control_pool_of(name),
+        foreign_pools=[] if has.node_pool else _foreign_pools(settings, name),
         names_nodes=place == "inside",
         # A team whose scheduler is inside has its nodes to itself: the rules see to that.
         shared_nodes=place != "inside" or not has.node_pool,
         kai=place,
-        claims=bool(isolation.device_classes),
+        device_classes=tuple(isolation.device_classes),
         priorities=(*(KAI_PRIORITIES if kai else ()), *isolation.priority_classes),
         queues_only=kai,
         restricted=isolation.level == "restricted",
@@ -52,7 +53,26 @@ def _rules(settings: Settings, name: str, has: Team | Grant, place: KaiPlace) ->
         foreign_queues=settings.queues_like(name),
         attachments=isolation.network.attachments or not isolation.network.enabled,
         endpoints=isolation.network.endpoints or not isolation.network.enabled,
+        private=isolation.network.private,
+        annotations=isolation.annotations,
+        volumes=isolation.volumes,
+        grace_seconds=isolation.bounds.grace_seconds,
     )
+
+
+def _foreign_pools(settings: Settings, name: str) -> list[dict[str, str]]:
+    """The pools of the platform's control planes and of other teams, each once."""
+    pools: list[dict[str, str]] = [settings.vcluster.node_pool or {}]
+    pools += [team.node_pool for other, team in settings.teams.items() if other != name]
+    pools += [grant.node_pool for grant in settings.team_stacks.values()]
+    for other in (*settings.teams, *settings.team_stacks):
+        if other != name:
+            pools.append(settings.control_pool_of(other))
+    found: list[dict[str, str]] = []
+    for pool in (dict(each) for each in pools if each):
+        if pool not in found:
+            found.append(pool)
+    return sorted(found, key=lambda each: sorted(each.items()))
 
 
 def _images(settings: Settings, name: str) -> tuple[str, ...]:
