@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 import yaml
-from kai_fleet.components.guard.names import NODE_GUARD
 from kubernetes import client
 
 from kai_fleet.cli.property_secrets import is_secret
@@ -298,6 +297,6 @@ def test_move(project):
     assert not gone
     come = {it[1:] for it in after["on the host"] - before["on the host"]}
     # Its own stack chooses the mode, so the platform bounds the nodes in any case.
-    bounds = {("", f"{NODE_GUARD}nlp")}
+    bounds = {("", "kai-fleet-nodes-nlp")}
     of_grant = {it for it in come if "team-stack" in " ".join(it)}
     assert come - of_grant == bounds

@@ -125,6 +125,13 @@ def _environment() -> Any:
 
 
 @cache
+def _error_type() -> Any:
+    from cel_expr_python import cel
+
+    return cel.Type.ERROR
+
+
+@cache
 def _compiled(expression: str) -> Any:
     try:
         return _environment().compile(expression)
@@ -135,6 +142,9 @@ def _compiled(expression: str) -> Any:
 def _value(expression: str, given: Mapping[str, Any]) -> Any:
     compiled = _compiled(expression)
     try:
-        return compiled.eval(data=dict(given)).plain_value()
+        found = compiled.eval(data=dict(given))
+        failed = found.type() == _error_type()
+        value = found.value() if failed else found.plain_value()
     except Exception as why:
-        return _Failure(f"the policy cannot judge it ({why})")
+        failed, value = True, why
+    return _Failure(f"the policy cannot judge it ({value})") if failed else value

@@ -70,6 +70,8 @@ def _as_made(pod: Mapping[str, Any], rules: HostRules, *, control: bool) -> Obje
     spec = dict(pod["spec"])
     if control or not rules.names_nodes:
         spec.pop("nodeName", None)
+    if control:  # by its StatefulSet, which the update declares
+        spec["nodeSelector"] = dict(rules.control_pool or rules.pool)
     metadata = dict(pod["metadata"])
     metadata["labels"] = {
         key: value

@@ -16,6 +16,7 @@ from kai_fleet.components.guards.host_bindings import host_bindings
 from kai_fleet.components.guards.host_rules import CONTROL_PLANES
 from kai_fleet.components.guards.policies import (
     BINDING,
+    ISOLATION_LABEL,
     OF_EVERY_TEAM,
     Kind,
     PolicySet,
@@ -71,6 +72,17 @@ def _label(host: ClusterState, wanted: DeclaredTeam, space: Object) -> Iterator[
             f"namespace {wanted.namespace}",
             f"its label {_LEVEL} is {has or 'not there'}, and baseline is wanted: with one pod"
             " its tenant is root on the node",
+            host.update,
+        )
+        return
+    level = wanted.isolation.level if wanted.isolation is not None else "baseline"
+    has = labels_of(space).get(ISOLATION_LABEL)
+    if has != level:
+        yield host.broken(
+            NAME,
+            f"namespace {wanted.namespace}",
+            f"its label {ISOLATION_LABEL} is {has or 'not there'}, and {level} is wanted: nobody"
+            " judges who writes Helm's records and the status of pods there",
             host.update,
         )
 
