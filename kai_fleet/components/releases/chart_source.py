@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Final, TypedDict
 
+import pulumi
 from pulumi_kubernetes.helm.v3 import RepositoryOptsArgs
 
 # A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
@@ -21,13 +22,20 @@ class ChartArgs(TypedDict, total=False):
     repository_opts: RepositoryOptsArgs
 
 
+def from_mirror(chart: str) -> bool:
+    """Whether a chart is a package of the local mirror, which who runs the update names."""
+    mirror = os.environ.get(MIRROR)
+    return bool(mirror) and Path(chart).parent == Path(str(mirror)) and chart.endswith(".tgz")
+
+
 def chart_args(
     name: str, version: str, *, override: str | None, oci: str = "", repository: str = ""
 ) -> ChartArgs:
     """Chart `name` at `version`: the override (OCI, URL or path), else the mirror, else its home.
 
     Its home is an OCI reference or a chart repository's URL; never a local repository alias,
-    which would give every machine another diff.
+    which would give every machine another diff. Raises pulumi.RunError where Helm would take a
+    file of that name from beside Pulumi.yaml.
     """
     if override is not None:
         return {"chart": override, "version": version}
@@ -36,6 +44,11 @@ def chart_args(
         return {"chart": str(Path(mirror) / f"{name}-{version}.tgz"), "version": version}
     if oci:
         return {"chart": oci, "version": version}
+    if Path(name).exists():
+        raise pulumi.RunError(
+            f"{name} beside Pulumi.yaml would be installed in place of the chart {name} of"
+            f" {repository}: Helm looks there first; remove it, or give it another name"
+        )
     return {
         "chart": name,
         "version": version,
