@@ -155,6 +155,13 @@ OWN: Final[Mapping[str, str]] = {
         "nodePool of vcluster"
     ),
 }
+# Mappings whose keys are names: `enabled` among them is one more of these and switches nothing off.
+BY_NAME: Final = frozenset(
+    {
+        *("plugin", "plugins", "experimental.proxy.customResources", "integrations.netris"),
+        *("sync.toHost.customResources", "sync.fromHost.customResources", "external", "platform"),
+    }
+)
 # Volumes that hold something of the team's own namespace.
 VOLUMES: Final = frozenset(
     {"name", "configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret"}

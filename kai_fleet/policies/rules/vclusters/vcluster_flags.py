@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kai_fleet.components.settings.files.clear_secrets import MASK
 from kai_fleet.policies.adapters import plain
 from kai_fleet.policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
 from kai_fleet.policies.model import UNKNOWN, Cluster, called
@@ -59,7 +60,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
 def _flags(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, (program, allowed) in FLAGS.items():
         given = plain.get(values, *key.split("."))
-        if given is UNKNOWN or (isinstance(given, list) and UNKNOWN in given):
+        if _later(given) or (isinstance(given, list) and any(map(_later, given))):
             yield key, ""
             continue
         found = list(flags(given))
@@ -72,6 +73,11 @@ def _flags(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
                 f"gives {program} --oidc-groups-claim without --oidc-groups-prefix: its provider"
                 " could put anybody into system:masters; add --oidc-groups-prefix=oidc:",
             )
+
+
+def _later(value: object) -> bool:
+    """Whether a value is told by the update, or encrypted where nobody decrypts it."""
+    return value is UNKNOWN or value == MASK
 
 
 def _called(flag: Flag) -> str:

@@ -57,11 +57,11 @@ def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]
     for name, item in value.items():
         key = f"{above}.{name}" if above else str(name)
         found = areas.decided(key)
-        if name == "patches" and key.startswith("sync.") and _says(item):
+        if name == "patches" and key.startswith("sync.") and _says(item, key):
             yield key, "changes what is synced to the host, or everybody's, by code of its own"
         elif isinstance(item, Mapping) and _goes_on(key, item):
             yield from _below(item, key)
-        elif _says(item):
+        elif _says(item, key):
             if found is None:
                 yield key, areas.UNJUDGED
             elif found[1] is not None:
@@ -69,12 +69,10 @@ def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]
 
 
 def _goes_on(key: str, item: Mapping[str, object]) -> bool:
-    """Whether single keys below have to be looked at. One that is switched off is off below."""
-    if item.get("enabled") is False:
-        return False
+    """Whether single keys below have to be looked at."""
     found = areas.decided(key)
-    patched = key.startswith("sync.") and found is not None and found[1] is None
-    return areas.has_more_below(key) or patched
+    synced = key.startswith("sync.") and found is not None and found[1] is None
+    return areas.has_more_below(key) or (synced and item.get("enabled") is not False)
 
 
 def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -97,10 +95,10 @@ def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple
             yield _SECRETS, f"has {name} in {_SECRETS}, which {what}; {_MEANT}"
 
 
-def _says(value: object) -> bool:
+def _says(value: object, key: str = "") -> bool:
     """Whether a value switches something on, or adds something."""
     if isinstance(value, Mapping):
-        if value.get("enabled") is False:
+        if value.get("enabled") is False and key not in areas.BY_NAME:
             return False
-        return any(_says(item) for item in value.values())
+        return any(_says(item, f"{key}.{name}") for name, item in value.items())
     return value not in (None, False, "", [], "auto")
