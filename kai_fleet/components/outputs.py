@@ -27,8 +27,8 @@ def export(
     """Say what a stack has: the teams of this run, and what was said of those it leaves alone."""
     if not isinstance(settings, Tenant):
         facts = PlatformFacts.of(settings).output()
-        # Chart values and registries may have come as a secret; nothing else of it does.
-        secret = any(is_config_secret(f"kai-fleet:{key}") for key in ("vcluster", "sources"))
+        # Chart values may have come as a secret; nothing else of it does.
+        secret = is_config_secret("kai-fleet:vcluster")
         pulumi.export(OUTPUT, pulumi.Output.secret(facts) if secret else facts)
     pulumi.export("cluster", settings.cluster.name)
     summaries = {name: team.summary for name, team in teams.items()}

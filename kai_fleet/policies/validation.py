@@ -8,9 +8,10 @@ from typing import Any, Final, NoReturn
 
 import pulumi
 
-from kai_fleet.components.settings import Loaded, Mistake, Settings, load, read_config
+from kai_fleet.components.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.components.settings.files.clear_secrets import in_clear
 from kai_fleet.components.settings.platform_facts import NoPlatform
+from kai_fleet.components.settings.sections.sources import ENCRYPTED
 from kai_fleet.components.settings.tenant import FactsOf, Tenant, is_team_stack, load_tenant
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.policies import rules
@@ -105,6 +106,8 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, *, whole: bool 
     from what the stack runs now.
     """
     raw, encrypted, wrong = read_config()
+    if "sources" in encrypted:
+        wrong.append(Mistake(key_path(("sources",)), ENCRYPTED))
     verdict = validate(raw, deployed, facts_of, encrypted=encrypted, more=wrong)
     changed = []
     if verdict.settings is not None:

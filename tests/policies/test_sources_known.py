@@ -252,7 +252,11 @@ RIGHT = [
     ("gpu", "driver", {"image": "driver", "version": "570.124.06", "imagePullSecrets": ["r"]}),
     ("gpu", "toolkit.version", "v1.17.5-ubuntu22.04"),
     ("gpu", "image", {"repository": "nvcr.io/nvidia/k8s-device-plugin", "tag": "v0.20.0"}),
-    ("gpu", "node-feature-discovery.image.repository", "registry.k8s.io/nfd/node-feature-discovery"),
+    (
+        "gpu",
+        "node-feature-discovery.image.repository",
+        "registry.k8s.io/nfd/node-feature-discovery",
+    ),
     ("gpu", "config.map", {"default": "version: v1\nsharing: {}"}),
     ("gpu", "gfd.enabled", True),
 ]
@@ -283,7 +287,11 @@ def test_a_mirror_passes_once_the_platform_names_it(part, key, value):
 
 
 def test_a_mirror_is_no_more_than_its_own_paths_and_host():
-    for chart in ("oci://mirror.corp/x", "oci://mirror.corp.evil/charts/x", "https://mirror.corp/x"):
+    for chart in (
+        "oci://mirror.corp/x",
+        "oci://mirror.corp.evil/charts/x",
+        "https://mirror.corp/x",
+    ):
         assert told(at("vcluster.chart", chart, sources=MIRRORED))
     raw = at("scheduler.values.global.registry", "mirror.corp:5000/kai", sources=MIRRORED)
     assert told(raw)
@@ -309,6 +317,7 @@ def test_the_parts_of_one_image_count_together_where_stack_and_team_write_them()
         ({"images": ["u:p@mirror.corp"]}, "no plain host"),
         ({"images": ["mirror.corp/x:1"]}, "write mirror.example.com"),
         ({"image": []}, "unknown key"),
+        ({"images": ["[secret]"]}, "reviewers have to read it"),
     ],
 )
 def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):

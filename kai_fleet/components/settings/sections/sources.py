@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.components.releases import sources
 from kai_fleet.components.releases.sources import NoPlaceError, Place
+from kai_fleet.components.settings.files.clear_secrets import MASK
 from kai_fleet.components.settings.sections.model import Strict
+
+ENCRYPTED: Final = "is encrypted, and is no secret: reviewers have to read it; write it in clear"
 
 
 def _chart(value: Any) -> Any:
@@ -20,6 +23,8 @@ def _image(value: Any) -> Any:
 
 
 def _checked(value: Any, example: str, place: Any) -> Any:
+    if value == MASK:
+        raise ValueError(ENCRYPTED)
     if isinstance(value, str):
         try:
             place(value)
