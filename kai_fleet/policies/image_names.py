@@ -15,7 +15,7 @@ from typing import Final, Literal
 import yaml
 
 from kai_fleet.components.releases.sources import KAI_IMAGES, is_tag
-from kai_fleet.components.settings.files.clear_secrets import MASK
+from kai_fleet.components.wording import MASK
 from kai_fleet.policies.adapters import plain
 from kai_fleet.policies.unknown import UNKNOWN
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, RESERVED
-from kai_fleet.components.settings.sections.sources import Sources
+from kai_fleet.components.releases.sources import Sources
 from kai_fleet.policies.grants import Grant
 from kai_fleet.policies.installed import Installed
 from kai_fleet.policies.problem import at

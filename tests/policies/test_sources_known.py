@@ -9,7 +9,7 @@ import pytest
 
 from kai_fleet.components.isolation.rules.team_rules import of_declared, of_granted
 from kai_fleet.components.releases import KAI, VCLUSTER, sources
-from kai_fleet.components.releases.chart_source import MIRROR
+from kai_fleet.components.releases.sources import MIRROR
 from kai_fleet.components.settings import load
 from kai_fleet.components.settings.platform_facts import PlatformFacts
 from kai_fleet.policies import validation

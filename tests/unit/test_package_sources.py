@@ -9,7 +9,8 @@ import pulumi
 import pytest
 
 from kai_fleet.cli.plan import recorder
-from kai_fleet.components.releases.chart_source import MIRROR, chart_args
+from kai_fleet.components.releases.chart_source import chart_args
+from kai_fleet.components.releases.sources import MIRROR
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.package import page_examples
 from kai_fleet.package.constructed import constructed

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import TypedDict
 
 import pulumi
 from pulumi_kubernetes.helm.v3 import RepositoryOptsArgs
 
-# A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
-# for air-gapped machines, and for the sandbox.
-MIRROR: Final = "KAI_FLEET_CHARTS"
+from kai_fleet.components.releases.sources import MIRROR
 
 
 class ChartArgs(TypedDict, total=False):
@@ -20,12 +18,6 @@ class ChartArgs(TypedDict, total=False):
     chart: str
     version: str
     repository_opts: RepositoryOptsArgs
-
-
-def from_mirror(chart: str) -> bool:
-    """Whether a chart is a package of the local mirror, which who runs the update names."""
-    mirror = os.environ.get(MIRROR)
-    return bool(mirror) and Path(chart).parent == Path(str(mirror)) and chart.endswith(".tgz")
 
 
 def chart_args(

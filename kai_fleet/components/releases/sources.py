@@ -7,9 +7,11 @@ means one place here and another to Helm or to a container runtime.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from kai_fleet.components.releases.gpu_table import (
@@ -18,6 +20,10 @@ from kai_fleet.components.releases.gpu_table import (
 )
 from kai_fleet.components.releases.kai_table import KAI_CHART, NVIDIA_CHART
 from kai_fleet.components.releases.vcluster_table import VCLUSTER_REPOSITORY
+
+# A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
+# for air-gapped machines, and for the sandbox.
+MIRROR: Final = "KAI_FLEET_CHARTS"
 
 _OCI: Final = "oci://"
 _HTTPS: Final = "https://"
@@ -70,6 +76,35 @@ class Place:
         """Whether the other is this place, or lies in it."""
         here = (self.kind, self.host, self.path)
         return here == (other.kind, other.host, other.path[: len(self.path)])
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where charts and images may come from, besides what the tables name."""
+
+    charts: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+
+    @property
+    def chart_places(self) -> list[Place]:
+        """Every place of a chart, the tables' own first."""
+        return [chart_place(each) for each in (*CHARTS, *self.charts)]
+
+    @property
+    def image_places(self) -> list[Place]:
+        """Every place of an image, the tables' own first."""
+        return [registry_place(each) for each in (*IMAGES, *self.images)]
+
+    @property
+    def kai_images(self) -> list[str]:
+        """What the names of KAI's images may begin with, without a slash at the end."""
+        return [*KAI_IMAGES, *(each.removesuffix("/") for each in self.images)]
+
+
+def from_mirror(chart: str) -> bool:
+    """Whether a chart is a package of the local mirror, which who runs the update names."""
+    mirror = os.environ.get(MIRROR)
+    return bool(mirror) and Path(chart).parent == Path(str(mirror)) and chart.endswith(".tgz")
 
 
 def chart_place(name: str) -> Place:

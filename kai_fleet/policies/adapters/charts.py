@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import yaml
 
-from kai_fleet.components.releases.chart_source import from_mirror
+from kai_fleet.components.releases.sources import from_mirror
 from kai_fleet.policies.adapters.plain import flag, get, items, mapping, text
 from kai_fleet.policies.image_names import Chart as Of
 from kai_fleet.policies.installed import Installed

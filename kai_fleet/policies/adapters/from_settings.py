@@ -50,7 +50,7 @@ def clusters(
         virtual_clusters=tuple(virtual_clusters(settings, deployed or DeployedState())),
         grants=tuple(_grants(settings, deployed or DeployedState())),
         features=_features(settings.kai, key_path(("kai",))),
-        sources=settings.sources,
+        sources=settings.sources.known,
         installed=tuple(installed(settings, hidden=hidden)),
     )
     return [host, *inside(settings, host), *without_own_kai(settings, host)]

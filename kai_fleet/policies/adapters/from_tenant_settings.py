@@ -45,7 +45,7 @@ def clusters(
             for name, g in facts.team_stacks.items()
         ),
         platform=tenant.stack,
-        sources=tenant.sources,
+        sources=tenant.sources.known,
         installed=tuple(installed(tenant, hidden=hidden)),
     )
     alone = replace(host, virtual_clusters=tuple(own))

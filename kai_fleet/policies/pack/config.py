@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kai_fleet.components.kai.keys import RESERVED
-from kai_fleet.components.releases.sources import NoPlaceError, chart_place, registry_place
-from kai_fleet.components.settings.sections.sources import Sources
+from kai_fleet.components.releases.sources import (
+    NoPlaceError,
+    Sources,
+    chart_place,
+    registry_place,
+)
 from kai_fleet.policies.model import Cluster
 from kai_fleet.policies.rules.charts import sources_known
 from kai_fleet.policies.rules.workloads import namespace_reserved, workload_leaf_queue
@@ -99,7 +103,7 @@ def _sources(properties: Mapping[str, Any]) -> Sources | None:
     """What is a place of these; another text names none, and allows nothing."""
     charts = [it for it in properties.get(CHARTS_KEY) or () if _names(chart_place, it)]
     images = [it for it in properties.get(IMAGES_KEY) or () if _names(registry_place, it)]
-    return Sources(charts=charts, images=images) if charts or images else None
+    return Sources(tuple(charts), tuple(images)) if charts or images else None
 
 
 def _names(place: Callable[[str], Any], text: str) -> bool:

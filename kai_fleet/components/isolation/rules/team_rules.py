@@ -59,4 +59,4 @@ def _images(settings: Settings) -> tuple[str, ...]:
 
     Nothing that a team's values say: images with such names pass where others do not.
     """
-    return tuple(f"{place}/" for place in settings.sources.kai_images)
+    return tuple(f"{place}/" for place in settings.sources.known.kai_images)

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.components.releases import sources
-from kai_fleet.components.releases.sources import NoPlaceError, Place
-from kai_fleet.components.settings.files.clear_secrets import MASK
+from kai_fleet.components.releases.sources import NoPlaceError
 from kai_fleet.components.settings.sections.model import Strict
+from kai_fleet.components.wording import MASK
 
 ENCRYPTED: Final = "is encrypted, and is no secret: reviewers have to read it; write it in clear"
 
@@ -71,16 +71,6 @@ class Sources(Strict):
     )
 
     @property
-    def chart_places(self) -> list[Place]:
-        """Every place of a chart, the tables' own first."""
-        return [sources.chart_place(each) for each in (*sources.CHARTS, *self.charts)]
-
-    @property
-    def image_places(self) -> list[Place]:
-        """Every place of an image, the tables' own first."""
-        return [sources.registry_place(each) for each in (*sources.IMAGES, *self.images)]
-
-    @property
-    def kai_images(self) -> list[str]:
-        """What the names of KAI's images may begin with, without a slash at the end."""
-        return [*sources.KAI_IMAGES, *(each.removesuffix("/") for each in self.images)]
+    def known(self) -> sources.Sources:
+        """As the rules read them."""
+        return sources.Sources(tuple(self.charts), tuple(self.images))

@@ -7,7 +7,7 @@ from typing import Final
 
 from kai_fleet.components.releases import sources
 from kai_fleet.components.releases.sources import NoPlaceError, Place
-from kai_fleet.components.settings.files.clear_secrets import MASK
+from kai_fleet.components.wording import MASK
 from kai_fleet.policies.image_names import Named, names
 from kai_fleet.policies.installed import Installed
 from kai_fleet.policies.model import UNKNOWN, Cluster

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kai_fleet.components.settings.files.clear_secrets import MASK
+from kai_fleet.components.wording import MASK
 from kai_fleet.policies.adapters import plain
 from kai_fleet.policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
 from kai_fleet.policies.model import UNKNOWN, Cluster, called
