@@ -371,9 +371,11 @@ def test_at_restricted_kais_registry_is_named_as_a_whole():
     raw = at("scheduler.values.global.registry", "mirror.corp/kai", sources=MIRRORED)
     raw["teams"]["ml"]["isolation"] = {"level": "restricted"}
     (message,) = told(raw).values()
-    assert "have this very value written in kai-fleet:sources.images" in message
+    assert "have the very registry with its path written in kai-fleet:sources.images" in message
     raw["sources"] = {**MIRRORED, "images": ["mirror.corp", "mirror.corp/kai"]}
     assert told(raw) == {}
+    raw["teams"]["ml"]["scheduler"]["values"]["operator"] = {"image": {"name": "below/operator"}}
+    assert list(told(raw)) == ["kai-fleet:teams.ml.scheduler.values.operator.image.name"]
 
 
 @pytest.mark.parametrize("chart", ["kai", "vcluster"])

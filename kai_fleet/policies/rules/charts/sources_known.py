@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kai_fleet.components.releases import sources
@@ -94,7 +95,7 @@ def _named(
                     f"{said}, which {wrong}; drop it for the images of the release table, or have"
                     f" its registry written in {_IMAGES}{_where(installed)}",
                 )
-            elif installed.by_name and named.what == "registry":
+            elif installed.by_name:
                 yield from _by_name(installed, named, path, exact)
 
 
@@ -102,14 +103,19 @@ def _by_name(
     installed: Installed, named: Named, path: str, exact: Sequence[Place]
 ) -> Iterator[Problem]:
     """At level restricted the host's guard knows KAI's images by the whole of their names."""
-    if sources.registry_place(named.name) not in exact:
+    if named.what == "image":
+        place = sources.image_place(named.name)
+        home = replace(place, path=place.path[:-1])
+    else:
+        home = sources.registry_place(named.name)
+    if home not in exact:
         yield mandatory(
             NAME,
             installed.subject,
             path,
             f"has {named.key}{_said(installed, named.name)}, which is only below what {_IMAGES}"
             " names: at isolation level restricted KAI's images pass by their whole names; have"
-            f" this very value written in {_IMAGES}{_where(installed)}",
+            f" the very registry with its path written in {_IMAGES}{_where(installed)}",
         )
 
 
