@@ -86,11 +86,17 @@ class _Reader:
         self, value: Mapping[str, object], path: Path
     ) -> tuple[dict[str, str], dict[str, object]]:
         """The parts of one image's name, and everything else."""
-        own = {"registry", "repository", "image", *(["name"] if _is_image(path) else [])}
-        found = {k: v for k, v in value.items() if k in own and isinstance(v, str)}
         if self.chart != "gpu" and not _is_image(path):
-            found = {}  # each is a name of its own
-        return found, {k: v for k, v in value.items() if k not in found}
+            return {}, dict(value)  # each is a name of its own
+        own = {"registry", "repository", "image" if self.chart == "gpu" else "name"}
+        own |= {"name"} if _is_image(path) else set()
+        # A null takes a chart's own part away.
+        found = {
+            key: item or ""
+            for key, item in value.items()
+            if key in own and (isinstance(item, str) or (item is None and key != "name"))
+        }
+        return found, {key: item for key, item in value.items() if key not in found}
 
     def _whole(self, parts: Mapping[str, str], path: Path) -> Iterator[Named]:
         if not parts:
@@ -214,7 +220,7 @@ def _is_image(path: Path) -> bool:
 
 
 def _joined(*parts: str | None) -> str:
-    return "/".join(part for part in parts if part)
+    return "/".join(part.removesuffix("/") for part in parts if part)
 
 
 def _dotted(path: Path) -> str:

@@ -14,6 +14,7 @@ OTHERS: Final = "lets the vCluster change or read what is everybody's"
 HOST: Final = "reaches the host itself"
 ELSEWHERE: Final = "puts the team's credentials, or what it syncs, where others are"
 OPEN: Final = "lets somebody else into the team's API, or leads its calls elsewhere"
+STATE: Final = "keeps the team's whole state where the platform does not know"
 NODES: Final = "brings nodes of its own, which nothing here bounds"
 PROGRAMS: Final = "runs other programs as the control plane, with its account and on its nodes"
 UNJUDGED: Final = "nobody has judged for teams that are kept apart"
@@ -58,6 +59,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "controlPlane.advanced.konnectivity": NODES,
     "controlPlane.advanced.registry": "serves images that the platform does not know",
     "controlPlane.backingStore.database.external.connector": RIGHTS,
+    "controlPlane.backingStore.database.embedded.dataSource": STATE,
     "controlPlane.coredns.overwriteManifests": PROGRAMS,
     "controlPlane.service.spec.externalIPs": "takes other teams' traffic",
     "controlPlane.service.spec.externalName": "leads elsewhere",
@@ -155,6 +157,12 @@ OWN: Final[Mapping[str, str]] = {
         "nodePool of vcluster"
     ),
 }
+# What the program writes, so that a null there, or above, brings the chart's own back.
+WRITTEN: Final = (
+    *("rbac.clusterRole.enabled", "rbac.role.overwriteRules", "policies.podSecurityStandard"),
+    *(f"networking.advanced.proxyKubelets.{key}" for key in ("byHostname", "byIP")),
+    *OWN,
+)
 # Mappings whose keys are names: `enabled` among them is one more of these and switches nothing off.
 BY_NAME: Final = frozenset(
     {

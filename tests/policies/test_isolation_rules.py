@@ -113,6 +113,7 @@ BEYOND = [
     ("controlPlane.advanced.registry", {"enabled": True}),
     ("controlPlane.advanced.serviceAccount", {"imagePullSecrets": [{"name": "x"}]}),
     ("controlPlane.standalone", {"enabled": True}),
+    ("controlPlane.backingStore.database.embedded.dataSource", "mysql://x"),
     ("controlPlane.statefulSet.sidecarContainers", [{"image": "ghcr.io/loft-sh/x"}]),
     ("controlPlane.statefulSet.initContainers", [{"image": "ghcr.io/loft-sh/x"}]),
     ("controlPlane.statefulSet.hostAliases", [{"ip": "1.2.3.4", "hostnames": ["kubernetes"]}]),
@@ -140,6 +141,32 @@ def test_a_value_that_reaches_beyond_the_team_is_refused_or_nobody_has_judged_it
     (place,) = found
     assert place.startswith(f"kai-fleet:teams.ml.vcluster.values.{key}")
     assert not [r for r, _ in told(with_values(value, level="off")) if r == "vcluster-isolation"]
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"rbac": None}, "rbac"),
+        ({"rbac": {"clusterRole": None}}, "rbac.clusterRole"),
+        ({"rbac": {"clusterRole": {"enabled": None}}}, "rbac.clusterRole.enabled"),
+        ({"rbac": {"clusterRole": {"enabled": "auto"}}}, "rbac.clusterRole.enabled"),
+        ({"rbac": {"role": {"overwriteRules": []}}}, "rbac.role.overwriteRules"),
+        ({"rbac": {"role": {"overwriteRules": None}}}, "rbac.role.overwriteRules"),
+        ({"policies": None}, "policies"),
+        ({"policies": {"podSecurityStandard": None}}, "policies.podSecurityStandard"),
+        ({"sync": {"fromHost": None}}, "sync.fromHost"),
+        ({"sync": {"fromHost": {"nodes": {"selector": None}}}}, "sync.fromHost.nodes.selector"),
+        ({"controlPlane": {"statefulSet": None}}, "controlPlane.statefulSet"),
+        (
+            {"networking": {"advanced": {"proxyKubelets": None}}},
+            "networking.advanced.proxyKubelets",
+        ),
+    ],
+)
+def test_a_value_that_takes_away_what_the_program_writes_is_refused(values, key):
+    """The chart's own would come back in its place, such as a cluster role."""
+    found = told(with_values(values))
+    assert ("vcluster-isolation", f"kai-fleet:teams.ml.vcluster.values.{key}") in found
 
 
 @pytest.mark.parametrize(
@@ -184,7 +211,7 @@ def test_every_key_of_every_version_has_been_decided_about():
         {"sync": {"fromHost": {"storageClasses": ON, "nodes": {"clearImageStatus": True}}}},
         {"integrations": {"metricsServer": {**ON, "pods": True, "nodes": False}}},
         {"experimental": {"deploy": {"vcluster": {"manifests": "kind: ConfigMap"}}}},
-        {"rbac": {"role": {"overwriteRules": []}}, "plugins": {}},
+        {"rbac": {"role": {"extraRules": []}}, "plugins": {}},
         {"telemetry": {"enabled": False}, "logging": {"encoding": "json"}},
     ],
 )
@@ -195,7 +222,7 @@ def test_what_stays_within_the_team_passes(values):
 @pytest.mark.parametrize(
     "values",
     [
-        {"rbac": {"clusterRole": {"enabled": "auto"}}},
+        {"rbac": {"clusterRole": {"enabled": False}}},
         {"controlPlane": {"hostPathMapper": {"enabled": False}}},
         {"controlPlane": {"statefulSet": {"resources": {"limits": {"memory": "2Gi"}}}}},
     ],

@@ -202,6 +202,8 @@ VALUES = [
     # NVIDIA's: a repository with or without the image, or the whole name in either
     ("gpu", "operator.repository", "evil.example/nvidia"),
     ("gpu", "operator", {"repository": "", "version": "", "image": "evil.example/operator:1"}),
+    ("gpu", "operator", {"repository": None, "version": None, "image": "busybox"}),
+    ("vcluster", "controlPlane.coredns", {"image": {"registry": None, "repository": "evil/x"}}),
     ("gpu", "driver.manager", {"repository": "nvcr.io", "image": "nvidia-evil/x"}),
     ("gpu", "driver.image", "evil.example/driver"),
     ("gpu", "toolkit.version", "1/../../x"),

@@ -8,7 +8,7 @@ from typing import Final
 from kai_fleet.components.wording import listed
 from kai_fleet.policies import vcluster_areas as areas
 from kai_fleet.policies.adapters import plain
-from kai_fleet.policies.model import UNKNOWN, Cluster, VirtualCluster, called
+from kai_fleet.policies.model import UNKNOWN, Cluster, Unknown, VirtualCluster, called
 from kai_fleet.policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
 NAME = "vcluster-isolation"
@@ -23,6 +23,8 @@ REMEDY = "Drop the value, or write isolation: {level: off} for that team if it i
 _STANDARD: Final = "policies.podSecurityStandard"
 _SECRETS: Final = "exportKubeConfig.additionalSecrets"
 _NAMESPACE: Final = "exportKubeConfig.secret.namespace"
+_CLUSTER_ROLE: Final = "rbac.clusterRole.enabled"
+_OVERWRITE: Final = "rbac.role.overwriteRules"
 _MEANT: Final = "drop it, or write isolation: {level: off} for the team if that is meant"
 
 
@@ -44,12 +46,31 @@ def _found(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple
         if key == _NAMESPACE and plain.get(values, *key.split(".")) == team.namespace:
             continue  # that is where it is in any case
         yield key, f"has {key}, which {what}; {_MEANT}"
+    yield from _taken_away(values)
     for key, instead in areas.OWN.items():
         if plain.get(values, *key.split(".")) is not None:
             yield key, f"has {key}, which is where the team's pods may go; write {instead} instead"
     if plain.get(values, *_STANDARD.split(".")) in ("", "privileged"):
         yield _STANDARD, f"lifts the Pod Security of the vCluster; {_MEANT}"
     yield from _lists(team, values)
+
+
+def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What the program writes, and a value of the user's drops: the chart's own would come back."""
+    for written in areas.WRITTEN:
+        here: object = values
+        steps = written.split(".")
+        for n, step in enumerate(steps, 1):
+            if not isinstance(here, Mapping) or step not in here:
+                break
+            here, key = here[step], ".".join(steps[:n])
+            if here is None or (n < len(steps) and not isinstance(here, Mapping | Unknown)):
+                yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
+                break
+    if plain.get(values, *_CLUSTER_ROLE.split(".")) == "auto":
+        yield _CLUSTER_ROLE, f"has {_CLUSTER_ROLE}, which {areas.RIGHTS}; {_MEANT}"
+    if plain.get(values, *_OVERWRITE.split(".")) == []:
+        yield _OVERWRITE, f"has {_OVERWRITE}, which {areas.RIGHTS}; {_MEANT}"
 
 
 def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
