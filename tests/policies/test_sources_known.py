@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pulumi
 import pytest
 
 from kai_fleet.components.isolation.rules.team_rules import of_declared, of_granted
@@ -12,6 +13,7 @@ from kai_fleet.components.releases import KAI, VCLUSTER, sources
 from kai_fleet.components.releases.sources import MIRROR
 from kai_fleet.components.settings import load
 from kai_fleet.components.settings.platform_facts import PlatformFacts
+from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.policies import validation
 from kai_fleet.policies.adapters.from_resources import Declared, clusters
 from kai_fleet.policies.image_names import names
@@ -327,6 +329,13 @@ def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
     assert any(says in p.message for p in problems)
     assert all(p.path.startswith("kai-fleet:sources") for p in problems)
     assert "u:p" not in str(problems)
+
+
+def test_sources_are_read_by_reviewers_and_so_in_clear(monkeypatch):
+    read = {"cluster": CLUSTER, "sources": MIRRORED}, frozenset({"sources"}), []
+    monkeypatch.setattr(validation, "read_config", lambda: read)
+    with pytest.raises(pulumi.RunError, match=r"kai-fleet:sources: .*write it in clear"):
+        validation.checked_settings(DeployedState(), validation._nobody)
 
 
 def test_images_of_workloads_are_their_users_own():
