@@ -18,6 +18,7 @@ from kai_fleet.components.settings.sections.model import Strict
 from kai_fleet.components.settings.sections.platform import Gpu, HostKai, KaiVersion, Name
 from kai_fleet.components.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.components.settings.sections.scheduling import ShardName
+from kai_fleet.components.settings.sections.sources import Sources
 from kai_fleet.components.settings.sections.team_stack import Credentials
 from kai_fleet.components.settings.sections.teams import LabelKey, LabelValue, Mode, Team, Vcluster
 from kai_fleet.components.settings.sections.workloads import ImageName, Workload
@@ -186,6 +187,13 @@ class _Owned(_On):
     )
 
 
+_SOURCES: Any = (
+    Sources,
+    Field(
+        default_factory=Sources,
+        description="Where its charts and images may come from besides the release tables'.",
+    ),
+)
 _READY: Any = (
     int,
     Field(default=300, ge=1, description="How many seconds an update waits until it works."),
@@ -197,6 +205,7 @@ _VIRTUAL_CLUSTER: Final = _model(
     Vcluster,
     namespace=(str, Field(description=_NAMESPACE)),
     mode=(Mode, Field(default="default", description="Which scheduler places its pods.")),
+    sources=_SOURCES,
     node_pool=(dict[LabelKey, LabelValue], Field(default_factory=dict, description=_POOL)),
     control_pool=(
         dict[LabelKey, LabelValue],
@@ -269,6 +278,7 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
             ),
         ),
         guard=(Guard, Field(default_factory=Guard, description="Wrong pods: deny them?")),
+        sources=_SOURCES,
         gpu_resource=(
             Literal["nvidia.com/gpu", "amd.com/gpu"],
             Field(
@@ -294,6 +304,7 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
                 " a GPU operator brings it.",
             ),
         ),
+        sources=_SOURCES,
         ready_timeout=_READY,
     ),
     "QueueTree": QueueTreeInputs,
@@ -305,6 +316,7 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
         "What makes nodes advertise GPUs: NVIDIA's operator, its device plugin, or nothing.",
         Gpu,
         "resource",
+        sources=_SOURCES,
     ),
     "GpuPod": _workload(
         "GpuPodInputs",

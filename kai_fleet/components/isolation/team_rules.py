@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from kai_fleet.components.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
-from kai_fleet.components.releases.kai_table import KAI_CHART, NVIDIA_CHART
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.team_stack import Grant
 from kai_fleet.components.settings.sections.teams import Mode, Team
@@ -45,7 +44,7 @@ def _rules(settings: Settings, name: str, has: Team | Grant, place: KaiPlace) ->
         priorities=(*(KAI_PRIORITIES if kai else ()), *isolation.priority_classes),
         queues_only=kai,
         restricted=isolation.level == "restricted",
-        platform_images=_images(settings, name),
+        platform_images=_images(settings),
         runtime_classes=isolation.runtime_classes,
         beside_kai=settings.kai is not None,
         queues=queues,
@@ -75,10 +74,9 @@ def _foreign_pools(settings: Settings, name: str) -> list[dict[str, str]]:
     return sorted(found, key=lambda each: sorted(each.items()))
 
 
-def _images(settings: Settings, name: str) -> tuple[str, ...]:
-    """What the names of KAI's images begin with, wherever the configuration has them from."""
-    found = [chart.removeprefix("oci://").rpartition("/")[0] for chart in (NVIDIA_CHART, KAI_CHART)]
-    team = settings.teams.get(name)
-    values = team.scheduler.values if team else {}
-    registry = (values.get("global") or {}).get("registry")
-    return tuple(f"{each}/" for each in (*found, *([str(registry)] if registry else [])))
+def _images(settings: Settings) -> tuple[str, ...]:
+    """What the names of KAI's images begin with: the tables' places, and the platform's own ones.
+
+    Nothing that a team's values say: images with such names pass where others do not.
+    """
+    return tuple(f"{place}/" for place in settings.sources.known.kai_images)

@@ -21,6 +21,7 @@ from kai_fleet.policies.model import (
     Cluster,
     DevicePlugin,
     Feature,
+    Installed,
     KaiRelease,
     Namespaced,
     Queue,
@@ -72,6 +73,7 @@ class _Found:
     default_queues: list[Queue] = field(default_factory=list)
     guarded: bool = False
     features: list[Feature] = field(default_factory=list)
+    installed: list[Installed] = field(default_factory=list)
 
 
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
@@ -148,6 +150,7 @@ def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
         device_plugins=tuple(part.device_plugins),
         guarded=part.guarded,
         features=tuple(part.features),
+        installed=tuple(part.installed),
     )
 
 
@@ -219,6 +222,8 @@ def _read_release(found: _Found, resource: Declared) -> None:
     chart = charts.chart_of(props)
     name = text(props.get("name")) or resource.name
     namespace = text(props.get("namespace")) or resource.default_namespace
+    if chart is not UNKNOWN and (installed := charts.installed(chart, props, name, urn)):
+        found.installed.append(installed)
     if chart is UNKNOWN:
         found.namespaced.append(Namespaced("Release", name, namespace, path=urn))
     elif chart.name == charts.KAI:
