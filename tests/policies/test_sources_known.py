@@ -8,7 +8,7 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from kai_fleet.components.isolation.rules.team_rules import of_declared, of_granted
+from kai_fleet.components.isolation.team_rules import of_declared, of_granted
 from kai_fleet.components.releases import KAI, VCLUSTER, sources
 from kai_fleet.components.releases.sources import MIRROR
 from kai_fleet.components.settings import load
