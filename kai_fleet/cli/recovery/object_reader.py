@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kai_fleet.cli.recovery.state import REFUSED
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
 from kai_fleet.kube.kubeconfig import connection
@@ -39,6 +40,8 @@ class Cluster:
     """One cluster, reached as the provider with these inputs reaches it."""
 
     def __init__(self, provider: Mapping[str, Any], stack: ExitStack) -> None:
+        if REFUSED in provider:
+            raise Unanswered(str(provider[REFUSED]))
         try:
             # As for the provider, it is a file's content or its path.
             given, context = provider.get("kubeconfig"), provider.get("context")
