@@ -64,12 +64,16 @@ def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
     """The GPUs that pods with a node hold.
 
     A pod that asks for GPU memory counts with a whole device: which part that is, the node decides.
+    Raises NoAnswer for what is no pod: a vCluster's API server is its tenant's.
     """
-    return sum(
-        gpu_ask(_at(pod, "metadata", "annotations") or {}, requests_of(pod["spec"])).gpus(None)
-        for pod in pods
-        if _at(pod, "spec", "nodeName")
-    )
+    try:
+        return sum(
+            gpu_ask(_at(pod, "metadata", "annotations") or {}, requests_of(pod["spec"])).gpus(None)
+            for pod in pods
+            if _at(pod, "spec", "nodeName")
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as why:
+        raise NoAnswer(f"it answers no pods ({type(why).__name__})") from None
 
 
 def node_gpus(node: Mapping[str, Any]) -> float:

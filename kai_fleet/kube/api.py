@@ -30,6 +30,7 @@ _PAGE: Final = 500
 _DONE: Final = range(200, 300)
 _ABSENT: Final = 404
 _MOST_PAGES: Final = 2000
+_NO_API: Final = "what answers there is no Kubernetes API"
 _TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of it"
 
 
@@ -87,8 +88,11 @@ class Api:
         while True:
             page, length = self._read(path, {"limit": str(_PAGE), **query, **more})
             size += max(length, self._most // _MOST_PAGES)
-            found += page.get("items") or []
-            token = (page.get("metadata") or {}).get("continue")
+            items, about = page.get("items") or [], page.get("metadata") or {}
+            if not isinstance(items, list) or not isinstance(about, dict):
+                raise Unreachable(_NO_API)
+            found += [item for item in items if isinstance(item, dict)]
+            token = about.get("continue")
             if not token:
                 return found
             if size > self._most:
@@ -127,7 +131,7 @@ class Api:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            raise Unreachable("what answers there is no Kubernetes API") from None
+            raise Unreachable(_NO_API) from None
         if may_have_controls(data):
             found = cleaned(found)
         return (found if isinstance(found, dict) else {}), len(data)

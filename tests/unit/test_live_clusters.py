@@ -114,6 +114,28 @@ def test_a_vclusters_provider_in_a_state_is_used_for_its_certificates_only():
         object_reader.Cluster(planted["of-vcluster"], stack)
 
 
+@pytest.mark.parametrize("odd", [{}, {"metadata": "x"}, {"metadata": {}}])
+def test_what_is_no_object_is_a_silence(server, cluster, odd):
+    api, _ = server
+    says = "^it answers what no Kubernetes does"
+    api.answers["/api/v1/namespaces/kube-system"] = (200, {"kind": "x", **odd})
+    with pytest.raises(object_reader.Unanswered, match=says):
+        cluster.uid()
+    api.answers["/api/v1/namespaces/team-ml/secrets"] = (200, {"items": [odd]})
+    with pytest.raises(object_reader.Unanswered, match=says):
+        cluster.release("team-ml", "ml")
+
+
+@pytest.mark.parametrize("answer", [{"items": 3}, {"items": [], "metadata": "x"}])
+def test_what_is_no_list_is_a_silence(server, answer):
+    api, url = server
+    api.answers["/api/v1/nodes"] = (200, answer)
+    with pytest.raises(cluster_reader.NoAnswer, match="no Kubernetes API"):
+        cluster_reader.Cluster(content=kubeconfig(url)).nodes()
+    with pytest.raises(cluster_reader.NoAnswer, match="it answers no pods"):
+        cluster_reader.gpus_held([{"spec": {"nodeName": "n", "containers": "x"}}])
+
+
 def test_an_object_that_is_not_there_is_none_and_a_refusal_is_said(server, cluster):
     api, _ = server
     inputs = {"apiVersion": "v1", "kind": "Namespace"}
