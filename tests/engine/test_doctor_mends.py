@@ -13,7 +13,15 @@ from kai_fleet.cli.doctor.checks.kai import gpu_sharing
 from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.stack_file import reading
 from tests.engine import broken_things as things
-from tests.engine.doctor_mends import LOOK, MEND, OF_CERTIFICATES, Mending, eventually, shape
+from tests.engine.doctor_mends import (
+    LOOK,
+    MEND,
+    OF_CERTIFICATES,
+    OF_KUBECONFIGS,
+    Mending,
+    eventually,
+    shape,
+)
 from tests.unit.doctor_cluster_cases import CLUSTERS, SHARDS
 from tests.unit.doctor_pod_cases import PODS
 from tests.unit.doctor_samples import Lab
@@ -273,5 +281,5 @@ def test_a_vcluster_whose_statefulset_somebody_deleted(other_ever_after, host, m
 @pytest.mark.slow
 def test_every_command_that_is_known_was_run(mend):
     """Last in this file: what the others ran."""
-    assert mend.ran >= MEND - OF_CERTIFICATES
+    assert mend.ran >= MEND - OF_CERTIFICATES - OF_KUBECONFIGS
     assert mend.ran <= MEND | LOOK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
@@ -10,13 +9,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import yaml
-from cryptography import x509
-
 from kai_fleet.cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.declared import HOST, DeclaredCluster, DeclaredTeam, found_team
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, address_of, of_secret
+from kai_fleet.cli.doctor.tenant_objects import ODD, named_well, odd
+from kai_fleet.components.cluster.address import address_of
+from kai_fleet.components.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    pieces,
+    rebuilt,
+)
 from kai_fleet.components.guards.policies import GUARD_LABEL, QUEUES
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 from kai_fleet.kube.api import Api
@@ -140,10 +142,10 @@ def gather(sources: Sources) -> Snapshot:
             ways = {team.name: way for team, way in zip(asked_for, found, strict=True)}
     finally:
         reader.close()
-    if any(not way.kubeconfig and way.forbidden for way in ways.values()):
+    if any(way.forbidden for way in ways.values()):
         known = sources.kubeconfigs()
         ways = {
-            name: _Way(kubeconfig=known[name]) if name in known and not way.kubeconfig else way
+            name: _Way.of_state(known[name]) if name in known and way.forbidden else way
             for name, way in ways.items()
         }
     sources.heard(1, 1 + len(teams))
@@ -224,11 +226,23 @@ def _listed(
 
 @dataclass(frozen=True)
 class _Way:
-    """How to a vCluster: its kubeconfig, or why there is none."""
+    """How to a vCluster: its kubeconfig, or why there is none. `foreign`: what is in place of it
+    was written by somebody else. `ends` is when its certificate does.
+    """
 
-    kubeconfig: str = ""
+    kubeconfig: str = field(default="", repr=False)
     missing: str = ""
     forbidden: bool = False
+    foreign: bool = False
+    ends: datetime | None = None
+
+    @classmethod
+    def of_state(cls, content: str) -> _Way:
+        try:
+            text, found = rebuilt(content)
+        except TenantKubeconfigError as why:
+            return cls(missing=f"its kubeconfig in the stack's state {why}")
+        return cls(text, ends=found.ends)
 
 
 def own_name(host: ClusterState, context: str) -> ClusterState:
@@ -273,40 +287,37 @@ def _way_in(reader: Api, host: ClusterState, team: DeclaredTeam) -> _Way:
     service = host.named("services", team.name, team.namespace)
     if service is None:
         return _Way(missing=f"its Service {team.name} is not there")
-    access, given = str(spec(service).get("type")), team.access.host if team.access else None
+    # The declared type of access where there is one: the tenant can change its Service.
+    access = str(team.access.type if team.access else spec(service).get("type"))
+    given = team.access.host if team.access else None
     here = "127.0.0.1" if access == "NodePort" else None
     address = address_of(service, access, given or here)
     if address is None:
         return _Way(missing=f"its Service {team.name} has no address")
     try:
-        return _Way(of_secret(secret.get("data") or {}, f"https://{address}"))
-    except NoKubeconfig as why:
-        return _Way(missing=f"its Secret vc-{team.name} {why}")
+        found = pieces(secret.get("data") or {})
+    except TenantKubeconfigError as why:
+        return _Way(missing=f"its Secret vc-{team.name} {why}", foreign=why.foreign)
+    return _Way(found.kubeconfig(f"https://{address}", team.name), ends=found.ends)
 
 
 def _team(team: DeclaredTeam, way: _Way | None, sources: Sources) -> TeamState:
     update = sources.team_update or sources.update
     if way is None or not way.kubeconfig:
-        return TeamState(team, unreached=way.missing if way else "", update=update)
-    ends = _certificate_end(way.kubeconfig)
+        foreign = way is not None and way.foreign
+        said = way.missing if way else ""
+        return TeamState(team, unreached=said, update=update, foreign=foreign)
+    ends = way.ends
     kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
     try:
         with closing(Api.of_kubeconfig(way.kubeconfig, in_all=sources.seconds)) as reader:
-            inside = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
+            seen = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
     except Unreachable as why:
         return TeamState(team, unreached=str(why), certificate_ends=ends, update=update)
-    return TeamState(team, inside, certificate_ends=ends, update=update)
-
-
-def _certificate_end(kubeconfig: str) -> datetime | None:
-    """When the first client certificate of a kubeconfig runs out; None where there is none."""
+    # Its tenant's own API server said so.
+    inside = replace(seen, objects={kind: named_well(it) for kind, it in seen.objects.items()})
     try:
-        users = yaml.safe_load(kubeconfig).get("users") or []
-        data = next(
-            user["user"]["client-certificate-data"]
-            for user in users
-            if "client-certificate-data" in user.get("user", {})
-        )
-        return x509.load_pem_x509_certificate(base64.b64decode(data)).not_valid_after_utc
-    except (StopIteration, KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError):
-        return None
+        _ = inside.usage
+    except ODD as why:
+        return TeamState(team, unreached=odd(why), certificate_ends=ends, update=update)
+    return TeamState(team, inside, certificate_ends=ends, update=update)

@@ -11,7 +11,14 @@ from typing import Final
 
 from kai_fleet.cli.recovery.helm import Remedy
 from kai_fleet.cli.recovery.object_reader import Cluster, Live, Unanswered
-from kai_fleet.cli.recovery.state import NAMESPACE, RELEASE, Operation, State, provider_of
+from kai_fleet.cli.recovery.state import (
+    NAMESPACE,
+    OF_VCLUSTER,
+    RELEASE,
+    Operation,
+    State,
+    provider_of,
+)
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
@@ -124,7 +131,7 @@ class Judge:
 
     def _inside(self, operation: Operation) -> bool:
         """Whether its cluster is a vCluster of this stack: its provider is a part of one."""
-        return ":VirtualCluster$" in provider_of(operation.resource)
+        return OF_VCLUSTER in provider_of(operation.resource)
 
 
 def _settled(cluster: Cluster, operation: Operation, say: Callable[[str], None]) -> str:

@@ -17,8 +17,9 @@ from kai_fleet.components.guards.host_rules import HostRules
 from kai_fleet.components.guards.policies import PolicySet, policy
 from kai_fleet.components.isolation.refused_pods import refused
 from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.kube.api import Api
+from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import KubeError, complaint
+from kai_fleet.kube.text import plain
 
 _NAMED: Final = 40  # pods of a team; a preview is read by a person
 _SECONDS: Final = 20.0
@@ -71,7 +72,7 @@ def _told(
     if not found:
         pulumi.log.info(f"{lead} All {pods} pods that run there would be let in again.")
         return
-    lines = [f"  pod {name}: {why}" for name, why in sorted(found.items())]
+    lines = [f"  pod {name}: {plain(why, 400)}" for name, why in sorted(found.items())]
     if len(lines) > _NAMED:
         lines[_NAMED:] = [f"  and {len(lines) - _NAMED} more"]
     pulumi.log.warn(
@@ -90,7 +91,7 @@ def _read(
     team: str, rules: HostRules, kubeconfig: str | None, context: str | None
 ) -> tuple[int, dict[str, str]]:
     """How many pods there are, and those that would be refused. Raises KubeError."""
-    limits = {"seconds": _SECONDS, "in_all": _SECONDS}
+    limits = {"seconds": _SECONDS, "in_all": _SECONDS, "most": OF_OPERATORS}
     if kubeconfig:
         api = Api.of_kubeconfig(kubeconfig, **limits)
     else:

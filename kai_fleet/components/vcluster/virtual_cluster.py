@@ -13,8 +13,8 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet.components import probes
 from kai_fleet.components.cluster.access import ClusterAccess
 from kai_fleet.components.cluster.identity import cluster_identity
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
 from kai_fleet.components.cluster.secret import secret_data
+from kai_fleet.components.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
 from kai_fleet.components.releases import VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.components.releases.chart_source import chart_args
 from kai_fleet.components.settings.sections.isolation import Isolation
@@ -137,7 +137,9 @@ class VirtualCluster(pulumi.ComponentResource):
         self.server = pulumi.Output.unsecret(ready.stdout)
         secret = f"vc-{name}"
         data = secret_data(args.host, self.namespace, secret, after=self.server, parent=self)
-        self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server).apply(
+        exported = args.values.get("exportKubeConfig")
+        called = exported.get("context") if isinstance(exported, Mapping) else None
+        self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
             lambda known: _kubeconfig(name, *known)
         )
         found_by = {
@@ -152,12 +154,11 @@ class VirtualCluster(pulumi.ComponentResource):
         self.register_outputs({"namespace": self.namespace, "server": self.server})
 
 
-def _kubeconfig(name: str, namespace: str, data: dict[str, str], server: str) -> str:
+def _kubeconfig(
+    name: str, namespace: str, data: dict[str, str], server: str, called: str | None
+) -> str:
+    """What the provider of what is inside gets: built anew, whoever wrote the Secret."""
     try:
-        return of_secret(data, server)
-    except NoKubeconfig as why:
-        raise pulumi.RunError(
-            f"Secret vc-{name} of namespace {namespace} {why}; vCluster writes it when it starts:"
-            f" kubectl -n {namespace} delete secret vc-{name}, then kubectl -n {namespace} rollout"
-            f" restart statefulset {name}"
-        ) from None
+        return of_secret(data, server, called or f"{namespace}-{name}")
+    except TenantKubeconfigError as why:
+        raise pulumi.RunError(told(name, namespace, why)) from None
