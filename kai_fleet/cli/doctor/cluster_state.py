@@ -22,6 +22,7 @@ from kai_fleet.cli.doctor.objects import (
 )
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.components.releases import KaiRelease, UnknownVersion, kai
+from kai_fleet.components.releases.helm_record import Forged
 from kai_fleet.usage.counting import Usage, usage
 from kai_fleet.usage.pods import PodUse
 from kai_fleet.usage.reading import Answers
@@ -192,7 +193,8 @@ class TeamState:
     """A team's vCluster from outside, and its inside where its API answered.
 
     `unreached` says why it did not. `certificate_ends` is the end of the client certificate.
-    `update` is what makes the team's own stack as declared, where it has one.
+    `update` is what makes the team's own stack as declared, where it has one. `records` are Helm's
+    of the vCluster's release that its chart did not make; None where they were not looked at.
     """
 
     wanted: DeclaredTeam
@@ -200,6 +202,7 @@ class TeamState:
     unreached: str = ""
     certificate_ends: datetime | None = None
     update: str = ""
+    records: Sequence[Forged] | None = None
 
 
 @dataclass(frozen=True)
