@@ -26,6 +26,7 @@ MEND = {
     "kubectl delete networkpolicy",
     "kubectl delete clusterrole,clusterrolebinding",
     "kubectl delete pod",
+    "kubectl delete secret",
     "kubectl delete deployment",
     "kubectl scale deployment",
     "kubectl scale statefulset",

@@ -13,10 +13,10 @@ from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.recovery.helm import Remedy
 from kai_fleet.cli.recovery.object_reader import Cluster, Live, Unanswered
 from kai_fleet.cli.recovery.state import NAMESPACE, RELEASE, Operation, State, provider_of
+from kai_fleet.cli.recovery.vcluster_records import is_of_vcluster
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 from kai_fleet.components.releases import helm_record
 
-_VCLUSTER: Final = f":VirtualCluster${RELEASE}::"
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
 
 
@@ -111,7 +111,7 @@ class Judge:
             )
             verb = "rollback" if back and not half_made else "uninstall"
             provider = self._known[provider_of(operation.resource)]
-            of_vcluster = _VCLUSTER in operation.urn
+            of_vcluster = is_of_vcluster(operation.urn)
             if of_vcluster:
                 _believe(cluster, operation)
             remedy = Remedy(verb, *operation.address, provider, hooks=not of_vcluster)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +11,10 @@ from pulumi import automation
 from kai_fleet.cli.display.screen import Say
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import failures, state
+from kai_fleet.cli.recovery import failures, state, vcluster_records
 from kai_fleet.cli.stack_file.reading import PROJECT, ROOT
-from kai_fleet.components.releases import helm_record
 from kai_fleet.components.state.targeting import TEAM
 
-_RELEASE: Final = f":VirtualCluster${state.RELEASE}::"
 # Seen with v3.259.0, for a provider that is a child of what is moved; neither state is written.
 _OWN_CHECK: Final = "snapshot integrity error"
 _MOVE: Final = ("state", "move", "--yes", "--source")
@@ -41,8 +38,7 @@ def move(
         raise UserError(f"team {team} is to move from {source} to itself; name another stack")
     old = runs.stack(source, environment, directory)
     urn = f"urn:pulumi:{source}::{PROJECT}::{TEAM}::{team}"
-    now = state.exported(old)
-    here = now.urns()
+    here = state.exported(old).urns()
     if urn not in here:
         teams = sorted(u.rpartition("::")[2] for u in here if f"::{TEAM}::" in u)
         has = f"its teams: {', '.join(teams)}" if teams else "it has no team"
@@ -50,7 +46,8 @@ def move(
     new = runs.stack(dest, environment, directory)
     if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
         raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
-    _believe(now, team, say)
+    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
+    vcluster_records.believe(state.read(old), say, only=team)
     command = [*_MOVE, source, "--dest", dest, urn]
     say(f"pulumi {' '.join(command)}")
     if not sure():
@@ -67,28 +64,3 @@ def move(
             )
         raise UserError(f"team {team} stays in stack {source}: {said}") from None
     say(f"team {team} is now in stack {dest}; nothing of it was touched")
-
-
-def _believe(now: state.State, team: str, say: Say) -> None:
-    """Look at Helm's record of the team's release, which another stack is going to act on.
-
-    Who ran the team's own stack wrote it, and may have written anything. Raises UserError.
-    """
-    # A client of Kubernetes: slow to load.
-    from kai_fleet.cli.recovery.object_reader import Cluster, Unanswered
-
-    known = now.providers()
-    for resource in now.resources:
-        if _RELEASE not in resource["urn"] or not resource["urn"].endswith(f"::{team}-release"):
-            continue
-        namespace, name = state.Operation("updating", resource).address
-        try:
-            with ExitStack() as clusters:
-                cluster = Cluster(known[state.provider_of(resource)], clusters)
-                found = cluster.forged(namespace, name)
-        except (Unanswered, KeyError) as why:
-            say(f"warning: Helm's record of release {name} was not looked at: {why}")
-            continue
-        if found:
-            said = helm_record.sentence(found, name, namespace)
-            raise UserError(f"{said}, and run this again. Team {team} was not moved")
