@@ -110,12 +110,19 @@ def test_it_restarts_what_runs_it_and_nothing_else_of_that_kind(own, team):
     assert not may(api, "patch", "apps", "statefulsets", space)
 
 
+def event():
+    about = {"kind": "StatefulSet", "name": "ml", "namespace": "team-ml"}
+    return {"metadata": {"name": "said.1"}, "involvedObject": about, "reason": "Said"}
+
+
 def test_what_a_vcluster_does_all_day_works(own, host):
     """As its syncers do it: a pod, its status, a claim, a Service, what kubectl is sent on for."""
     api, space = Http(own["vcluster ml"]), "/api/v1/namespaces/team-ml"
     body = pod("ml", container())
     api.post(f"{space}/pods", body, dryRun="All")
     api.post(f"{space}/configmaps", config_map(a="b"), dryRun="All")
+    api.post(f"{space}/secrets", {"metadata": {"name": "vc-ml"}}, dryRun="All")
+    api.post(f"{space}/events", event(), dryRun="All")
     Http(host.admin).post(f"{space}/pods", body)
     try:
         there = api.get(f"{space}/pods/{body['metadata']['name']}")

@@ -56,6 +56,7 @@ class Prey:
     stack: automation.Stack | None = None
     environment: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    isolation: Isolation = field(default_factory=lambda: Isolation(level="off"))
 
     def program(self) -> None:
         host = ClusterAccess("prey", context="kai-fleet-sandbox")
@@ -70,6 +71,7 @@ class Prey:
                 access=Access(type="NodePort", host="127.0.0.1"),
                 kubernetes_version="v1.34.4",
                 values=self.values,
+                isolation=self.isolation,
             ),
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=place.ready)),
         )
@@ -144,10 +146,18 @@ def prey(sandbox, tmp_path_factory):
             client.CoreV1Api(host.admin).delete_namespaced_config_map("victim", "default")
 
 
-def test_the_chart_gives_its_account_no_role_and_that_of_the_platform_works(prey):
+def roles(prey):
     rbac = client.RbacAuthorizationV1Api(prey.host.admin)
-    roles = {it.metadata.name for it in rbac.list_namespaced_role(SPACE).items}
-    assert roles == {"kai-fleet-vcluster"}
+    return {it.metadata.name for it in rbac.list_namespaced_role(SPACE).items}
+
+
+def test_the_charts_roles_of_before_go_and_that_of_the_platform_works(prey):
+    """Helm's record of before has the chart's cluster role, and passes."""
+    assert roles(prey) == {"kai-fleet-vcluster", "vc-prey"}
+    prey.isolation = Isolation()
+    said = prey.run("up")
+    assert not said.startswith("error:"), said
+    assert roles(prey) == {"kai-fleet-vcluster"}
     pods = client.CoreV1Api(prey.host.accounts["tenant"]).list_namespaced_pod(SPACE).items
     assert [it.metadata.name for it in pods] == ["prey-0"]
     with pytest.raises(ApiException) as refused:
@@ -161,7 +171,7 @@ def test_helms_own_record_passes_through_an_upgrade(prey):
     prey.values = {"controlPlane": {"statefulSet": {"labels": {"a": "b"}}}}
     said = prey.run("up")
     assert not said.startswith("error:"), said
-    record = prey.record("sh.helm.release.v1.prey.v2")
+    record = prey.record("sh.helm.release.v1.prey.v3")
     assert record["info"]["status"] == "deployed" and not record.get("hooks")
 
 
@@ -170,9 +180,9 @@ def test_an_upgrade_deletes_nothing_that_a_forged_record_names(prey):
     core = client.CoreV1Api(prey.host.admin)
     core.create_namespaced_config_map("default", VICTIM)
     victim = {**VICTIM, "metadata": {"name": "victim", "namespace": "default"}}
-    manifest = prey.record("sh.helm.release.v1.prey.v2")["manifest"]
+    manifest = prey.record("sh.helm.release.v1.prey.v3")["manifest"]
     manifest += f"---\n{json.dumps(victim)}\n"
-    prey.write("innocent", 3, "Opaque", manifest=manifest)
+    prey.write("innocent", 4, "Opaque", manifest=manifest)
     assert '"victim"' in prey.bash(f"helm -n {SPACE} get manifest {RELEASE}")  # it believes it
     prey.values = {"controlPlane": {"statefulSet": {"labels": {"a": "c"}}}}
     said = prey.run("up")
@@ -182,7 +192,7 @@ def test_an_upgrade_deletes_nothing_that_a_forged_record_names(prey):
     prey.bash(f"kubectl -n {SPACE} delete secret innocent")
     said = prey.run("up")
     assert not said.startswith("error:"), said
-    assert prey.record("sh.helm.release.v1.prey.v3")["info"]["status"] == "deployed"
+    assert prey.record("sh.helm.release.v1.prey.v4")["info"]["status"] == "deployed"
 
 
 def test_a_removal_runs_no_hook_of_a_forged_record(prey):
@@ -195,8 +205,8 @@ def test_a_removal_runs_no_hook_of_a_forged_record(prey):
         "last_run": {},
         "weight": 0,
     }
-    name = "sh.helm.release.v1.prey.v4"
-    prey.write(name, 4, "helm.sh/release.v1", hooks=[hook])
+    name = "sh.helm.release.v1.prey.v5"
+    prey.write(name, 5, "helm.sh/release.v1", hooks=[hook])
     assert TAKEN in prey.bash(f"helm -n {SPACE} get hooks {RELEASE}")  # it believes it
     said = prey.run("destroy")
     assert not prey.taken()
