@@ -34,6 +34,7 @@ _SECONDS: Final = 300
 _INPUTS: Final = {
     *("chart", "version", "repositoryOpts", "name", "namespace", "values", "compat"),
     *("createNamespace", "skipAwait", "timeout", "resourceNames"),
+    *("disableWebhooks", "disableCRDHooks"),
 }
 
 
@@ -98,6 +99,10 @@ class Releases:
         options = [*_chart(given), *_timeout(given)]
         if not given.get("skipAwait"):
             options.append("--wait")
+        # The official plugin reads one of them when it installs and the other when it upgrades;
+        # when it uninstalls, it reads neither.
+        if given.get("disableWebhooks" if verb == "install" else "disableCRDHooks"):
+            options.append("--no-hooks")
         if verb == "install" and given.get("createNamespace"):
             options.append("--create-namespace")
         if verb == "upgrade":

@@ -138,7 +138,11 @@ class Host:
         return cls(config.new_client_from_config(kubeconfig))
 
     def make(self) -> None:
-        """Every team's place, its vCluster's account as the chart makes it, and delegates."""
+        """Every team's place, its vCluster's account as its own chart makes it, and delegates.
+
+        What the platform gives is less (tests/attacks/test_rights.py): whoever runs a vCluster of
+        his own making has the chart's role, and is held by the same bounds.
+        """
         for name in ("nvidia", "fast"):
             self.post("RuntimeClass", {"metadata": {"name": name}, "handler": "nvidia"})
         self.post("RuntimeClass", {"metadata": {"name": "kata"}, "handler": "kata"})
@@ -188,16 +192,26 @@ class Host:
         self._sign_in("helper", space, f"vcluster {team} delegate")
 
     def delegate(self, team: str) -> None:
-        """What a team stack's account can pass on, it passes on, by itself."""
-        me, space = self.accounts[f"stack {team}"], f"team-{team}"
+        """The account of its stack, and another one, with all rights that there are to pass on.
+
+        By itself it can pass on none: it makes no role and no binding.
+        """
+        space = f"team-{team}"
         other = {"name": "friend", "namespace": space}
-        self.post("ServiceAccount", {"metadata": other}, me)
-        binding = {
-            "metadata": other,
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "kai-fleet-team-stack"},
-            "subjects": [{"kind": "ServiceAccount", **other}],
-        }
-        self.post("RoleBinding", binding, me)
+        subject = {"kind": "ServiceAccount", **other}
+        own = {"kind": "ServiceAccount", "name": team, "namespace": "kai-fleet-team-stacks"}
+        self.post("ServiceAccount", {"metadata": other})
+        for called, kind, role, subjects in (
+            ("friend", "ClusterRole", "kai-fleet-team-stack", [subject]),
+            ("friend-of-chart", "Role", f"vc-{team}", [subject]),
+            ("stack-of-chart", "Role", f"vc-{team}", [own]),
+        ):
+            binding = {
+                "metadata": {"name": called, "namespace": space},
+                "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
+                "subjects": subjects,
+            }
+            self.post("RoleBinding", binding)
         self._sign_in("friend", space, f"stack {team} delegate")
 
     def _sign_in(self, name: str, namespace: str, called: str) -> None:

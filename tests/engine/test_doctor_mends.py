@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import gzip
+import json
 
 import pytest
 import yaml
@@ -151,6 +154,30 @@ def test_a_scheduler_and_a_vcluster_that_are_scaled_to_0(ml, host, mend):
     mend("kai-parts", "deployment scheduler")
     client.AppsV1Api(host).patch_namespaced_stateful_set("ml", "team-ml", none)
     mend("vcluster", "it is scaled to 0")
+
+
+def test_a_record_of_helm_that_helm_did_not_write(host, mend):
+    """The newest one, beside Helm's own; and Helm's own, so that none is left but the new one."""
+    core, space = client.CoreV1Api(host), "team-ml"
+
+    def own():
+        found = core.list_namespaced_secret(space, label_selector="owner=helm,name=ml").items
+        return max(found, key=lambda it: int(it.metadata.labels["version"]))
+
+    held = own()
+    record = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(held.data["release"]))))
+    (node, *_) = [it.metadata.name for it in core.list_node().items]
+    record["manifest"] += f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {node}}}\n"
+    packed = base64.b64encode(gzip.compress(json.dumps(record | {"version": 99}).encode()))
+    labels = held.metadata.labels | {"version": "99"}
+    body = {"metadata": {"name": "innocent", "labels": labels}, "type": "Opaque"}
+    data = {"release": base64.b64encode(packed).decode()}
+    core.create_namespaced_secret(space, body | {"data": data})
+    mend("helm-record", f"Secret innocent names Node {node}")
+    core.patch_namespaced_secret(held.metadata.name, space, {"data": data})
+    mend("helm-record", f"Secret {held.metadata.name} names Node {node}")
+    assert own().data != data
+    assert core.read_node(node)
 
 
 def test_queues_that_nobody_declared(ml, mend):

@@ -23,6 +23,7 @@ from kai_fleet.cli.doctor.objects import (
 from kai_fleet.components.cluster.tenant_kubeconfig import by_whom, mended
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.components.releases import KaiRelease, UnknownVersion, kai
+from kai_fleet.components.releases.helm_record import Forged
 from kai_fleet.usage.counting import Usage, usage
 from kai_fleet.usage.pods import PodUse
 from kai_fleet.usage.reading import Answers
@@ -194,7 +195,8 @@ class TeamState:
 
     `unreached` says why it did not; `foreign`: because somebody else than the vCluster wrote its
     Secret. `certificate_ends` is the end of the client certificate.
-    `update` is what makes the team's own stack as declared, where it has one.
+    `update` is what makes the team's own stack as declared, where it has one. `records` are Helm's
+    of the vCluster's release that its chart did not make; None where they were not looked at.
     """
 
     wanted: DeclaredTeam
@@ -203,6 +205,7 @@ class TeamState:
     certificate_ends: datetime | None = None
     update: str = ""
     foreign: bool = False
+    records: Sequence[Forged] | None = None
 
 
 @dataclass(frozen=True)

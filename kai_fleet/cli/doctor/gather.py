@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,9 @@ from kai_fleet.components.cluster.tenant_kubeconfig import (
 )
 from kai_fleet.components.guards.policies import GUARD_LABEL, QUEUES
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
+from kai_fleet.components.releases import helm_record
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.kube.errors import KubeError, Refused, Unreachable
 
 TEAM_LABEL: Final = "kai-fleet/team"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -140,6 +141,10 @@ def gather(sources: Sources) -> Snapshot:
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             found = pool.map(lambda team: _way_in(reader, host, team), asked_for)
             ways = {team.name: way for team, way in zip(asked_for, found, strict=True)}
+            records: dict[str, Sequence[helm_record.Forged] | None] = {}
+            if sources.kinds is None:
+                judged = pool.map(lambda team: _records(reader, team), teams.values())
+                records = dict(zip(teams, judged, strict=True))
     finally:
         reader.close()
     if any(way.forbidden for way in ways.values()):
@@ -155,7 +160,8 @@ def gather(sources: Sources) -> Snapshot:
         }
         for count, _ in enumerate(as_completed(asked), 2):
             sources.heard(count, 1 + len(teams))
-    return Snapshot(host, {name: each.result() for each, name in asked.items()})
+    done = {name: each.result() for each, name in asked.items()}
+    return Snapshot(host, {n: replace(it, records=records.get(n)) for n, it in done.items()})
 
 
 def see(
@@ -299,6 +305,18 @@ def _way_in(reader: Api, host: ClusterState, team: DeclaredTeam) -> _Way:
     except TenantKubeconfigError as why:
         return _Way(missing=f"its Secret vc-{team.name} {why}", foreign=why.foreign)
     return _Way(found.kubeconfig(f"https://{address}", team.name), ends=found.ends)
+
+
+def _records(reader: Api, team: DeclaredTeam) -> Sequence[helm_record.Forged] | None:
+    """Helm's records of its release that the chart did not make; None where they are not read."""
+    if team.isolation is not None and not team.isolation.on:
+        return None
+    path = f"/api/v1/namespaces/{team.namespace}/secrets"
+    try:
+        found = reader.list(path, labelSelector=helm_record.SELECTOR.format(team.name))
+    except KubeError:
+        return None
+    return helm_record.forged(found, team.name, team.namespace)
 
 
 def _team(team: DeclaredTeam, way: _Way | None, sources: Sources) -> TeamState:

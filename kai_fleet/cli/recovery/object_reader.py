@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.cli.recovery.state import REFUSED
+from kai_fleet.components.releases import helm_record
+from kai_fleet.components.releases.helm_record import Forged
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
 from kai_fleet.kube.kubeconfig import connection
@@ -88,6 +90,12 @@ class Cluster:
             for item in (found or {}).get("items", [])
         ]
         return str(max(records, default=(0, "absent"))[1])
+
+    def forged(self, namespace: str, name: str) -> list[Forged]:
+        """Records of a vCluster's release that its chart did not make."""
+        wanted = helm_record.SELECTOR.format(name)
+        found = self._get(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=wanted)
+        return helm_record.forged((found or {}).get("items", []), name, namespace)
 
     @_in_words()
     def uid(self) -> str:

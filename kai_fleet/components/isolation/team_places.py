@@ -11,10 +11,11 @@ from kai_fleet.components.guards.guard_policies import GUARD_POLICIES, GuardPoli
 from kai_fleet.components.guards.queue_guard import QueueGuardArgs
 from kai_fleet.components.host.platform import Platform
 from kai_fleet.components.host.platform_reference import PlatformReference
-from kai_fleet.components.isolation import first_isolation
+from kai_fleet.components.isolation import first_isolation, vcluster_role
 from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.components.isolation.team_rules import of_declared, of_granted
 from kai_fleet.components.monitoring.team_monitoring import TeamMonitoringArgs
+from kai_fleet.components.releases import DEFAULT_VCLUSTER, vcluster
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.guard import GuardMode
 from kai_fleet.components.settings.tenant import Tenant
@@ -79,7 +80,8 @@ def of_team(
 ) -> TeamNamespaceArgs:
     """The place of a team that the platform's stack runs, by the host's `policies`."""
     team = settings.teams[name]
-    mode = team.scheduler.mode
+    mode, of = team.scheduler.mode, settings.vcluster_of(name)
+    release = vcluster(of.version or DEFAULT_VCLUSTER, untested=of.untested)
     return TeamNamespaceArgs(
         host,
         settings.isolation_of(name),
@@ -88,6 +90,7 @@ def of_team(
         gpu_resource=settings.gpu.resource,
         queues=_queues(settings, name, [team.queue] if team.queue else [], policies),
         sees_nodes=mode == "virtual",
+        role=vcluster_role.rules(name, release, of.values),
         monitoring=_monitoring(settings, name),
         policies=policies,
     )

@@ -1,9 +1,9 @@
 """What a team stack's credentials may do on the host.
 
-Rights in its namespace, which hold for whoever it passes them on to; there it may write neither
-what bounds it nor a role with more than it has itself. It makes nothing that has no namespace,
-except its queues on a host with a KAI: RBAC cannot bound their names, so an admission policy does.
-Nobody else gets that right: to pass it on takes a ClusterRoleBinding.
+Rights in its namespace, for its release and what that leaves. There it may write neither what
+bounds it nor a role: the platform gives the vCluster its rights, so the account holds none of them
+only to pass them on. It makes nothing that has no namespace, except its queues on a host with a
+KAI: RBAC cannot bound their names, so an admission policy does.
 """
 
 from __future__ import annotations
@@ -51,26 +51,22 @@ def on_host(team: str, *, host_mode: bool) -> list[Rule]:
 
 
 def in_namespace() -> list[Rule]:
-    """Inside the team's namespace: its release, and what vCluster's role there holds.
+    """Inside the team's namespace: what vCluster's chart makes there, and what it leaves behind.
 
-    What bounds the namespace is read only: quotas, limit ranges and network policies.
+    What bounds the namespace is read only: quotas, limit ranges and network policies. Roles that
+    charts of releases before this one made, Helm deletes in its name.
     """
-    kept = (
-        "configmaps secrets services pods pods/attach pods/portforward pods/exec"
-        " persistentvolumeclaims serviceaccounts endpoints"
-    )
     return [
-        _rule("", kept, _ALL),
-        _rule("", "pods/status pods/ephemeralcontainers pods/resize", ("patch", "update")),
-        _rule("", "pods/log resourcequotas limitranges", _READ),
-        _rule("|events.k8s.io", "events", _ALL),
-        _rule("apps", "statefulsets deployments replicasets", _ALL),
+        # Helm's records are Secrets; the guard says who writes those.
+        _rule("", "configmaps secrets services serviceaccounts", _ALL),
+        _rule("apps", "statefulsets deployments", _ALL),
         _rule("policy", "poddisruptionbudgets", _ALL),
-        _rule("discovery.k8s.io", "endpointslices", _ALL),
-        _rule("coordination.k8s.io", "leases", _ALL),
         _rule("networking.k8s.io", "ingresses", _ALL),
+        _rule("", "pods persistentvolumeclaims", ("delete", *_READ)),
+        _rule(_RBAC, "roles rolebindings", ("delete", *_READ)),
+        _rule("", "pods/log events endpoints resourcequotas limitranges", _READ),
+        _rule("apps", "replicasets", _READ),
         _rule("networking.k8s.io", "networkpolicies", _READ),
-        _rule(_RBAC, "roles rolebindings", _ALL),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -75,14 +76,42 @@ class VirtualCluster(pulumi.ComponentResource):
         self.version = version.version
         self.namespace = f"team-{name}" if args.namespace is None else args.namespace
         child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
-        # Nothing while the team is there; when it goes, between the release and the namespace.
+        chart = chart_args(
+            "vcluster",
+            version.chart_version,
+            override=args.chart,
+            repository=VCLUSTER_REPOSITORY,
+        )
+        values = vcluster_values(
+            version,
+            name=name,
+            namespace=self.namespace,
+            mode=args.mode,
+            node_pool=args.node_pool,
+            access=args.access,
+            kubernetes_version=args.kubernetes_version,
+            licensed=args.licensed,
+            isolation=args.isolation,
+            control_pool=args.control_pool,
+            overrides=args.values,
+        )
+        # Helm believes its own record, which is where a tenant may write: it is looked at before
+        # the release is changed (here: the release depends on this) or removed (`ready`, below).
+        record: dict[str, pulumi.Input[str]] = {}
+        look = probes.command("record") if args.isolation.on else None
+        if look is not None:
+            record["RECORD_RELEASE"] = pulumi.Output.concat(self.namespace, "/", name)
+        # When the team goes, between the release and the namespace: what it leaves there.
         pods = command.local.Command(
             f"{name}-pods",
+            update=look,
             delete=probes.command("pods"),
             environment={
                 **args.host.environment(),
                 "PODS_NAMESPACE": self.namespace,
                 "PODS_VCLUSTER": name,
+                **record,
+                **({"RECORD_BEFORE": _digest(chart, values)} if look is not None else {}),
             },
             opts=pulumi.ResourceOptions.merge(
                 child, pulumi.ResourceOptions(depends_on=opts.depends_on)
@@ -90,27 +119,14 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args(
-                "vcluster",
-                version.chart_version,
-                override=args.chart,
-                repository=VCLUSTER_REPOSITORY,
-            ),
+            **chart,
             name=name,
             namespace=self.namespace,
-            values=vcluster_values(
-                version,
-                name=name,
-                namespace=self.namespace,
-                mode=args.mode,
-                node_pool=args.node_pool,
-                access=args.access,
-                kubernetes_version=args.kubernetes_version,
-                licensed=args.licensed,
-                isolation=args.isolation,
-                control_pool=args.control_pool,
-                overrides=args.values,
-            ),
+            values=values,
+            # No chart of the table has one. The second is what Pulumi's plugin reads when it
+            # upgrades, whatever its name says; when it removes, it reads neither.
+            disable_webhooks=True,
+            disable_crd_hooks=True,
             timeout=args.ready_timeout,
             skip_await=True,  # the step below waits, and says for what
             opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=pods)),
@@ -119,8 +135,10 @@ class VirtualCluster(pulumi.ComponentResource):
         ready = command.local.Command(
             f"{name}-ready",
             create=probes.command("vcluster"),
+            delete=look,
             environment={
                 **args.host.environment(),
+                **record,
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": self.namespace,
                 "VCLUSTER_VERSION": version.version,
@@ -152,6 +170,13 @@ class VirtualCluster(pulumi.ComponentResource):
         self.inside = replace(inside, identifier=identity)
         self.provider = self.inside.provider(name, child)
         self.register_outputs({"namespace": self.namespace, "server": self.server})
+
+
+def _digest(chart: Mapping[str, Any], values: Mapping[str, Any]) -> pulumi.Output[str]:
+    """What differs whenever the release does; secret where a value is."""
+    of = {"chart": chart["chart"], "version": chart["version"], "values": values}
+    text = pulumi.Output.json_dumps(of, sort_keys=True)
+    return text.apply(lambda it: hashlib.sha256(it.encode()).hexdigest())
 
 
 def _kubeconfig(

@@ -9,6 +9,7 @@ from typing import Final, Protocol, cast
 from kai_fleet.cli.doctor.causes import merge_by_cause
 from kai_fleet.cli.doctor.checks import (
     held_gpus,
+    helm_records,
     isolation,
     monitoring,
     network_plugin,
@@ -54,6 +55,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         vclusters,
         held_gpus,
         isolation,
+        helm_records,
         network_plugin,
         network_reach,
         monitoring,

@@ -100,8 +100,13 @@ def _ready(host: ClusterState, team: TeamState, item: Object) -> Iterator[Findin
 
 
 def _made_again(host: ClusterState, team: TeamState) -> str:
-    """Where the chart's Service is left, the release stands, and an update leaves it alone."""
+    """Where the chart's Service is left, the release stands, and an update leaves it alone.
+
+    What the release has is applied only where it was looked at: a tenant may have written it.
+    """
     name, at = team.wanted.name, f"-n {team.wanted.namespace}"
+    if team.records:
+        return "first put Helm's record right (helm-record), then look again"
     if not host.named("services", name, team.wanted.namespace):
         return team.update or host.update
     return (
