@@ -159,7 +159,7 @@ OWN: Final[Mapping[str, str]] = {
 }
 # What the program writes, so that a null there, or above, brings the chart's own back.
 WRITTEN: Final = (
-    *("rbac.clusterRole.enabled", "rbac.role.overwriteRules", "policies.podSecurityStandard"),
+    *("rbac.clusterRole.enabled", "rbac.role.enabled", "policies.podSecurityStandard"),
     *(f"networking.advanced.proxyKubelets.{key}" for key in ("byHostname", "byIP")),
     *OWN,
 )

@@ -103,12 +103,17 @@ class TeamNamespace(pulumi.ComponentResource):
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
             TeamMonitoring(name, args.monitoring, self._inside, child)
-        # Nothing while it is there; when it goes, before everything else of it: what bounds the
-        # namespace stays until nothing new can be made there.
+        # When it comes, after its bounds: nothing is made in it before they hold. When it goes,
+        # before them: what bounds the namespace stays until nothing new can be made there.
         vacant = command.local.Command(
             f"{name}-vacant",
+            create=probes.command("guarded") if args.isolation.on else None,
             delete=probes.command("vacant"),
-            environment={**args.host.environment(), "VACANT_NAMESPACE": self._of_team},
+            environment={
+                **args.host.environment(),
+                "VACANT_NAMESPACE": self._of_team,
+                "GUARDED_NAMESPACE": self._of_team,
+            },
             opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
         )
         self.ready = [vacant]  # after all bounds

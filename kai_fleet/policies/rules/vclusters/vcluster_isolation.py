@@ -23,8 +23,7 @@ REMEDY = "Drop the value, or write isolation: {level: off} for that team if it i
 _STANDARD: Final = "policies.podSecurityStandard"
 _SECRETS: Final = "exportKubeConfig.additionalSecrets"
 _NAMESPACE: Final = "exportKubeConfig.secret.namespace"
-_CLUSTER_ROLE: Final = "rbac.clusterRole.enabled"
-_OVERWRITE: Final = "rbac.role.overwriteRules"
+_ROLES: Final = ("rbac.clusterRole.enabled", "rbac.role.enabled")
 _MEANT: Final = "drop it, or write isolation: {level: off} for the team if that is meant"
 
 
@@ -67,10 +66,9 @@ def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             if here is None or (n < len(steps) and not isinstance(here, Mapping | Unknown)):
                 yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
                 break
-    if plain.get(values, *_CLUSTER_ROLE.split(".")) == "auto":
-        yield _CLUSTER_ROLE, f"has {_CLUSTER_ROLE}, which {areas.RIGHTS}; {_MEANT}"
-    if plain.get(values, *_OVERWRITE.split(".")) == []:
-        yield _OVERWRITE, f"has {_OVERWRITE}, which {areas.RIGHTS}; {_MEANT}"
+    for role in _ROLES:
+        if plain.get(values, *role.split(".")) == "auto":
+            yield role, f"has {role}, which {areas.RIGHTS}; {_MEANT}"
 
 
 def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
