@@ -93,7 +93,6 @@ def elsewhere(lab):
         (relabel, "is privileged, and baseline is wanted"),
         (unlevelled, "kai-fleet/isolation is not there, and baseline is wanted"),
         (spoil("resourcequotas", "pods"), "nothing bounds what its pods take"),
-        (spoil("resourcequotas", "traffic"), "nothing bounds its Services"),
         (spoil("resourcequotas", "objects"), "nothing bounds its volumes"),
         (spoil("resourcequotas", "system-priority"), "may preempt those of the system"),
         (spoil("networkpolicies", "kai-fleet-pods"), "its pods reach those of other teams"),

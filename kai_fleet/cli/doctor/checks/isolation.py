@@ -93,8 +93,7 @@ def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> I
     matters = {
         "gpus": "it may hold devices that it is not granted",
         "pods": "nothing bounds what its pods take of the host",
-        "traffic": "nothing bounds its Services and their addresses",
-        "objects": "nothing bounds its volumes and what it has in etcd",
+        "objects": "nothing bounds its volumes, Services and what it has in etcd",
         "system-priority": "its pods may preempt those of the system",
     }
     every = team_quotas.quotas(wanted.gpus or 0, wanted.inside.gpu_resource, isolation)
