@@ -10,11 +10,11 @@ from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.components.guards.guard_policies import ON_HOST
 from kai_fleet.components.guards.policies import PolicySet, policy
-from tests.attacks.attempts import ATTEMPTS
+from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
 from tests.attacks.host import said
 from tests.attacks.http import Http
 from tests.attacks.legitimate import ALLOWED
-from tests.attacks.objects import control_plane, of_queue, pod
+from tests.attacks.objects import control_plane, of_queue, pod, stateful_set
 from tests.attacks.sending import sent, tried
 from tests.engine.sandbox_commands import until
 
@@ -144,6 +144,17 @@ def test_where_kai_is_on_the_host_a_deployment_there_is_taken_with_a_warning(
         assert f"write the label kai.scheduler/queue: {team}" in said
     else:
         assert warning() == ""
+
+
+@pytest.mark.parametrize("team", EVERY_MODE)
+def test_a_vcluster_restarts_itself_as_it_does_when_its_certificates_end(host, team):
+    space, admin = f"/apis/apps/v1/namespaces/team-{team}/statefulsets", Http(host.admin)
+    admin.post(space, stateful_set(team, control_plane(team)))
+    patch = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
+    try:
+        Http(host.accounts[f"vcluster {team}"]).ask("PATCH", f"{space}/{team}", patch, dryRun="All")
+    finally:
+        admin.ask("DELETE", f"{space}/{team}")
 
 
 @pytest.mark.parametrize("team", ["ml", "nlp", "dev", "tight", "mig"])

@@ -58,10 +58,9 @@ def _parts(
 def _matched(match: Mapping[str, Any] | None) -> dict[str, Any]:
     """Without what an API server fills in."""
     found = {key: value for key, value in (match or {}).items() if value and key != "matchPolicy"}
-    if "resourceRules" in found:
-        found["resourceRules"] = [
-            {key: value for key, value in rule.items() if key != "scope"}
-            for rule in found["resourceRules"]
+    for rules in found.keys() & {"resourceRules", "excludeResourceRules"}:
+        found[rules] = [
+            {key: value for key, value in rule.items() if key != "scope"} for rule in found[rules]
         ]
     return found
 

@@ -22,27 +22,10 @@ from kai_fleet.components.wording import listed
 
 # A denial is read by a person: of many queues it names the first.
 _QUEUES_IN_A_MESSAGE: Final = 12
-_WHEN: Final = ["CREATE", "UPDATE"]
-PODS: Final = {
-    "resourceRules": [
-        {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": _WHEN}
-    ]
-}
+_EVERY: Final = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"]}
+PODS: Final = {"resourceRules": [{**_EVERY, "resources": ["pods"]}]}
 # What makes pods: whoever applies it is warned, for its pods are going to be judged.
-TEMPLATES: Final = {
-    "resourceRules": [
-        {
-            "apiGroups": [group],
-            "apiVersions": ["v1"],
-            "resources": kinds,
-            "operations": _WHEN,
-        }
-        for group, kinds in (
-            ("apps", ["deployments", "statefulsets", "replicasets"]),
-            ("batch", ["jobs", "cronjobs"]),
-        )
-    ]
-}
+TEMPLATES: Final = {"excludeResourceRules": [{**_EVERY, "resources": ["pods"]}]}
 
 
 @dataclass(frozen=True)
@@ -67,16 +50,18 @@ class QueueRules:
 
     def parameters(self) -> dict[str, str]:
         """The data of the ConfigMap."""
-        allowed = listed(list(self.queues), limit=_QUEUES_IN_A_MESSAGE)
+        # Sorted: the engine hands a program its queues in another order than the file has them.
+        queues = sorted(self.queues)
+        allowed = listed(queues, limit=_QUEUES_IN_A_MESSAGE)
         allowed = allowed or "none: the team has no leaf queue"
         if self.prefix:
             allowed += f", or a queue named {self.prefix}…"
         found = {
             "team": self.team,
-            "queues": ",".join(self.queues),
+            "queues": ",".join(queues),
             "allowed": allowed,
             "queuePrefix": self.prefix or "",
-            "foreignQueues": ",".join(self.foreign),
+            "foreignQueues": ",".join(sorted(self.foreign)),
             "podGroups": "true" if self.pod_groups else "",
             "sharing": "true" if self.gpu_sharing else "false",
             "become": "denied" if self.mode == "deny" else "warned about",
