@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.components.guards.guard_policies import ON_HOST
+from kai_fleet.components.guards.guard_policies import kinds
 from kai_fleet.components.guards.policies import PolicySet, policy
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
 from tests.attacks.host import said
@@ -64,13 +64,14 @@ def test_there_are_enough_of_both():
     assert {team for *_, team in DENIED} >= {"ml", "nlp", "dev"}
 
 
-KINDS = (*ON_HOST, "owners")
+KINDS = [kind for kind in kinds(beside_kai=True) if kind != "queues"]
 # What is said to nobody whom these attempts go by: RBAC keeps accounts of a team from these.
 ELSEWHERE = (
     "is given a node past its scheduler",
     "has a status that no controller wrote",
     "claims a device class",
     "which is no queue of the team",  # the guard of queues is asked first
+    "has no bounds of a team",  # tests/engine/test_guard_policies.py
 )
 
 

@@ -1,4 +1,4 @@
-"""What one team may have on the host, as the parameters that the guards' policies read."""
+"""What one team may have on the host, as the bounds that the guards' policies read."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class HostRules:
         return [first, *sorted(name for name in others if _GPU_NAME.search(name))]
 
     def parameters(self) -> dict[str, str]:
-        """The data of the team's ConfigMap. What is not there grants nothing."""
+        """The team's bounds. What is not there grants nothing."""
         found: dict[str, str] = {
             "team": self.team,
             "kai": self.kai,
