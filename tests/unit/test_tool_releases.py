@@ -10,9 +10,9 @@ import pytest
 
 from sandbox import lifecycle
 from sandbox.tools import release_downloads, toolbox
-from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, POLICY_LAUNCHER, Release
+from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, Release
 from tests.unit import http_server, release_archives
-from tests.unit.tool_scripts import go, script, silent
+from tests.unit.tool_scripts import go, silent
 
 KWOK = next(bundle for bundle in BUNDLES if bundle.first == "kwok")
 BUILDS_KWOK = 'echo "echo kwok v0.8.0" > "$out"'
@@ -119,18 +119,13 @@ def test_every_tool_comes_from_the_official_archives_as_they_are(online, monkeyp
         monkeypatch.setattr(toolbox, "BUNDLES", bundles)
         found = toolbox.ensure(lifecycle.TOOLS, silent)
     assert {tool.origin for tool in found.values()} == {"release"}
-    assert set(lifecycle.TOOLS) - set(found) == {POLICY_LAUNCHER}, "this CLI does without it"
+    assert set(found) == set(lifecycle.TOOLS)
     for name, tool in found.items():
         if ON_PATH[name].ask or name == LANGUAGE_HOST:
             told = subprocess.run([tool.path], capture_output=True, text=True, check=True)
             assert told.stdout == f"v{tool.version}\n"
     beside = {path.name for path in found["pulumi"].path.parent.iterdir()}
     assert {"pulumi", LANGUAGE_HOST, f"{LANGUAGE_HOST}-exec"} <= beside
-
-
-def test_a_cli_that_is_installed_needs_no_policy_launcher_either(online, machine):
-    script(machine / "bin/pulumi", "echo v3.259.0")
-    assert set(toolbox.ensure(["pulumi", POLICY_LAUNCHER], silent)) == {"pulumi"}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,4 @@
 #!/bin/sh
-# The language host that can be built is older than the engine and stops at an option that it does
-# not know; the environment to use is named by -virtualenv in any case.
-for argument do
-  shift
-  case $argument in
-    -toolchain=*) ;;
-    *) set -- "$@" "$argument" ;;
-  esac
-done
-exec @host@ "$@"
+# The language host that can be built is older than the engine: it does not hear which environment
+# a program is to run in, and takes the first python3 on PATH.
+PATH=@python@:$PATH exec @host@ "$@"
