@@ -18,7 +18,7 @@ from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
 from sandbox.errors import SandboxError
 from sandbox.nodes import fake_nodes
 from sandbox.tools import launchers, plugin_folder, toolbox
-from sandbox.tools.table import LANGUAGE_HOST, ON_PATH
+from sandbox.tools.table import KUBERNETES_PROVIDER, LANGUAGE_HOST, ON_PATH
 
 Say = Callable[[str], None]
 
@@ -72,6 +72,11 @@ def up(say: Say) -> Sandbox:
             raise SandboxError(f"{why}\n{afresh}") from why
         if started:
             took = time.monotonic() - begun
+            if found[KUBERNETES_PROVIDER].origin == "built":
+                say(
+                    f"Pulumi's Kubernetes plugin is v{found[KUBERNETES_PROVIDER].version}, the"
+                    " newest that package registries have; the SDK asks for a newer one"
+                )
             say(f"the control plane is up after {took:.1f} s ({', '.join(started)} started)")
         else:
             say("the control plane is up already")
