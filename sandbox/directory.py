@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
@@ -39,9 +40,13 @@ class Sandbox:
         return state.tools.get(tool, {}).get("version", "") if state else ""
 
     def env(self) -> dict[str, str]:
-        """What the engine, its plugins and a person's tools need in their environment."""
+        """What the engine, its plugins and a person's tools need in their environment.
+
+        A language host that was built runs programs with the first python3 on PATH.
+        """
+        folders = [self.directory / "bin", Path(sys.prefix) / "bin", os.environ.get("PATH", "")]
         return {
-            "PATH": os.pathsep.join([str(self.directory / "bin"), os.environ.get("PATH", "")]),
+            "PATH": os.pathsep.join(map(str, folders)),
             "KUBECONFIG": str(self.kubeconfig),
             "KAI_FLEET_CHARTS": str(self.directory / "charts"),
             "PULUMI_BACKEND_URL": f"file://{self.directory / 'state'}",

@@ -19,12 +19,6 @@ STAND_INS: Final = Path(sys.prefix) / "kai-fleet"
 _SCRIPTS: Final = Path(__file__).with_name("scripts")
 
 
-def language_host(folder: Path, name: str, host: Path) -> Path:
-    """A launcher `folder/name` for a language host that was built from an older release."""
-    python = str(Path(sys.executable).parent)
-    return _written(folder / name, "language-host.sh", python=python, host=str(host))
-
-
 def provider(name: str, module: str) -> Path:
     """A launcher of that name for a provider that is a Python module of this checkout."""
     named = {"python": sys.executable, "checkout": str(CHECKOUT), "module": module}

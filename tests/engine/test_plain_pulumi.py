@@ -81,7 +81,8 @@ class Project:
         return self._run(["pulumi", *arguments, "--non-interactive"], environment)
 
     def plain_up(self, stack: str = STACK) -> None:
-        self.pulumi("up", "--yes", "--skip-preview", "--stack", stack, "--policy-pack", "policies/pack")
+        pack = ("--policy-pack", "policies/pack")
+        self.pulumi("up", "--yes", "--skip-preview", "--stack", stack, *pack)
 
     def files(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in self.folder.glob("Pulumi.plain*.yaml")}

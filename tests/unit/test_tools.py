@@ -1,14 +1,11 @@
 """The stand-in, launchers and plugins, and what is said where no tool can be had."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from sandbox.tools import launchers, plugin_folder, toolbox
-from sandbox.tools.table import COMMAND_PROVIDER, KUBERNETES_PROVIDER, LANGUAGE_HOST
+from sandbox.tools import plugin_folder, toolbox
+from sandbox.tools.table import COMMAND_PROVIDER, KUBERNETES_PROVIDER
 from tests.unit.tool_scripts import go, script, silent
 
 
@@ -63,13 +60,6 @@ def test_providers_are_linked_where_the_engine_looks_for_plugins(machine):
     link = machine / f"home/plugins/resource-command-v{plugin.version}/{COMMAND_PROVIDER}"
     assert link.resolve() == plugin.path.resolve()
     assert len(list((machine / "home/plugins").iterdir())) == 1
-
-
-def test_a_host_that_was_built_finds_this_environments_python_first(machine):
-    host = script(machine / "old-host", 'echo "${PATH%%:*} $@"')
-    launcher = launchers.language_host(machine / "launchers", LANGUAGE_HOST, host)
-    done = subprocess.run([launcher, "127.0.0.1:99"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{Path(sys.executable).parent} 127.0.0.1:99\n"
 
 
 def test_a_name_that_is_no_tool_is_refused(machine):
