@@ -66,7 +66,7 @@ class GoBuild:
 
     module: str
     binaries: dict[str, str]
-    go: tuple[int, int]
+    go: Version
     minutes: int
     variables: dict[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()

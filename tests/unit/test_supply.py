@@ -197,5 +197,11 @@ def test_the_version_is_said_once():
     said = version()
     for pack in (ROOT / "policies", ROOT / "kai_fleet" / "policy_pack"):
         assert f"\nversion: {said}\n" in (pack / "PulumiPolicy.yaml").read_text()
-    assert (ROOT / "CHANGELOG.md").read_text().startswith(f"# Changelog\n\n## {said} (")
+    newest = re.match(
+        r"# Changelog\n\n(## Unreleased\n.*?\n)?## (\S+) \(",
+        (ROOT / "CHANGELOG.md").read_text(),
+        re.S,
+    )
+    assert newest
+    assert newest[2] == said
     assert told_versions.told(PLUGIN, PathCheck()) == said
