@@ -24,7 +24,7 @@ def moved(monkeypatch, refusal="", *, sure=True):
             raise CommandError(SimpleNamespace(stdout="", stderr=refusal, code=255))
 
     pulumi = SimpleNamespace(run=run)
-    workspace = SimpleNamespace(pulumi_command=pulumi, work_dir=".", pulumi_version="3.259.0")
+    workspace = SimpleNamespace(pulumi_command=pulumi, work_dir=".", pulumi_version="3.274.1")
     monkeypatch.setattr(
         runs, "stack", lambda name, *_: SimpleNamespace(name=name, workspace=workspace)
     )
@@ -48,7 +48,13 @@ def test_a_no_runs_nothing(monkeypatch):
         moved(monkeypatch, "must not run", sure=False)
 
 
-def test_a_cli_that_fails_at_its_own_check_is_named_with_one_that_does_not(monkeypatch):
-    refusal = "error: The Pulumi CLI encountered a snapshot integrity error. This is a bug!"
-    with pytest.raises(UserError, match=r"CLI v3\.259\.0.*v3\.190\.0"):
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "error: The Pulumi CLI encountered a snapshot integrity error. This is a bug!",
+        "Error: failed to verify integrity of source snapshot: child resource X refers to Y",
+    ],
+)
+def test_a_cli_that_fails_at_its_own_check_is_named_with_one_that_does_not(monkeypatch, refusal):
+    with pytest.raises(UserError, match=r"CLI v3\.274\.1.*v3\.190\.0"):
         moved(monkeypatch, refusal)

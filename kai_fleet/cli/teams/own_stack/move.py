@@ -15,8 +15,9 @@ from kai_fleet.cli.recovery import failures, state
 from kai_fleet.cli.stack_file.reading import PROJECT, ROOT
 from kai_fleet.components.state.targeting import TEAM
 
-# Seen with v3.259.0, for a provider that is a child of what is moved; neither state is written.
-_OWN_CHECK: Final = "snapshot integrity error"
+# Seen with v3.259.0 and v3.274.1: the provider that is a child of what is moved stays behind, and
+# neither state is written.
+_OWN_CHECKS: Final = ("snapshot integrity error", "failed to verify integrity")
 _MOVE: Final = ("state", "move", "--yes", "--source")
 
 
@@ -54,11 +55,11 @@ def move(
         new.workspace.pulumi_command.run(command, new.workspace.work_dir, {**environment})
     except automation.errors.CommandError as why:
         said = failures.last_words(str(why))
-        if _OWN_CHECK in str(why):
+        if any(check in str(why) for check in _OWN_CHECKS):
             said = (
                 f"`pulumi state move` of CLI v{new.workspace.pulumi_version} fails at its own"
-                " check of the states: it puts the provider of what is inside the vCluster before"
-                " the vCluster. v3.190.0 does not: run the same command with that CLI on PATH"
+                " check of the states: it parts the vCluster from the provider of what is inside."
+                " v3.190.0 does not: run the command above with that CLI"
             )
         raise UserError(f"team {team} stays in stack {source}: {said}") from None
     say(f"team {team} is now in stack {dest}; nothing of it was touched")
