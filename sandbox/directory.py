@@ -52,7 +52,7 @@ class Sandbox:
             "PULUMI_BACKEND_URL": f"file://{self.directory / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "sandbox",
             "PULUMI_HOME": str(self.directory / "pulumi-home"),
-            # What the providers of the program say too; the plugin that is built reads it here only.
+            # The program's providers say so too, but the plugin that is built reads it here.
             "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
         }
