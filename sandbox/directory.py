@@ -34,11 +34,6 @@ class Sandbox:
         """An administrator's; its context is `kai-fleet-sandbox`."""
         return self.directory / "kubeconfig"
 
-    def version(self, tool: str) -> str:
-        """The version of one of its tools; "" where it has none of that name."""
-        state = read_state(self.directory)
-        return state.tools.get(tool, {}).get("version", "") if state else ""
-
     def env(self) -> dict[str, str]:
         """What the engine, its plugins and a person's tools need in their environment.
 
