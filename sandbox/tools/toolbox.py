@@ -172,7 +172,7 @@ def _acquire(
     if bundle.release:
         try:
             with _made(bundle, bundle.release.version, "release") as fresh:
-                release_downloads.fetch(bundle.title, bundle.release, fresh, say)
+                release_downloads.fetch(bundle.title, bundle.release, fresh, say, stopped)
                 _run_once(bundle, fresh)
             return
         except release_downloads.NoRelease as reason:

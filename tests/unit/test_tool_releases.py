@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import http.server
 import subprocess
+import threading
 from functools import partial
 
 import pytest
@@ -95,10 +96,10 @@ def test_a_publisher_that_cannot_be_reached_is_tried_once(machine, publisher, mo
     publisher(b"").server_close()  # nobody listens any more
     release = toolbox.BUNDLES[0].release
     with pytest.raises(release_downloads.NoRelease, match="cannot be reached"):
-        release_downloads.fetch("KWOK", release, machine, silent)
+        release_downloads.fetch("KWOK", release, machine, silent, threading.Event())
     monkeypatch.setattr("requests.get", None)  # a second try would fail on it
     with pytest.raises(release_downloads.NoRelease, match="cannot be reached"):
-        release_downloads.fetch("KWOK", release, machine, silent)
+        release_downloads.fetch("KWOK", release, machine, silent, threading.Event())
 
 
 def at_home(bundle, address: str, folder):
