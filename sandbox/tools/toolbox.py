@@ -88,9 +88,9 @@ def _longest_first(names: Sequence[str]) -> list[tuple[Bundle, list[str]]]:
     """The bundles with what is wanted of each; what is built longest is begun first."""
     # A companion is taken from where the tool that it ships with is.
     all_wanted = {*names, *(ON_PATH[name].companion for name in names)}
-    wanted = [(bundle, [it for it in bundle.tools if it in all_wanted]) for bundle in BUNDLES]
-    minutes = lambda of: sum(recipe.minutes for recipe in of[0].builds)  # noqa: E731
-    return sorted((it for it in wanted if it[1]), key=minutes, reverse=True)
+    by_length = sorted(BUNDLES, key=lambda it: sum(r.minutes for r in it.builds), reverse=True)
+    wanted = [(bundle, [it for it in bundle.tools if it in all_wanted]) for bundle in by_length]
+    return [(bundle, tools) for bundle, tools in wanted if tools]
 
 
 def standins(tools: Mapping[str, Tool]) -> list[str]:
