@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from kai_fleet.cli.plan.offline import plan_program as plan_program
     from kai_fleet.cli.plan.offline import plan_settings as plan_settings
     from kai_fleet.components.cluster.access import ClusterAccess as ClusterAccess
-    from kai_fleet.components.guard.queue_guard import QueueGuard as QueueGuard
-    from kai_fleet.components.guard.queue_guard import QueueGuardArgs as QueueGuardArgs
+    from kai_fleet.components.guards.host_guard import HostGuard as HostGuard
+    from kai_fleet.components.guards.host_guard import HostGuardArgs as HostGuardArgs
+    from kai_fleet.components.guards.host_rules import HostRules as HostRules
+    from kai_fleet.components.guards.queue_guard import QueueGuard as QueueGuard
+    from kai_fleet.components.guards.queue_guard import QueueGuardArgs as QueueGuardArgs
     from kai_fleet.components.host.gpu_stack import GpuStack as GpuStack
     from kai_fleet.components.host.gpu_stack import GpuStackArgs as GpuStackArgs
     from kai_fleet.components.host.platform import Platform as Platform
     from kai_fleet.components.host.platform import PlatformArgs as PlatformArgs
-    from kai_fleet.components.isolation.host_guard import HostGuard as HostGuard
-    from kai_fleet.components.isolation.host_guard import HostGuardArgs as HostGuardArgs
-    from kai_fleet.components.isolation.rules.model import HostRules as HostRules
     from kai_fleet.components.isolation.team_namespace import TeamNamespace as TeamNamespace
     from kai_fleet.components.isolation.team_namespace import TeamNamespaceArgs as TeamNamespaceArgs
     from kai_fleet.components.kai.kai_scheduler import KaiScheduler as KaiScheduler
@@ -52,17 +52,17 @@ _WHERE: Final = {
     "GpuPod": "components.workloads.gpu_pod",
     "GpuStack": "components.host.gpu_stack",
     "GpuStackArgs": "components.host.gpu_stack",
-    "HostGuard": "components.isolation.host_guard",
-    "HostGuardArgs": "components.isolation.host_guard",
-    "HostRules": "components.isolation.rules.model",
+    "HostGuard": "components.guards.host_guard",
+    "HostGuardArgs": "components.guards.host_guard",
+    "HostRules": "components.guards.host_rules",
     "KaiScheduler": "components.kai.kai_scheduler",
     "KaiSchedulerArgs": "components.kai.kai_scheduler",
     "Platform": "components.host.platform",
     "PlatformArgs": "components.host.platform",
     "PodArgs": "components.workloads.pod_template",
     "Queue": "components.settings.sections.queues",
-    "QueueGuard": "components.guard.queue_guard",
-    "QueueGuardArgs": "components.guard.queue_guard",
+    "QueueGuard": "components.guards.queue_guard",
+    "QueueGuardArgs": "components.guards.queue_guard",
     "QueueTree": "components.kai.queue_tree",
     "QueueTreeArgs": "components.kai.queue_tree",
     "Settings": "components.settings",

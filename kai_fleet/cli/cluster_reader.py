@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kai_fleet.components.kai.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.components.settings.quantities import gpu_devices
-from kai_fleet.kube.api import Api
+from kai_fleet.kube.api import OF_OPERATORS, OF_TENANTS, Api
 from kai_fleet.kube.errors import KubeError
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.usage.gpu_share import gpu_ask
@@ -53,7 +53,8 @@ class Cluster:
                 way = connection(self.content)
             else:
                 way = connection(file=str(self.file) if self.file else None, context=self.context)
-            with closing(Api(way, connect=CONNECT_SECONDS, in_all=SECONDS)) as api:
+            most = OF_TENANTS if self.content is not None else OF_OPERATORS
+            with closing(Api(way, connect=CONNECT_SECONDS, in_all=SECONDS, most=most)) as api:
                 return [*api.list(path)]
         except KubeError as why:
             raise NoAnswer(str(why)[:_LONGEST]) from None
@@ -63,12 +64,16 @@ def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
     """The GPUs that pods with a node hold.
 
     A pod that asks for GPU memory counts with a whole device: which part that is, the node decides.
+    Raises NoAnswer for what is no pod: a vCluster's API server is its tenant's.
     """
-    return sum(
-        gpu_ask(_at(pod, "metadata", "annotations") or {}, requests_of(pod["spec"])).gpus(None)
-        for pod in pods
-        if _at(pod, "spec", "nodeName")
-    )
+    try:
+        return sum(
+            gpu_ask(_at(pod, "metadata", "annotations") or {}, requests_of(pod["spec"])).gpus(None)
+            for pod in pods
+            if _at(pod, "spec", "nodeName")
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as why:
+        raise NoAnswer(f"it answers no pods ({type(why).__name__})") from None
 
 
 def node_gpus(node: Mapping[str, Any]) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.components.guards.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.components.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.components.kai.queue_tree import QueueTree, QueueTreeArgs

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
+MASK: Final = "[secret]"  # what stands in place of an encrypted value where nobody decrypts it
 _ENDLESS: Final = re.compile(r"\S{200,}")
 
 

@@ -6,6 +6,7 @@ its reading of kubeconfigs is used (`kai_fleet.kube.kubeconfig`).
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 from typing import Any, Final, Self
@@ -13,23 +14,33 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from kai_fleet.kube.bounded import TooMuchError, bounded
 from kai_fleet.kube.errors import Refused, Unreachable, words_of_network
 from kai_fleet.kube.kubeconfig import Connection, connection
+from kai_fleet.kube.text import cleaned, may_have_controls
 
 Object = dict[str, Any]
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+# Bytes of an answer. Two thousand pods have 20 MiB; JSON takes up to 20 times as much in memory.
+OF_TENANTS: Final = 32 << 20
+OF_OPERATORS: Final = 512 << 20
 _PAGE: Final = 500
-_FAILED: Final = 400
+_DONE: Final = range(200, 300)
 _ABSENT: Final = 404
+_MOST_PAGES: Final = 2000
+_NO_API: Final = "what answers there is no Kubernetes API"
+_TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of it"
 
 
 class Api:
     """Every call raises Refused or Unreachable.
 
     `seconds` are for each answer, `connect` of them for the connection; `in_all` is for everything
-    that is asked here together.
+    that is asked here together. `most` are the bytes of a list, or of any other answer. What is
+    read has no control characters but tabs and line breaks: tenants choose texts, and their own
+    API servers answer what they like.
     """
 
     def __init__(
@@ -38,9 +49,11 @@ class Api:
         seconds: float = 60.0,
         connect: float = 5.0,
         in_all: float | None = None,
+        most: float = OF_TENANTS,
     ) -> None:
         self.host = way.host
         self._way = way
+        self._most = int(most)
         self._seconds, self._connect, self._in_all = seconds, connect, in_all
         self._ends = None if in_all is None else time.monotonic() + in_all
 
@@ -56,11 +69,7 @@ class Api:
 
     def get(self, path: str, **query: str) -> Object:
         """What is at a path."""
-        try:
-            found = json.loads(self._ask("GET", path, query))
-        except ValueError:
-            raise Unreachable("what answers there is no Kubernetes API") from None
-        return found if isinstance(found, dict) else {}
+        return self._read(path, query)[0]
 
     def find(self, path: str) -> Object | None:
         """What is at a path, None where nothing is."""
@@ -75,13 +84,20 @@ class Api:
         """Every object of a collection, page by page."""
         found: list[Object] = []
         more: dict[str, str] = {}
+        size = 0
         while True:
-            page = self.get(path, limit=str(_PAGE), **query, **more)
-            found += page.get("items") or []
-            token = (page.get("metadata") or {}).get("continue")
+            page, length = self._read(path, {"limit": str(_PAGE), **query, **more})
+            size += max(length, self._most // _MOST_PAGES)
+            items, about = page.get("items") or [], page.get("metadata") or {}
+            if not isinstance(items, list) or not isinstance(about, dict):
+                raise Unreachable(_NO_API)
+            found += [item for item in items if isinstance(item, dict)]
+            token = about.get("continue")
             if not token:
                 return found
-            more = {"continue": token}
+            if size > self._most:
+                raise Unreachable(_TOO_MUCH.format(self._most >> 20))
+            more = {"continue": str(token)}
 
     def post(self, path: str, body: Object, **query: str) -> None:
         """Make an object."""
@@ -109,6 +125,17 @@ class Api:
         """Give the connections back."""
         self._way.pool.clear()
 
+    def _read(self, path: str, query: dict[str, str]) -> tuple[Object, int]:
+        """What is at a path, and how many bytes that was."""
+        data = self._ask("GET", path, query)
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            raise Unreachable(_NO_API) from None
+        if may_have_controls(data):
+            found = cleaned(found)
+        return (found if isinstance(found, dict) else {}), len(data)
+
     def _ask(
         self,
         method: str,
@@ -118,26 +145,41 @@ class Api:
         kind: str = JSON,
     ) -> bytes:
         url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
+        limits, seconds = self._limits()
         try:
-            # No retries and no redirects: a refusal is an answer here.
-            answer = self._way.pool.request(
-                method,
-                url,
-                body=None if body is None else json.dumps(body),
-                headers={"Content-Type": kind, **self._way.headers()},
-                timeout=self._limits(),
-                retries=False,
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as why:
+            # No retries and no redirects: a refusal is an answer here. What is packed is not
+            # unpacked: it was not asked for, and a little of it may stand for gigabytes.
+            with bounded(seconds, self._most):
+                answer = self._way.pool.request(
+                    method,
+                    url,
+                    body=None if body is None else json.dumps(body),
+                    headers={"Content-Type": kind, **self._way.headers()},
+                    timeout=limits,
+                    retries=False,
+                    decode_content=False,
+                )
+        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as why:
+            if _is_too_much(why):
+                raise Unreachable(_TOO_MUCH.format(self._most >> 20)) from None
             raise Unreachable(words_of_network(why)) from None
-        if answer.status >= _FAILED:
+        if answer.status not in _DONE:
             raise Refused(answer.status, answer.reason or "", answer.data)
         return answer.data
 
-    def _limits(self) -> urllib3.Timeout:
+    def _limits(self) -> tuple[urllib3.Timeout, float]:
+        """For one answer: urllib3's, and the seconds in which it has to be there as a whole."""
         if self._ends is None:
-            return urllib3.Timeout(connect=min(self._connect, self._seconds), read=self._seconds)
+            connect = min(self._connect, self._seconds)
+            return urllib3.Timeout(connect=connect, read=self._seconds), self._seconds
         left = self._ends - time.monotonic()
         if left <= 0:
             raise Unreachable(f"it did not answer everything within {self._in_all:.0f} s")
-        return urllib3.Timeout(connect=self._connect, total=left)
+        return urllib3.Timeout(connect=self._connect, total=left), left
+
+
+def _is_too_much(why: BaseException | None) -> bool:
+    """Whether that is behind what urllib3 says."""
+    while why is not None and not isinstance(why, TooMuchError):
+        why = why.__context__ or why.__cause__
+    return why is not None

@@ -8,9 +8,9 @@ from typing import Final
 
 import urllib3
 
-_FROM_URLLIB3: Final = re.compile(
-    r"^HTTPS?Connection(Pool)?\(.*?\): |Failed to establish a new connection: "
-)
+from kai_fleet.kube.text import plain
+
+_FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
 
 
 class KubeError(Exception):
@@ -33,8 +33,8 @@ class Refused(KubeError):  # noqa: N818 - the same
 
     def __init__(self, status: int, reason: str, body: bytes = b"") -> None:
         self.status = status
-        self.reason = reason or str(status)
-        self.message = _message(body)
+        self.reason = plain(reason, 200) or str(status)
+        self.message = plain(_message(body))
         super().__init__(f"{status} {self.reason}")
 
 
@@ -63,11 +63,11 @@ def words_of_network(why: Exception) -> str:
 def short(why: object) -> str:
     """The last part of a chain of messages, on one line; never a kubeconfig's content."""
     text = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
-    return _FROM_URLLIB3.sub("", text.rpartition(">: ")[2])[:200]
+    return plain(_FROM_URLLIB3.sub("", text.rpartition(">: ")[2]), 200)
 
 
 def _message(body: bytes) -> str:
     try:
         return str(json.loads(body)["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""

@@ -19,6 +19,7 @@ import urllib3
 import yaml
 from urllib3.util.ssl_ import create_urllib3_context
 
+from kai_fleet.kube.bounded import bind
 from kai_fleet.kube.errors import UnusableKubeconfig, short
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
@@ -41,6 +42,7 @@ class Connection:
         # The official client's pool: it knows of proxies, and for which hosts there is none.
         self.pool: urllib3.PoolManager = ApiClient(configuration).rest_client.pool_manager
         _read_files(self.pool.connection_pool_kw)
+        bind(self.pool)
 
     def headers(self) -> dict[str, str]:
         """What every request carries; a token that runs out is asked for anew."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, create_model
 
-from kai_fleet.components.isolation.rules.model import KaiPlace
+from kai_fleet.components.guards.host_rules import GRACE_SECONDS, KaiPlace
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.guard import Guard, GuardMode
 from kai_fleet.components.settings.sections.isolation import Isolation
@@ -18,6 +18,7 @@ from kai_fleet.components.settings.sections.model import Strict
 from kai_fleet.components.settings.sections.platform import Gpu, HostKai, KaiVersion, Name
 from kai_fleet.components.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.components.settings.sections.scheduling import ShardName
+from kai_fleet.components.settings.sections.sources import Sources
 from kai_fleet.components.settings.sections.team_stack import Credentials
 from kai_fleet.components.settings.sections.teams import LabelKey, LabelValue, Mode, Team, Vcluster
 from kai_fleet.components.settings.sections.workloads import ImageName, Workload
@@ -117,6 +118,10 @@ class HostGuardInputs(_Inside):
     control_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="Labels of the nodes for control planes."
     )
+    foreign_pools: list[dict[LabelKey, LabelValue]] = Field(
+        default_factory=list,
+        description="Labels of nodes that are others', for a team without nodes of its own.",
+    )
     names_nodes: bool = Field(
         default=False, description="Its pods come with a node: a scheduler inside chose it."
     )
@@ -124,7 +129,9 @@ class HostGuardInputs(_Inside):
         default=True, description="Other teams' pods may be on the same nodes."
     )
     kai: KaiPlace = Field(default="none", description="Where the KAI is that shares its GPUs.")
-    claims: bool = Field(default=False, description="Its pods may have DRA resource claims.")
+    device_classes: list[str] = Field(
+        default_factory=list, description="DRA device classes that its claims may name."
+    )
     priorities: list[str] = Field(
         default_factory=list, description="Priority classes that its pods may name."
     )
@@ -155,6 +162,20 @@ class HostGuardInputs(_Inside):
     endpoints: bool = Field(
         default=False, description="Services may lead to addresses that are not public."
     )
+    private: list[str] = Field(
+        default_factory=list, description="Public networks (CIDRs) that count as not public."
+    )
+    annotations: list[str] = Field(
+        default_factory=list,
+        description="Domains of annotations for runtimes and plugins that its pods may have.",
+    )
+    volumes: list[str] = Field(
+        default_factory=list,
+        description="Kinds of volumes besides those of Pod Security `restricted`.",
+    )
+    grace_seconds: int = Field(
+        default=GRACE_SECONDS, ge=30, description="The longest that a pod may take to end."
+    )
 
 
 class _Owned(_On):
@@ -166,6 +187,13 @@ class _Owned(_On):
     )
 
 
+_SOURCES: Any = (
+    Sources,
+    Field(
+        default_factory=Sources,
+        description="Where its charts and images may come from besides the release tables'.",
+    ),
+)
 _READY: Any = (
     int,
     Field(default=300, ge=1, description="How many seconds an update waits until it works."),
@@ -177,6 +205,7 @@ _VIRTUAL_CLUSTER: Final = _model(
     Vcluster,
     namespace=(str, Field(description=_NAMESPACE)),
     mode=(Mode, Field(default="default", description="Which scheduler places its pods.")),
+    sources=_SOURCES,
     node_pool=(dict[LabelKey, LabelValue], Field(default_factory=dict, description=_POOL)),
     control_pool=(
         dict[LabelKey, LabelValue],
@@ -249,6 +278,7 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
             ),
         ),
         guard=(Guard, Field(default_factory=Guard, description="Wrong pods: deny them?")),
+        sources=_SOURCES,
         gpu_resource=(
             Literal["nvidia.com/gpu", "amd.com/gpu"],
             Field(
@@ -274,6 +304,7 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
                 " a GPU operator brings it.",
             ),
         ),
+        sources=_SOURCES,
         ready_timeout=_READY,
     ),
     "QueueTree": QueueTreeInputs,
@@ -285,6 +316,7 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
         "What makes nodes advertise GPUs: NVIDIA's operator, its device plugin, or nothing.",
         Gpu,
         "resource",
+        sources=_SOURCES,
     ),
     "GpuPod": _workload(
         "GpuPodInputs",

@@ -12,7 +12,9 @@ from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, RESERVED
+from kai_fleet.components.releases.sources import Sources
 from kai_fleet.policies.grants import Grant
+from kai_fleet.policies.installed import Installed
 from kai_fleet.policies.problem import at
 from kai_fleet.policies.queue_tree import RESOURCES, UNLIMITED, Queue, QueueTree, Resource, Share
 from kai_fleet.policies.unknown import UNKNOWN, Amount, Text, Unknown
@@ -28,6 +30,7 @@ __all__ = [
     "DevicePlugin",
     "Feature",
     "Grant",
+    "Installed",
     "KaiRelease",
     "Mode",
     "Namespaced",
@@ -209,7 +212,8 @@ class Cluster:
     only queues that pods of a namespace may name, for the namespaces that it lists. `guarded` is
     whether a QueueGuard denies pods in every namespace. `grants` is what team stacks may have here;
     `platform` is the stack that says so, where this is a team stack. `features` are those of KAI
-    that are used.
+    that are used. `installed` are charts, which come from `sources`: of a whole stack where its
+    settings are read, as the host's.
     """
 
     name: str
@@ -229,6 +233,8 @@ class Cluster:
     grants: tuple[Grant, ...] = ()
     platform: str = ""
     features: tuple[Feature, ...] = ()
+    sources: Sources = field(default_factory=Sources)
+    installed: tuple[Installed, ...] = ()
 
     @property
     def scheduling(self) -> Cluster:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import pulumi
 
-from kai_fleet.components.settings import Loaded, Mistake, Settings, load, read_config
+from kai_fleet.components.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.components.settings.files.clear_secrets import in_clear
 from kai_fleet.components.settings.platform_facts import NoPlatform
+from kai_fleet.components.settings.sections.sources import ENCRYPTED
 from kai_fleet.components.settings.tenant import FactsOf, Tenant, is_team_stack, load_tenant
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.policies import rules
 from kai_fleet.policies.adapters import from_settings, from_tenant_settings
 from kai_fleet.policies.problem import Level, Problem, mandatory
+from kai_fleet.policies.rules import Rule
 from kai_fleet.policies.stack import left_out_quotas, sandbox_variables, unnamed_removals
 
 CONFIG_RULE: Final = "config"
@@ -47,18 +49,19 @@ def validate(
     *,
     encrypted: frozenset[str] = frozenset(),
     more: Iterable[Mistake] = (),
+    only: Sequence[Rule] = rules.RULES,
 ) -> Verdict:
     """Types and rules in one report, so that one edit can put everything right.
 
     Where a key is wrong the rules are still asked about the rest, but not about what the wrong
     key touches. `facts_of` tells a team stack of its platform; nobody else asks it. `encrypted` are
     the keys with encrypted values, where `raw` has them decrypted; `more` are mistakes that were
-    found before.
+    found before. `only` are the rules that are asked.
     """
     loaded = _loaded(raw, facts_of)
     problems = _problems([*more, *in_clear(raw, encrypted), *loaded.mistakes])
     if loaded.settings is not None:
-        for problem in _said(loaded.settings, deployed):
+        for problem in _said(loaded.settings, deployed, only, hidden=bool(encrypted)):
             touched = any(
                 f"{problem.path}.".startswith(f"{path}.") or path.startswith(f"{problem.path}.")
                 for path in loaded.dropped
@@ -85,11 +88,13 @@ def _problems(found: Iterable[Mistake]) -> list[Problem]:
     ]
 
 
-def _said(settings: Settings, deployed: DeployedState | None) -> list[Problem]:
+def _said(
+    settings: Settings, deployed: DeployedState | None, only: Sequence[Rule], *, hidden: bool
+) -> list[Problem]:
     if isinstance(settings, Tenant):
-        found = rules.check(from_tenant_settings.clusters(settings, deployed))
-        return from_tenant_settings.about_team(settings, found)
-    return rules.check(from_settings.clusters(settings, deployed))
+        read = from_tenant_settings.clusters(settings, deployed, hidden=hidden)
+        return from_tenant_settings.about_team(settings, rules.check(read, only))
+    return rules.check(from_settings.clusters(settings, deployed, hidden=hidden), only)
 
 
 def checked_settings(deployed: DeployedState, facts_of: FactsOf, *, whole: bool = True) -> Settings:
@@ -101,6 +106,8 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, *, whole: bool 
     from what the stack runs now.
     """
     raw, encrypted, wrong = read_config()
+    if "sources" in encrypted:
+        wrong.append(Mistake(key_path(("sources",)), ENCRYPTED))
     verdict = validate(raw, deployed, facts_of, encrypted=encrypted, more=wrong)
     changed = []
     if verdict.settings is not None:

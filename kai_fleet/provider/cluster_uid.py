@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -12,6 +13,7 @@ from kai_fleet.kube.kubeconfig import Connection
 from kai_fleet.provider.values import properties
 
 _SECONDS: Final = 10.0
+_UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
 def read(way: Connection) -> dict[str, PropertyValue]:
@@ -23,4 +25,8 @@ def read(way: Connection) -> dict[str, PropertyValue]:
         found = Api(way, _SECONDS).get("/api/v1/namespaces/kube-system")
     except KubeError as why:
         return properties({"problem": complaint(why)})
-    return properties({"uid": str(found["metadata"]["uid"])})
+    # Of a vCluster, its tenant's own API server says so: nothing else may come of it.
+    uid = str((found.get("metadata") or {}).get("uid"))
+    if not _UID.fullmatch(uid):
+        return properties({"problem": "the namespace kube-system has no UID there"})
+    return properties({"uid": uid})

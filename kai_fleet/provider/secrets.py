@@ -12,6 +12,7 @@ from kai_fleet.kube.kubeconfig import Connection
 from kai_fleet.provider.values import properties, secret
 
 _SECONDS: Final = 30.0
+_MOST: Final = 8 << 20  # bytes: etcd holds 1.5 MiB of an object
 
 
 def read(way: Connection, namespace: str, name: str) -> dict[str, PropertyValue]:
@@ -20,7 +21,9 @@ def read(way: Connection, namespace: str, name: str) -> dict[str, PropertyValue]
     A problem is an answer, not a failure: the engine would add its own words to that.
     """
     try:
-        found = Api(way, _SECONDS).find(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        found = Api(way, _SECONDS, most=_MOST).find(
+            f"/api/v1/namespaces/{namespace}/secrets/{name}"
+        )
     except KubeError as why:
         return properties({"problem": f"cannot be read: {complaint(why)}"})
     if found is None:

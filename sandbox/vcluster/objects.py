@@ -29,6 +29,7 @@ def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) 
         "certificate-authority": plane.authority.pair.certificate.read_bytes(),
         "client-certificate": admin.certificate.read_bytes(),
         "client-key": admin.key.read_bytes(),
+        "token": b"",
     }
     metadata: dict[str, Any] = {"name": access_name(name), "labels": {"app": "vcluster"}}
     if config.set_owner:

@@ -19,7 +19,7 @@ from sandbox.kai.binder import KaiBinder
 from sandbox.vcluster import endpoints
 from sandbox.vcluster.config import VclusterConfig, read
 from sandbox.vcluster.host import Host, log
-from sandbox.vcluster.objects import access_name, access_secret, warning
+from sandbox.vcluster.objects import access_secret, warning
 from sandbox.vcluster.syncer import selected, sync_nodes, sync_runtime_classes
 
 _ROUND_SECONDS: Final = 1.5
@@ -44,6 +44,7 @@ class Vcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._revision = ""
+        self._published: object = None
         self._told: set[str] = set()
         self._of_host: object = None
         self._woken = threading.Event()
@@ -164,14 +165,17 @@ class Vcluster(threading.Thread):
             )
 
     def _publish(self, plane: ControlPlane, config: VclusterConfig, service: Object) -> None:
-        """Write the Secret `vc-NAME`, as vCluster does once its API answers."""
-        current = self.host.secrets.get((self.namespace, access_name(self.vcluster)))
+        """Write the Secret `vc-NAME`, as vCluster does each time that it has started.
+
+        It does not look at it again: what somebody else writes there stays (pkg/setup).
+        """
+        started = (self._revision, config, service["metadata"]["uid"])
         own = self.host.stateful_sets.get((self.namespace, self.vcluster), {})
-        if current is None and not own.get("status", {}).get("readyReplicas"):
-            return  # its pod has not started
+        if self._published == started or not own.get("status", {}).get("readyReplicas"):
+            return  # it has, or its pod has not started
         secret = access_secret(plane, config, service)
-        if current is None or current.get("data") != secret["data"]:
-            self.host.api.ensure(f"/api/v1/namespaces/{self.namespace}/secrets", secret)
+        self.host.api.ensure(f"/api/v1/namespaces/{self.namespace}/secrets", secret)
+        self._published = started
 
     def _sync(self, api: Api, config: VclusterConfig) -> None:
         nodes = selected(self.host.nodes.values(), config.node_labels)

@@ -30,7 +30,7 @@ def _until_they_hold(host: Host) -> None:
     """A policy takes a moment until every request is held against it."""
     last = next(a for a in ATTEMPTS if a.name == "all GPUs")
     until = time.monotonic() + 60
-    others = ("vision", "tight", "mig", "audio", "sim")
+    others = ("vision", "tight", "mig", "quiet", "audio", "sim")
     waiting = {team: last.body(team) for team in (*last.teams, *others)}
     while waiting and time.monotonic() < until:
         for team, body in list(waiting.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from tests.attacks.http import Http
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 TREE = {"top": {**UNLIMITED, "gpu": {"quota": 4}}}
 KAI = {"mode": "virtual", "version": "v0.16.8"}
+TEAMS = ("ml", "tight", "dev", "nlp", "mig", "quiet", "open", "vision", "audio", "sim")
 # Two hosts, as a host has teams of the one kind or the other; their teams are on one API server.
 WITH_KAI_INSIDE = {
     "cluster": {"name": "lab", "context": "lab"},
@@ -40,6 +42,12 @@ WITH_KAI_INSIDE = {
             "gpus": 1,
             "isolation": {"level": "off"},
         },
+        "quiet": {
+            "scheduler": {"mode": "default"},
+            "nodePool": {"kai-fleet/pool": "quiet"},
+            "gpus": 0,
+            "isolation": {"level": "restricted"},
+        },
         "mig": {
             "scheduler": {"mode": "default"},
             "nodePool": {"kai-fleet/pool": "spare"},
@@ -47,6 +55,11 @@ WITH_KAI_INSIDE = {
             "isolation": {
                 "devices": {"nvidia.com/mig-1g.10gb": 2, "example.com/nic": 2},
                 "priorityClasses": ["batch"],
+                "deviceClasses": {"small": 1},
+                "annotations": ["memory-qos.nri.io"],
+                "volumes": ["nfs"],
+                "bounds": {"graceSeconds": 7200},
+                "network": {"endpoints": True},
             },
         },
     },
@@ -54,6 +67,7 @@ WITH_KAI_INSIDE = {
 }
 WITH_KAI_ON_HOST = {
     "cluster": {"name": "lab", "context": "lab"},
+    "vcluster": {"nodePool": {"kai-fleet/pool": "platform"}},
     "kai": {"version": "v0.16.8"},
     "queues": {
         "all": {**UNLIMITED, "children": dict.fromkeys(("nlp", "audio", "audio-live"), UNLIMITED)}
@@ -70,6 +84,7 @@ _GROUPS = {
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -80,7 +95,11 @@ _GROUPS = {
     "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
 # What makes up a team's place on the host, and the accounts of team stacks.
-_OURS = ("kai-fleet:index:TeamNamespace", "kai-fleet:index:TeamStackAccess")
+_OURS = (
+    "kai-fleet:index:TeamNamespace",
+    "kai-fleet:index:TeamStackAccess",
+    "kai-fleet:index:GuardPolicies",
+)
 _WRITE = ["create", "delete", "patch", "update", "get", "list", "watch"]
 _READ = ["get", "list", "watch"]
 _SYNCED = [
@@ -120,7 +139,11 @@ class Host:
         return cls(config.new_client_from_config(kubeconfig))
 
     def make(self) -> None:
-        """Every team's place, its vCluster's account as the chart makes it, and delegates."""
+        """Every team's place, its vCluster's account as its own chart makes it, and delegates.
+
+        What the platform gives is less (tests/attacks/test_rights.py): whoever runs a vCluster of
+        his own making has the chart's role, and is held by the same bounds.
+        """
         for name in ("nvidia", "fast"):
             self.post("RuntimeClass", {"metadata": {"name": name}, "handler": "nvidia"})
         self.post("RuntimeClass", {"metadata": {"name": "kata"}, "handler": "kata"})
@@ -128,7 +151,7 @@ class Host:
             self.post("PriorityClass", {"metadata": {"name": name}, "value": value})
         for raw in (WITH_KAI_INSIDE, WITH_KAI_ON_HOST):
             self._apply(record("lab", raw))
-        for team in ("ml", "tight", "dev", "nlp", "mig", "open", "vision", "audio", "sim"):
+        for team in TEAMS:
             self._vcluster(team)
         for team in ("vision", "audio"):
             self._sign_in(team, "kai-fleet-team-stacks", f"stack {team}")
@@ -147,11 +170,17 @@ class Host:
 
     def post(self, kind: str, body: Mapping[str, Any], who: client.ApiClient | None = None) -> None:
         path = _GROUPS[kind].format(body["metadata"].get("namespace", ""))
-        try:
-            Http(who or self.admin).post(path, {"kind": kind, **body})
-        except ApiException as why:
-            if why.status != 409:  # both hosts have the accounts' namespace
-                raise AssertionError(why.body) from why
+        until = time.monotonic() + 30
+        while True:
+            try:
+                return Http(who or self.admin).post(path, {"kind": kind, **body})
+            except ApiException as why:
+                if why.status == 409:  # both hosts have the accounts' namespace
+                    return None
+                # The program waits for that, too (fleet-probe guarded).
+                if "no params found" not in str(why.body) or time.monotonic() > until:
+                    raise AssertionError(why.body) from why
+            time.sleep(0.2)
 
     def _vcluster(self, team: str) -> None:
         space, name = f"team-{team}", f"vc-{team}"
@@ -170,16 +199,26 @@ class Host:
         self._sign_in("helper", space, f"vcluster {team} delegate")
 
     def delegate(self, team: str) -> None:
-        """What a team stack's account can pass on, it passes on, by itself."""
-        me, space = self.accounts[f"stack {team}"], f"team-{team}"
+        """The account of its stack, and another one, with all rights that there are to pass on.
+
+        By itself it can pass on none: it makes no role and no binding.
+        """
+        space = f"team-{team}"
         other = {"name": "friend", "namespace": space}
-        self.post("ServiceAccount", {"metadata": other}, me)
-        binding = {
-            "metadata": other,
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "kai-fleet-team-stack"},
-            "subjects": [{"kind": "ServiceAccount", **other}],
-        }
-        self.post("RoleBinding", binding, me)
+        subject = {"kind": "ServiceAccount", **other}
+        own = {"kind": "ServiceAccount", "name": team, "namespace": "kai-fleet-team-stacks"}
+        self.post("ServiceAccount", {"metadata": other})
+        for called, kind, role, subjects in (
+            ("friend", "ClusterRole", "kai-fleet-team-stack", [subject]),
+            ("friend-of-chart", "Role", f"vc-{team}", [subject]),
+            ("stack-of-chart", "Role", f"vc-{team}", [own]),
+        ):
+            binding = {
+                "metadata": {"name": called, "namespace": space},
+                "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
+                "subjects": subjects,
+            }
+            self.post("RoleBinding", binding)
         self._sign_in("friend", space, f"stack {team} delegate")
 
     def _sign_in(self, name: str, namespace: str, called: str) -> None:

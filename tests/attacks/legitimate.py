@@ -25,6 +25,10 @@ from tests.attacks.objects import (
 )
 
 EVERY_MODE = ("ml", "nlp", "dev")
+_CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
 VOID = [{"name": VISIBLE, "value": "void"}]
 
 
@@ -209,9 +213,66 @@ ALLOWED = [
     Allowed("a Secret", EVERY_MODE, lambda _: secret(token="x")),
     Allowed("a ClusterIP", EVERY_MODE, lambda _: service()),
     Allowed(
-        "a name from outside",
-        EVERY_MODE,
+        "a name from outside, where that is granted",
+        ("mig",),
         lambda _: service(type="ExternalName", externalName="db.example.com", selector=None),
+    ),
+    Allowed("an address of IPv6 from outside", EVERY_MODE, lambda _: endpoints("2606:4700::1111")),
+    Allowed(
+        "a slice of names, where that is granted",
+        ("mig",),
+        lambda _: endpoint_slice("db.example.com", kind="FQDN"),
+    ),
+    Allowed(
+        "an hour to end, for a checkpoint",
+        EVERY_MODE,
+        lambda t: pod(t, terminationGracePeriodSeconds=3600),
+    ),
+    Allowed(
+        "two hours to end, where that is granted",
+        ("mig",),
+        lambda t: pod(t, terminationGracePeriodSeconds=7200),
+    ),
+    Allowed(
+        "a share of memory by NRI, where that is granted",
+        ("mig",),
+        lambda t: pod(t, annotations={"class.memory-qos.nri.io": "high"}),
+    ),
+    Allowed(
+        "a volume of the network, where that is granted",
+        ("mig",),
+        lambda t: pod(t, volumes=[{"name": "n", "nfs": {"server": "s", "path": "/"}}]),
+    ),
+    *(
+        Allowed(
+            f"a volume: {next(iter(source))}",
+            EVERY_MODE,
+            lambda t, s=source: pod(t, volumes=[{"name": "v", **s}]),
+        )
+        for source in (
+            {"persistentVolumeClaim": {"claimName": "c"}},
+            {"projected": {"sources": [{"configMap": {"name": "c"}}]}},
+            {"ephemeral": {"volumeClaimTemplate": {"spec": _CLAIM}}},
+            {"csi": {"driver": "secrets-store.csi.k8s.io", "readOnly": True}},
+        )
+    ),
+    *(
+        Allowed(
+            f"CUDA's own choice among its GPUs by {name}",
+            ("ml", "dev"),
+            lambda t, n=name: pod(t, container(gpus=2, env=[{"name": n, "value": "0"}])),
+        )
+        for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    ),
+    Allowed("a Secret of a chart that is no record", EVERY_MODE, lambda _: secret(release="x")),
+    Allowed(
+        "a team of its own choosing on nodes by their labels",
+        ("nlp", "sim"),
+        lambda t: pod(
+            t,
+            nodeSelector={"nvidia.com/gpu.product": "A100"},
+            tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        ),
     ),
     Allowed("an address from outside", EVERY_MODE, lambda _: endpoints("8.8.8.8")),
     Allowed("a slice from outside", EVERY_MODE, lambda _: endpoint_slice("8.8.8.8")),

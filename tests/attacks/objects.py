@@ -15,6 +15,7 @@ PLACED: dict[str, Object] = {
     "vision": {"nodeName": "vision-1"},
     "dev": {"nodeSelector": {"kai-fleet/pool": "dev"}},
     "mig": {"nodeSelector": {"kai-fleet/pool": "spare"}},
+    "quiet": {"nodeSelector": {"kai-fleet/pool": "quiet"}},
     "open": {},
     "nlp": {},
     "audio": {},
@@ -47,7 +48,7 @@ def pod(
 ) -> Object:
     """A pod of a team, placed as its mode places pods, unless `spec` says otherwise."""
     every = [copy.deepcopy(each) for each in containers or (container(),)]
-    if team == "tight":
+    if team in ("tight", "quiet"):
         for each in every:
             each.setdefault("securityContext", dict(RESTRICTED))
     found = {**PLACED[team], "containers": every, **spec}
@@ -77,6 +78,7 @@ def fraction(team: str, *sidecars: Object, init: bool = False, **more: Any) -> O
     )
     notes = {"gpu-fraction": "0.5", "runai/shared-gpu-configmap": "train-a-abcdefg-shared-gpu"}
     more.setdefault("labels", {})
+    more.setdefault("name", "train-a")
     if team != "nlp":  # a KAI inside bound it before it got here; the host's has not yet
         more["labels"]["runai-gpu-group"] = "0f1e2d3c"
     more["labels"].setdefault("kai.scheduler/queue", "nlp" if team == "nlp" else "top")
@@ -200,6 +202,16 @@ def control_plane(team: str) -> Object:
 
 def config_map(**data: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
+
+
+def helm_record(team: str, revision: int = 2, kind: str = "Secret") -> Object:
+    """Helm's record of a team's release, as Helm writes it: what it holds does not matter."""
+    labels = {"owner": "helm", "name": team, "status": "deployed", "version": str(revision)}
+    name = f"sh.helm.release.v1.{team}.v{revision}"
+    found: Object = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}}
+    if kind == "Secret":
+        return {**found, "type": "helm.sh/release.v1", "stringData": {"release": "x"}}
+    return {**found, "data": {"release": "x"}}
 
 
 def secret(**data: str) -> Object:

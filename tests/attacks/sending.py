@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import secrets
 from contextlib import suppress
 
@@ -34,11 +34,11 @@ def sent(host: Host, who: str, team: str, body: Object) -> None:
     Http(host.accounts[who]).post(_path(team, body), body, dryRun="All")
 
 
-def _changed(api: Http, path: str, patch: object) -> None:
+def _changed(api: Http, path: str, patch: object, verb: str) -> None:
     """Once more where a controller wrote to the object in between: that is no verdict."""
     for attempts_left in range(4, -1, -1):
         try:
-            api.ask("PATCH", path, patch, dryRun="All")
+            api.ask(verb, path, patch, dryRun="All")
             return
         except ApiException as why:
             if why.status != 409 or not attempts_left:
@@ -51,15 +51,20 @@ def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
     if attempt.change is None:
         sent(host, who, team, body)
         return
-    body = copy.deepcopy(body)
-    # A name of its own: of the pod of the attempt before something may still delete the name.
-    body["metadata"]["name"] = name = f"there-{secrets.token_hex(3)}"
+    # A name of its own: of the pod of the attempt before something may still delete the name. KAI
+    # names a ConfigMap after the pod.
+    name = f"there-{secrets.token_hex(3)}"
+    body = json.loads(json.dumps(body).replace("train-a", name))
+    if body["kind"] in ("Pod", "StatefulSet", "ConfigMap", "Service"):
+        body["metadata"]["name"] = name
+    name = body["metadata"]["name"]
     admin, path = Http(host.admin), _path(team, body)
     admin.post(path, body)
     try:
         sub, patch = attempt.change
         patch = patch(team) if callable(patch) else patch
-        _changed(Http(host.accounts[who]), f"{path}/{name}" + (f"/{sub}" if sub else ""), patch)
+        where = f"{path}/{name}" + (f"/{sub}" if sub else "")
+        _changed(Http(host.accounts[who]), where, patch, attempt.verb)
     finally:
         with suppress(ApiException):
             admin.ask("DELETE", f"{path}/{name}", gracePeriodSeconds="0")

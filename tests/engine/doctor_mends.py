@@ -26,6 +26,7 @@ MEND = {
     "kubectl delete networkpolicy",
     "kubectl delete clusterrole,clusterrolebinding",
     "kubectl delete pod",
+    "kubectl delete secret",
     "kubectl delete deployment",
     "kubectl scale deployment",
     "kubectl scale statefulset",
@@ -35,8 +36,10 @@ MEND = {
     "helm get manifest | kubectl apply",
     "helm uninstall",
 }
-# Of these, those that test_doctor_certificates.py runs, on a stack of its own.
+# Of these, those that test_doctor_certificates.py runs, on a stack of its own, and
+# test_planted_kubeconfig.py.
 OF_CERTIFICATES = {"kubectl rollout restart"}
+OF_KUBECONFIGS = {"kubectl delete secret", "kubectl rollout restart"}
 # These only look: they have to run.
 LOOK = {
     "kubectl get",

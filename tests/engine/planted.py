@@ -51,19 +51,24 @@ PODS: dict[str, set[str]] = {
     "w8-kai-scheduler": {"namespace-reserved"},
     "w9-time-slicing": {"gpu-one-sharer"},
 }
-REFUSED = QUEUES | PODS
+RELEASES: dict[str, set[str]] = {
+    "t17-registry": {"sources-known"},
+    "t17-flag": {"vcluster-flags"},
+}
+REFUSED = QUEUES | PODS | RELEASES
 ADVISED = {"q8-zero": "queue-zero-quota", "w7-vllm": "workload-vllm-memory"}
 RIGHT = ("right-cpu", "right-gpu", "right-fraction")
 
 
 def program(charts: str) -> Callable[[], None]:
-    """All of it, on one API server behind five providers, which are five clusters to the rules."""
+    """All of it, on one API server behind six providers, which are six clusters to the rules."""
 
     def run() -> None:
         _trees(_cluster("trees"), charts)
         _two_levels(_cluster("two"), charts)
         _sharing_off(_cluster("off"), charts)
         _sliced(_cluster("sliced"), charts)
+        _from_elsewhere(_cluster("elsewhere"), charts)
         _pods(_cluster("main"), charts)
 
     return run
@@ -147,6 +152,18 @@ def _sliced(opts: pulumi.ResourceOptions, charts: str) -> None:
         chart=f"{charts}/nvidia-device-plugin-0.20.0.tgz",
         namespace="nvidia-device-plugin",
         values={"config": {"map": {"default": {"version": "v1", "sharing": slicing}}}},
+        opts=opts,
+    )
+
+
+def _from_elsewhere(opts: pulumi.ResourceOptions, charts: str) -> None:
+    _kai("t17-registry", charts, "v0.16.8", opts, registry="ghcr.io/kai-scheduler/x")
+    flags = {"extraArgs": ["--v=2", "--authorization_mode", "AlwaysAllow"]}
+    k8s.helm.v3.Release(
+        "t17-flag",
+        chart=f"{charts}/vcluster-0.36.1.tgz",
+        namespace="team-t17",
+        values={"controlPlane": {"distro": {"k8s": {"apiServer": flags}}}},
         opts=opts,
     )
 

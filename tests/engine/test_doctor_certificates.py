@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -50,9 +51,15 @@ def soon_over(one_team, product, monkeypatch):
         )
         authority.path("admin").certificate.unlink()
         authority.client("admin", "kubernetes-admin", "system:masters")
-    # The vCluster looks at its Secret when that changes, and writes there what it has.
-    touched = {"metadata": {"annotations": {"touched": ends.isoformat()}}}
-    client.CoreV1Api(one_team.host()).patch_namespaced_secret("vc-ml", "team-ml", touched)
+    # As its vCluster wrote it a year ago.
+    pair = authority.path("admin")
+    data = {
+        "config": authority.kubeconfig("admin", "https://localhost:8443", "team-ml-ml").encode(),
+        "client-certificate": pair.certificate.read_bytes(),
+        "client-key": pair.key.read_bytes(),
+    }
+    body = {"data": {key: base64.b64encode(value).decode() for key, value in data.items()}}
+    client.CoreV1Api(one_team.host()).patch_namespaced_secret("vc-ml", "team-ml", body)
 
 
 def test_a_certificate_that_the_vcluster_does_not_renew(soon_over, product, mend):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import gzip
+import json
 
 import pytest
 import yaml
@@ -13,7 +16,15 @@ from kai_fleet.cli.doctor.checks.kai import gpu_sharing
 from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet.cli.stack_file import reading
 from tests.engine import broken_things as things
-from tests.engine.doctor_mends import LOOK, MEND, OF_CERTIFICATES, Mending, eventually, shape
+from tests.engine.doctor_mends import (
+    LOOK,
+    MEND,
+    OF_CERTIFICATES,
+    OF_KUBECONFIGS,
+    Mending,
+    eventually,
+    shape,
+)
 from tests.unit.doctor_cluster_cases import CLUSTERS, SHARDS
 from tests.unit.doctor_pod_cases import PODS
 from tests.unit.doctor_samples import Lab
@@ -56,7 +67,7 @@ def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend
     core = client.CoreV1Api(host)
     level = "pod-security.kubernetes.io/enforce"
     core.patch_namespace("team-ml", {"metadata": {"labels": {level: None}}})
-    core.delete_namespaced_resource_quota("shared", "team-ml")
+    core.delete_namespaced_resource_quota("objects", "team-ml")
     core.patch_namespaced_resource_quota(
         "gpus", "team-ml", {"spec": {"hard": {"requests.nvidia.com/gpu": "99"}}}
     )
@@ -72,7 +83,7 @@ def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend
     queues.patch_cluster_custom_object(*things.QUEUES, "train", limit)
     wanted = (
         ("isolation", "namespace team-ml"),
-        ("isolation", "ResourceQuota shared"),
+        ("isolation", "ResourceQuota objects"),
         ("gpu-quota", "lets the team have 99 GPUs"),
         ("isolation", "NetworkPolicy kai-fleet-pods"),
         ("isolation", "ValidatingAdmissionPolicyBinding kai-fleet-host-ml"),
@@ -143,6 +154,30 @@ def test_a_scheduler_and_a_vcluster_that_are_scaled_to_0(ml, host, mend):
     mend("kai-parts", "deployment scheduler")
     client.AppsV1Api(host).patch_namespaced_stateful_set("ml", "team-ml", none)
     mend("vcluster", "it is scaled to 0")
+
+
+def test_a_record_of_helm_that_helm_did_not_write(host, mend):
+    """The newest one, beside Helm's own; and Helm's own, so that none is left but the new one."""
+    core, space = client.CoreV1Api(host), "team-ml"
+
+    def own():
+        found = core.list_namespaced_secret(space, label_selector="owner=helm,name=ml").items
+        return max(found, key=lambda it: int(it.metadata.labels["version"]))
+
+    held = own()
+    record = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(held.data["release"]))))
+    (node, *_) = [it.metadata.name for it in core.list_node().items]
+    record["manifest"] += f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {node}}}\n"
+    packed = base64.b64encode(gzip.compress(json.dumps(record | {"version": 99}).encode()))
+    labels = held.metadata.labels | {"version": "99"}
+    body = {"metadata": {"name": "innocent", "labels": labels}, "type": "Opaque"}
+    data = {"release": base64.b64encode(packed).decode()}
+    core.create_namespaced_secret(space, body | {"data": data})
+    mend("helm-record", f"Secret innocent names Node {node}")
+    core.patch_namespaced_secret(held.metadata.name, space, {"data": data})
+    mend("helm-record", f"Secret {held.metadata.name} names Node {node}")
+    assert own().data != data
+    assert core.read_node(node)
 
 
 def test_queues_that_nobody_declared(ml, mend):
@@ -273,5 +308,5 @@ def test_a_vcluster_whose_statefulset_somebody_deleted(other_ever_after, host, m
 @pytest.mark.slow
 def test_every_command_that_is_known_was_run(mend):
     """Last in this file: what the others ran."""
-    assert mend.ran >= MEND - OF_CERTIFICATES
+    assert mend.ran >= MEND - OF_CERTIFICATES - OF_KUBECONFIGS
     assert mend.ran <= MEND | LOOK

@@ -22,7 +22,6 @@ from kubernetes import client
 
 from kai_fleet.cli.property_secrets import is_secret
 from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.guard.names import NODE_GUARD
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import api, copied, queues
 
@@ -289,6 +288,6 @@ def test_move(project):
     assert not gone
     come = {it[1:] for it in after["on the host"] - before["on the host"]}
     # Its own stack chooses the mode, so the platform bounds the nodes in any case.
-    bounds = {("", f"{NODE_GUARD}nlp")}
+    bounds = {("", "kai-fleet-nodes-nlp")}
     of_grant = {it for it in come if "team-stack" in " ".join(it)}
     assert come - of_grant == bounds

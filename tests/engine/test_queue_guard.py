@@ -8,9 +8,9 @@ from typing import Any
 import pulumi
 import pytest
 from kubernetes import client
+from pulumi_kubernetes.admissionregistration import v1 as admission
 
-from kai_fleet.components.guard.admission_policy import WARN, matching, policy_with_binding
-from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.components.guards.queue_guard import QueueGuard, QueueGuardArgs
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
     GROUPED,
@@ -61,8 +61,18 @@ def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
 
 
 def _until_denied(core: client.CoreV1Api, namespace: str, body: dict[str, Any]) -> str:
-    """A policy takes a moment until every request is held against it."""
-    return str(until(lambda: sent(core, namespace, body), 30))
+    """A policy takes a moment until every request is held against it, and until it has its bounds;
+    before that everything is denied.
+    """
+
+    def message() -> str:
+        try:
+            return sent(core, namespace, body)
+        except AssertionError as why:
+            assert "no params found" in str(why)
+            return ""
+
+    return str(until(message, 30))
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -163,13 +173,24 @@ def test_the_guards_of_a_stack_of_release_0_3_are_kept(sandbox, core, tmp_path):
         for kind, named in (("TemplateWarning", "templates"), ("OutsideQueues", "outside-queues")):
             name = f"older-{named}"
             part = pulumi.ComponentResource(f"kai-fleet:index:{kind}", name, opts=team)
-            spec = {
-                "match_constraints": matching({"apps": ["deployments"]}, "CREATE"),
-                "validations": [{"expression": "false"}],
-            }
-            names = f"{name}-policy", f"{name}-binding"
+            called = {"name": f"kai-fleet-{named}-older"}
             child = pulumi.ResourceOptions(parent=part)
-            policy_with_binding(names, f"kai-fleet-{named}-older", spec, WARN, child, "free")
+            rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
+            admission.ValidatingAdmissionPolicy(
+                f"{name}-policy",
+                metadata=called,
+                spec={
+                    "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE"]}]},
+                    "validations": [{"expression": "false"}],
+                },
+                opts=child,
+            )
+            admission.ValidatingAdmissionPolicyBinding(
+                f"{name}-binding",
+                metadata=called,
+                spec={"policyName": called["name"], "validationActions": ["Warn"]},
+                opts=child,
+            )
 
     def now() -> None:
         team = pulumi.ResourceOptions(

@@ -18,7 +18,7 @@ from pulumi import automation
 
 from kai_fleet.cli.stack_file.reading import PROJECT, ROOT
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.guards.host_rules import HostRules
 from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.components.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.components.releases import KAI

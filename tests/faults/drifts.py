@@ -10,11 +10,11 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.components.guard import names as guards
+from kai_fleet.components.guards.policies import QUEUES as QUEUE_GUARDS
 from tests.faults.case import Case, client_of
 
 QUEUES = ("scheduling.run.ai", "v2", "queues")
-GUARD = f"{guards.GUARD}ml"
+GUARD = f"{QUEUE_GUARDS}ml"
 
 
 @dataclass

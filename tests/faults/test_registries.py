@@ -36,6 +36,8 @@ def test_a_registry_in_every_mood(case, reference, foreign, registry):
     def mirrored(config):
         with_ml(config)
         config["kai-fleet:teams"]["ml"]["scheduler"]["chart"] = registry.chart
+        home = registry.chart.partition("@")[0].rpartition("/")[0]
+        config["kai-fleet:sources"] = {"charts": [home]}
 
     case.edit(mirrored)
     for mood, words in (

@@ -19,7 +19,7 @@ from tests.faults.wanted import SOAK, with_ml
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
 
 MARKER = "marker-5bd1e7c0"
-TOKEN, REGISTRY = f"{MARKER}-token", f"{MARKER}.example/mirror"
+TOKEN, NAMED = f"{MARKER}-token", f"{MARKER}-certificate"
 
 
 class Watch(threading.Thread):
@@ -41,7 +41,7 @@ class Watch(threading.Thread):
 
 @pytest.fixture(scope="module")
 def secret(case, tmp_path_factory):
-    """A stack whose kubeconfig and registry are secrets, on the fault tests' sandbox."""
+    """A stack whose kubeconfig and a chart value are secrets, on the fault tests' sandbox."""
     made = Case.make(tmp_path_factory.mktemp("secrets"))
     made.sandbox = case.sandbox
     environment = Sandbox(case.sandbox, ()).env()
@@ -77,7 +77,7 @@ def secret(case, tmp_path_factory):
     pulumi("stack", "init")
     for path, value in (
         ("kai-fleet:cluster.kubeconfig", yaml.safe_dump(kubeconfig)),
-        ("kai-fleet:teams.nlp.scheduler.values.global.registry", REGISTRY),
+        ("kai-fleet:teams.nlp.scheduler.values.admission.certSecretName", NAMED),
     ):
         pulumi("config", "set", "--secret", "--path", path, given=value)
     assert MARKER not in made.file.read_text(), "the stack file has it encrypted"
@@ -138,7 +138,7 @@ def test_the_markers_were_at_work(ran, case):
     values = subprocess.run(
         [*helm, "--kubeconfig", str(folder)], capture_output=True, text=True, check=True
     )
-    assert REGISTRY in values.stdout, "the chart got the registry"
+    assert NAMED in values.stdout, "the chart got the value"
 
 
 @pytest.mark.parametrize("what", ["up", "preview", "plan", "refused", "key-refused"])

@@ -134,7 +134,8 @@ def kai(provider: str, version: str = "v0.9.3", **values: object) -> Declared:
         RELEASE,
         f"kai-{provider}",
         {
-            "chart": f"/charts/kai-scheduler-{version}.tgz",
+            "chart": "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
+            "version": version,
             "namespace": "kai-scheduler",
             "values": {"global": {"gpuSharing": True}, **values},
         },
@@ -143,7 +144,13 @@ def kai(provider: str, version: str = "v0.9.3", **values: object) -> Declared:
 
 
 def vcluster(name: str, provider: str = "host", **values: object) -> Declared:
-    props = {"chart": "vcluster", "version": "0.36.1", "name": name, "namespace": f"team-{name}"}
+    props = {
+        "chart": "vcluster",
+        "version": "0.36.1",
+        "repositoryOpts": {"repo": "https://charts.loft.sh"},
+        "name": name,
+        "namespace": f"team-{name}",
+    }
     return resource(RELEASE, f"vc-{name}", props | {"values": values}, provider)
 
 
@@ -265,7 +272,11 @@ def test_values_in_files_leave_a_question_open_and_refuse_nothing():
     files_too = resource(RELEASE, "vc-b", {**teams[1].props, **files}, "host")
     problems = check(clusters([teams[0], files_too]))
     assert refused_by(problems) == set()
-    assert {p.rule for p in problems if p.undecided} == {"team-node-pools", "team-one-mode"}
+    assert {p.rule for p in problems if p.undecided} == {
+        "sources-known",
+        "team-node-pools",
+        "team-one-mode",
+    }
 
 
 def test_a_gpu_quota_of_an_unknown_namespace_is_nobodys_yet():

@@ -5,13 +5,11 @@ import re
 import pytest
 
 from kai_fleet.cli.plan.recorder import record
-from kai_fleet.components.guard.queue_guard_rules import (
-    match_conditions,
-    text,
-    validations,
-    variables,
-)
+from kai_fleet.components.guards.evaluation import account, creation, refusals
+from kai_fleet.components.guards.policies import PolicySet, policy
+from kai_fleet.components.guards.queue_rules import QueueRules
 from kai_fleet.components.kai.keys import QUEUE_LABEL, look_alike_pattern, meant, right_key
+from tests.engine.guarded_pods import GROUPED, HALF, IN_TEST, pod
 
 CLUSTER = {"name": "lab", "context": "lab"}
 FREE = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
@@ -40,34 +38,34 @@ def declared(**settings):
     return {(item.type.rsplit(":", 1)[-1], item.name): item for item in found}
 
 
-def queues_of(found):
-    return next(each["expression"] for each in found if each["name"] == "queues")
+def rules_of(found, guard):
+    return found[("ConfigMap", f"{guard}-rules")].inputs
 
 
-def queues(policy):
-    return queues_of(policy.inputs["spec"]["variables"])
+def bound(found, guard, part="binding"):
+    return found[(f"{POLICY}Binding", f"{guard}-{part}")].inputs["spec"]
 
 
 def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     found = declared(**VIRTUAL)
-    policy, binding = (
-        found[(POLICY, "ml-guard-policy")],
-        found[(f"{POLICY}Binding", "ml-guard-binding")],
-    )
+    made, binding = found[(POLICY, "ml-guard-policy")], bound(found, "ml-guard")
     inside = next(i for i in found.values() if i.urn.endswith("kubernetes::ml"))
-    assert policy.provider == binding.provider == inside.urn
-    assert queues(policy) == "['serve', 'train']"
-    assert policy.inputs["spec"]["failurePolicy"] == "Fail"
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-    assert binding.inputs["spec"] == {
-        "policyName": policy.inputs["metadata"]["name"],
-        "validationActions": ["Deny"],
-        "matchResources": {"resourceRules": [{**pods, "operations": ["CREATE", "UPDATE"]}]},
+    assert made.provider == inside.urn
+    assert rules_of(found, "ml-guard")["data"]["queues"] == "serve,train"
+    assert made.inputs["spec"]["failurePolicy"] == "Fail"
+    assert binding["policyName"] == made.inputs["metadata"]["name"]
+    assert binding["validationActions"] == ["Deny"]
+    assert "namespaceSelector" not in binding["matchResources"]
+    place = rules_of(found, "ml-guard")["metadata"]
+    assert binding["paramRef"] == {
+        "name": place["name"],
+        "namespace": place["namespace"],
+        "parameterNotFoundAction": "Deny",
     }
 
 
 def kinds(binding):
-    rules = binding.inputs["spec"]["matchResources"]["resourceRules"]
+    rules = binding["matchResources"]["resourceRules"]
     return {kind for rule in rules for kind in rule["resources"]}
 
 
@@ -80,27 +78,38 @@ def kinds(binding):
 )
 def test_templates_of_pods_are_judged_by_the_same_policy_and_only_warned_about(team, guard, where):
     found = declared(**team)
-    policy = found[(POLICY, f"{guard}-policy")]
-    binding = found[(f"{POLICY}Binding", f"{guard}-templates-binding")]
-    spec = binding.inputs["spec"]
-    assert spec["policyName"] == policy.inputs["metadata"]["name"]
+    spec = bound(found, guard, "templates-binding")
+    assert spec["policyName"] == bound(found, guard)["policyName"]
     assert spec["validationActions"] == ["Warn"]
-    assert kinds(binding) == {"deployments", "statefulsets", "replicasets", "jobs", "cronjobs"}
+    assert kinds(spec) == {"deployments", "statefulsets", "replicasets", "jobs", "cronjobs"}
     selector = spec["matchResources"].get("namespaceSelector", {})
     assert selector.get("matchLabels") == where
 
 
-def test_in_host_mode_it_is_on_the_host_for_the_teams_namespace():
+def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
     found = declared(**HOST)
-    policy, binding = (
-        found[(POLICY, "nlp-queue-guard-policy")],
-        found[(f"{POLICY}Binding", "nlp-queue-guard-binding")],
-    )
-    assert policy.provider.endswith("kubernetes::host")
-    assert queues(policy) == "['serve']"
-    selector = binding.inputs["spec"]["matchResources"]["namespaceSelector"]
+    made = found[(POLICY, "host-guards-queues")]
+    assert made.provider.endswith("kubernetes::host")
+    assert bound(found, "nlp-queue-guard")["policyName"] == made.inputs["metadata"]["name"]
+    rules = rules_of(found, "nlp-queue-guard")
+    assert rules["data"]["queues"] == "serve"
+    assert rules["metadata"]["namespace"] == "kai-fleet-guards", "no team can write there"
+    selector = bound(found, "nlp-queue-guard")["matchResources"]["namespaceSelector"]
     namespace = found[("Namespace", "nlp-namespace")].inputs["metadata"]["name"]
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+
+
+def test_the_hosts_policies_are_there_once_however_many_teams_there_are():
+    two = {"one": ML, "two": {**ML, "nodePool": {"pool": "two"}}}
+    found = declared(teams={name: {**it, "gpus": 1} for name, it in two.items()})
+    on_host = [
+        i for (kind, _), i in found.items() if kind == POLICY and i.provider.endswith("::host")
+    ]
+    assert len(on_host) == len({i.inputs["metadata"]["name"] for i in on_host}) == 6
+    for team in two:
+        own = [i for (kind, name), i in found.items() if name.startswith(f"{team}-host-guard-")]
+        assert [i for i in own if i.type.endswith("ConfigMap")]
+        assert not [i for i in own if i.type.endswith(POLICY)]
 
 
 def of_queues(item):
@@ -124,35 +133,35 @@ def test_a_team_without_kai_has_none():
     assert not [i for (kind, _), i in found.items() if kind.startswith(POLICY) and of_queues(i)]
 
 
-def test_shares_are_denied_where_sharing_is_off():
-    def messages(sharing):
-        return " ".join(v["messageExpression"] for v in validations("ml", ["a"], sharing))
+def judged(body, **rules):
+    data = {"data": QueueRules("ml", **{"queues": ["test"], **rules}).parameters()}
+    asked = creation("pods", "default", account("default", "default"), "p")
+    return list(refusals("queues", body, asked, data))
 
-    assert "GPU sharing is off" in messages(False)
-    assert "GPU sharing is off" not in messages(True)
+
+def test_shares_are_denied_where_sharing_is_off():
+    half = pod(labels=IN_TEST, annotations=HALF)
+    assert judged(half) == []
+    assert "GPU sharing is off" in judged(half, gpu_sharing=False)[0]
 
 
 @pytest.mark.parametrize(
-    ("settings", "policy", "passes"),
+    ("settings", "guard", "passes"),
     [
-        (of_version("v0.16.8"), "ml-guard-policy", True),
-        (of_version("v0.17.0"), "ml-guard-policy", True),
-        (of_version("v0.15.3"), "ml-guard-policy", True),
-        (of_version("v0.14.7"), "ml-guard-policy", False),
-        (of_version("v0.9.3"), "ml-guard-policy", False),
-        (HOST, "nlp-queue-guard-policy", False),
+        (of_version("v0.16.8"), "ml-guard", True),
+        (of_version("v0.17.0"), "ml-guard", True),
+        (of_version("v0.15.3"), "ml-guard", True),
+        (of_version("v0.14.7"), "ml-guard", False),
+        (of_version("v0.9.3"), "ml-guard", False),
+        (HOST, "nlp-queue-guard", False),
     ],
 )
 def test_a_pod_group_stands_for_a_queue_where_kai_reads_it_and_all_queues_are_the_teams(
-    settings, policy, passes
+    settings, guard, passes
 ):
-    said = declared(**settings)[(POLICY, policy)].inputs["spec"]["validations"]
-    assert any("pod-group-name" in each["expression"] for each in said) == passes
-
-
-def test_a_name_cannot_leave_its_quotes():
-    assert text("a' || true || 'b\\") == "'a\\' || true || \\'b\\\\'"
-    assert queues_of(variables(["it's"])) == "['it\\'s']"
+    rules = rules_of(declared(**settings), guard)
+    asked = creation("pods", "default", account("default", "default"), "p")
+    assert (not list(refusals("queues", GROUPED, asked, rules))) == passes
 
 
 def test_the_guard_looks_for_what_the_rule_calls_wrong():
@@ -166,10 +175,17 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
         assert bool(pattern.search(key)) == (wrong or key == QUEUE_LABEL), key
         if wrong:  # the message looks up what stands behind the prefix, `_` being a dash
             assert meant()[key.replace("_", "-").rpartition("/")[2]] == right
-    assert all(text(pattern.pattern) in it["expression"] for it in match_conditions())
+    declared_by_the_guard = policy("queues", PolicySet())["spec"]
+    for condition in declared_by_the_guard["matchConditions"]:
+        assert pattern.pattern in condition["expression"]
+    table = next(it for it in declared_by_the_guard["variables"] if it["name"] == "meant")
+    pairs = dict(re.findall(r"'([^']+)': 'the (?:label|annotation) ([^']+)'", table["expression"]))
+    assert pairs == meant()
 
 
 def test_many_queues_are_counted_in_the_message_and_all_allowed():
     names = [f"q{i}" for i in range(100)]
-    assert "(88 more)" in validations("ml", names, True)[3]["messageExpression"]
-    assert "'q99'" in queues_of(variables(names))
+    asks = {"labels": {QUEUE_LABEL: "other"}}
+    (said,) = judged(pod(**asks), queues=names)
+    assert "(88 more)" in said
+    assert judged(pod(labels={QUEUE_LABEL: "q99"}), queues=names) == []

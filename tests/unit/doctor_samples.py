@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,9 +12,17 @@ from kai_fleet.cli.doctor.checks import examine
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.declared import host_of, teams_of
 from kai_fleet.cli.doctor.finding import Finding, Health
+from kai_fleet.components.guards.guard_policies import ON_HOST
+from kai_fleet.components.guards.host_bindings import host_bindings
+from kai_fleet.components.guards.policies import (
+    BINDING,
+    POLICY,
+    PolicySet,
+    parameters,
+    policy,
+    shared_bindings,
+)
 from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.components.isolation.host_guard import owners
-from kai_fleet.components.isolation.rules import guard
 from kai_fleet.components.releases import kai
 from kai_fleet.components.settings import load
 from kai_fleet.components.settings.sections.isolation import Isolation, Network
@@ -168,6 +176,19 @@ def release_secret(status: str = "deployed", revision: str = "1") -> dict[str, A
 
 
 @dataclass
+class Guards:
+    """The objects of the host's guards by kind, to be spoilt."""
+
+    objects: dict[str, list[Any]]
+
+    def named(self, kind: str, name: str) -> Any:
+        return next(it for it in self.objects[kind] if it["metadata"]["name"] == name)
+
+    def drop(self, kind: str, name: str) -> None:
+        self.objects[kind].remove(self.named(kind, name))
+
+
+@dataclass
 class Lab:
     """The objects of a healthy stack by cluster, to be spoilt before they are looked at."""
 
@@ -177,7 +198,7 @@ class Lab:
     unreached: str = ""
     certificate_ends: datetime = NOW + timedelta(days=300)
     declared: bool = True
-    spoil_guards: Callable[[dict[str, Any]], Any] = lambda guards: None
+    spoil_guards: Callable[[Guards], Any] = lambda guards: None
 
     def named(self, kind: str, name: str, where: str = "ml") -> Any:
         objects = self.host if where == "host" else self.ml
@@ -194,14 +215,15 @@ class Lab:
         wanted = every["ml"]
         granted = {name: TeamState(each) for name, each in every.items() if each.granted}
         common: dict[str, Any] = {"now": NOW, "update": "`make up STACK=lab`"}
-        own = {**_queue_guards(wanted.guards), **self.ml}
+        own = {**listed(wanted.guards), **self.ml}
         inside = ClusterState("ml", wanted.inside, own, kubectl="kubectl --kubeconfig ml", **common)
         team = TeamState(wanted, None if self.unreached else inside, self.unreached)
         team = replace(team, certificate_ends=self.certificate_ends)
-        guards = _guards(wanted.rules)
-        self.spoil_guards(guards)
-        objects = {"validatingadmissionpolicies": list(guards.values()), **self.host}
-        host = ClusterState("host", host_of(settings), objects, kubectl="kubectl", **common)
+        guards = listed(_host_guards(wanted.rules))
+        self.spoil_guards(Guards(guards))
+        host = ClusterState(
+            "host", host_of(settings), {**guards, **self.host}, kubectl="kubectl", **common
+        )
         return Snapshot(host, {"ml": team, **granted})
 
     def ill(self) -> list[Finding]:
@@ -209,40 +231,28 @@ class Lab:
         return [finding for finding in examine(self.look()) if finding.health is not Health.OK]
 
 
-def _guards(rules: Any) -> dict[str, Any]:
-    """The policies of team ml's guard, as the API server gives them back."""
-    of_objects = {
-        "failurePolicy": "Fail",
-        "matchConditions": guard.match_conditions(rules),
-        "variables": guard.variables(rules),
-        "validations": guard.validations(rules),
-    }
-    specs = {"kai-fleet-host-ml": of_objects, "kai-fleet-nodes-ml": {"failurePolicy": "Fail"}}
-    if rules.beside_kai:
-        specs["kai-fleet-owners-ml"] = {"failurePolicy": "Fail", **as_sent(owners(rules))}
-    return {name: {"metadata": meta(name), "spec": spec} for name, spec in specs.items()}
+def listed(declared: Iterable[Any]) -> dict[str, list[Any]]:
+    """Objects of guards, as the API server gives them back."""
+    kinds = {POLICY: "validatingadmissionpolicies", BINDING: "validatingadmissionpolicybindings"}
+    found: dict[str, list[Any]] = {kind: [] for kind in (*kinds.values(), "configmaps")}
+    for each in copy.deepcopy(list(declared)):
+        spec = each.get("spec", {})
+        matched = spec.get("matchConstraints" if each["kind"] == POLICY else "matchResources")
+        for rule in (matched or {}).get("resourceRules", []):
+            rule["scope"] = "*"
+        if matched is not None:
+            matched["matchPolicy"] = "Equivalent"
+            matched.setdefault("objectSelector", {})
+        found[kinds.get(each["kind"], "configmaps")].append(each)
+    return found
 
 
-def _queue_guards(wanted: Any) -> dict[str, list[Any]]:
-    """The guards inside, as the API server gives them back."""
-    policies = [
-        {
-            "metadata": meta(name),
-            "spec": {
-                "failurePolicy": "Fail",
-                "validations": [{"expression": rule} for rule in guard.get("rules", ())],
-            },
-        }
-        for name, guard in wanted.items()
-    ]
-    bindings = [
-        {"metadata": meta(name), "spec": {"policyName": name, "validationActions": g["actions"]}}
-        for name, g in wanted.items()
-    ]
-    return {
-        "validatingadmissionpolicies": policies,
-        "validatingadmissionpolicybindings": bindings,
-    }
+def _host_guards(rules: Any) -> Iterator[Any]:
+    of = PolicySet()
+    yield from (policy(kind, of) for kind in (*ON_HOST, "owners"))
+    yield from shared_bindings(of).values()
+    yield parameters(rules.team, of.namespace, rules.parameters())
+    yield from host_bindings(rules, of, f"team-{rules.team}").values()
 
 
 def as_sent(declared: Any) -> Any:
@@ -267,6 +277,7 @@ def _host() -> dict[str, list[Any]]:
                     labels={
                         "kai-fleet/team": "ml",
                         "pod-security.kubernetes.io/enforce": "baseline",
+                        "kai-fleet/isolation": "baseline",
                     },
                 )
             }
@@ -274,21 +285,6 @@ def _host() -> dict[str, list[Any]]:
         "networkpolicies": [
             {"metadata": meta(name, "team-ml"), "spec": as_sent(spec)}
             for name, spec in network_policies.policies("ml", Network()).items()
-        ],
-        "validatingadmissionpolicybindings": [
-            {
-                "metadata": meta(name),
-                "spec": {
-                    "validationActions": ["Deny"],
-                    "policyName": name,
-                    "matchResources": {
-                        "namespaceSelector": {
-                            "matchLabels": {"kubernetes.io/metadata.name": "team-ml"}
-                        }
-                    },
-                },
-            }
-            for name in ("kai-fleet-host-ml", "kai-fleet-nodes-ml")
         ],
         "pods": [],
         "events": [],

@@ -96,8 +96,6 @@ def in_host_mode():
         gpu = queue["spec"]["resources"]["gpu"]
         gpu["limit"] = {"serve": 2, "train": 4}.get(queue["metadata"]["name"], -1)
     lab.ml["pods"] = []
-    bound = lab.named("validatingadmissionpolicybindings", "kai-fleet-nodes-ml", "host")
-    bound["metadata"]["name"] = bound["spec"]["policyName"] = "kai-fleet-owners-ml"
     role = lab.named("clusterroles", "kai-fleet-vcluster-ml", "host")
     role["rules"] = as_sent(vcluster_rights.rules(sees_nodes=False))
     return lab

@@ -211,7 +211,7 @@ def test_the_guard_inside_that_was_emptied_is_seen():
     look = lab.look().teams["ml"].inside
     lab.ml["validatingadmissionpolicies"] = [*look.objects["validatingadmissionpolicies"]]
     lab.ml["validatingadmissionpolicies"][0]["spec"]["validations"] = [{"expression": "true"}]
-    assert only(lab).cause.startswith("it is not as this version declares it")
+    assert only(lab).cause.startswith("its validations is not as this version declares")
 
 
 def test_in_host_mode_shares_are_counted_where_the_quota_does_not():

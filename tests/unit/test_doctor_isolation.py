@@ -31,29 +31,35 @@ def relabel(lab):
     lab.named("namespaces", "team-ml", "host")["metadata"]["labels"][LEVEL] = "privileged"
 
 
-def only_audit(lab):
-    binding = lab.named("validatingadmissionpolicybindings", "kai-fleet-host-ml", "host")
-    binding["spec"]["validationActions"] = ["Audit"]
+POLICIES, BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
 
 
-def without_policy(lab):
-    lab.spoil_guards = lambda guards: guards.pop("kai-fleet-nodes-ml")
+def unlevelled(lab):
+    del lab.named("namespaces", "team-ml", "host")["metadata"]["labels"]["kai-fleet/isolation"]
 
 
-def emptied(lab):
-    lab.spoil_guards = lambda guards: guards["kai-fleet-host-ml"]["spec"].update(
-        validations=[{"expression": "true"}]
-    )
+def without(kind, name):
+    def spoilt(lab):
+        lab.spoil_guards = lambda guards: guards.drop(kind, name)
+
+    return spoilt
 
 
-def lenient(lab):
-    lab.spoil_guards = lambda guards: guards["kai-fleet-nodes-ml"]["spec"].update(
-        failurePolicy="Ignore"
+def changed(kind, name, **spec):
+    def spoilt(lab):
+        lab.spoil_guards = lambda guards: guards.named(kind, name)["spec"].update(spec)
+
+    return spoilt
+
+
+def more_granted(lab):
+    lab.spoil_guards = lambda guards: guards.named("configmaps", "ml")["data"].update(
+        devices="nvidia.com/gpu,amd.com/gpu"
     )
 
 
 def raised(lab):
-    lab.named("resourcequotas", "shared", "host")["spec"]["hard"]["pods"] = "99999"
+    lab.named("resourcequotas", "pods", "host")["spec"]["hard"]["pods"] = "99999"
 
 
 def other_vendors(lab):
@@ -62,11 +68,6 @@ def other_vendors(lab):
 
 def opened(lab):
     lab.named("networkpolicies", "kai-fleet-pods", "host")["spec"]["egress"].append({})
-
-
-def bound_elsewhere(lab):
-    binding = lab.named("validatingadmissionpolicybindings", "kai-fleet-host-ml", "host")
-    binding["spec"]["matchResources"] = {"namespaceSelector": {"matchLabels": {"a": "b"}}}
 
 
 def more_rights(lab):
@@ -78,7 +79,10 @@ def elsewhere(lab):
     labels = {"app": "vcluster", "release": "ml"}
     made = [{"kind": "StatefulSet", "name": "ml"}]
     about = meta("ml-0", "team-ml", labels=labels, ownerReferences=made)
-    pod = {"metadata": about, "spec": {"nodeName": "dev-1"}}
+    pod = {
+        "metadata": about,
+        "spec": {"nodeName": "dev-1", "containers": [{"name": "s", "image": "x"}]},
+    }
     lab.host["pods"].append(pod)
     lab.host["nodes"].append({"metadata": meta("dev-1", labels={"kai-fleet/pool": "dev"})})
 
@@ -87,25 +91,39 @@ def elsewhere(lab):
     ("broken", "words"),
     [
         (relabel, "is privileged, and baseline is wanted"),
-        (spoil("resourcequotas", "shared"), "nothing bounds what it takes"),
+        (unlevelled, "kai-fleet/isolation is not there, and baseline is wanted"),
+        (spoil("resourcequotas", "pods"), "nothing bounds what its pods take"),
+        (spoil("resourcequotas", "objects"), "nothing bounds its volumes"),
         (spoil("resourcequotas", "system-priority"), "may preempt those of the system"),
         (spoil("networkpolicies", "kai-fleet-pods"), "its pods reach those of other teams"),
+        (without(BINDINGS, "kai-fleet-devices-ml"), "it is not there: nobody judges"),
+        (without(BINDINGS, "kai-fleet-nodes-ml"), "what is made in team-ml"),
+        (without(BINDINGS, "kai-fleet-releases"), "in the teams' namespaces"),
+        (without(POLICIES, "kai-fleet-lifecycle"), "it is not there: nobody judges"),
+        (without("configmaps", "ml"), "it is not there: nobody judges"),
+        (more_granted, "its data is not as this version declares"),
         (
-            spoil("validatingadmissionpolicybindings", "kai-fleet-host-ml"),
-            "nobody judges what is made in team-ml",
+            changed(POLICIES, "kai-fleet-pods", validations=[{"expression": "true"}]),
+            "its validations is not as this version declares",
+        ),
+        (changed(POLICIES, "kai-fleet-nodes", failurePolicy="Ignore"), "its failurePolicy is not"),
+        (changed(POLICIES, "kai-fleet-traffic", matchConditions=[]), "its matchConditions is not"),
+        (
+            changed(POLICIES, "kai-fleet-traffic", matchConstraints={"resourceRules": []}),
+            "its matchConstraints is not",
         ),
         (
-            spoil("validatingadmissionpolicybindings", "kai-fleet-nodes-ml"),
-            "nobody judges what is made in team-ml",
+            changed(BINDINGS, "kai-fleet-pods-ml", validationActions=["Audit"]),
+            "its validationActions is not as this version declares",
         ),
-        (without_policy, "nobody judges what is made in team-ml"),
-        (emptied, "its validations are not as this version declares them"),
-        (lenient, "its failurePolicy are not as"),
-        (only_audit, "it was changed: its actions are ['Audit']"),
-        (raised, "it is not as this version declares it: nothing bounds what it takes"),
+        (changed(BINDINGS, "kai-fleet-pods-ml", paramRef={"name": "dev"}), "its paramRef is not"),
+        (
+            changed(BINDINGS, "kai-fleet-pods-ml", matchResources={"namespaceSelector": {"a": 1}}),
+            "its matchResources is not",
+        ),
+        (raised, "it is not as this version declares it: nothing bounds what its pods take"),
         (other_vendors, "it may hold devices that it is not granted"),
         (opened, "it may be that its pods reach those of other teams"),
-        (bound_elsewhere, "it looks at {'matchLabels': {'a': 'b'}}"),
         (more_rights, "its rules are not as this version declares them"),
         (elsewhere, "which is not one of kai-fleet/pool=ml"),
     ],
@@ -124,7 +142,7 @@ def test_what_is_missing_or_changed_is_broken_and_has_a_command(broken, words):
     [
         ({"hostPID": True}, "hostPID: true"),
         ({"volumes": [{"name": "d", "hostPath": {"path": "/"}}]}, "volume d is a hostPath"),
-        ({"priorityClassName": "system-node-critical"}, "priorityClassName is system-node"),
+        ({"priorityClassName": "system-node-critical"}, "priorityClassName system-node-critical"),
         ({"containers": [{"name": "a", "securityContext": {"privileged": True}}]}, "a is priv"),
         (
             {
@@ -132,12 +150,13 @@ def test_what_is_missing_or_changed_is_broken_and_has_a_command(broken, words):
                     {"name": "a", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0"}]}
                 ]
             },
-            "sets NVIDIA_VISIBLE_DEVICES",
+            "chooses its devices by itself: NVIDIA_VISIBLE_DEVICES in container a",
         ),
     ],
 )
 def test_a_running_pod_that_would_be_refused_now_is_named_before_it_matters(spec, words):
     lab = Lab()
+    spec = {"containers": [{"name": "a", "image": "x"}], "nodeName": "ml-0", **spec}
     lab.host["pods"].append({"metadata": meta("old", "team-ml"), "spec": spec})
     (finding,) = said(lab)
     assert finding.health is Health.WARNING
@@ -160,9 +179,9 @@ def test_the_place_of_a_team_with_a_stack_of_its_own_is_looked_at_with_its_platf
     subjects = {f.subject for f in isolation.check(Snapshot(lab.look().host, {"nlp": granted}))}
     assert {
         "namespace team-nlp",
-        "ResourceQuota shared in namespace team-nlp",
+        "ResourceQuota objects in namespace team-nlp",
         "NetworkPolicy kai-fleet-pods in namespace team-nlp",
         "ValidatingAdmissionPolicyBinding kai-fleet-nodes-nlp",
-        "ValidatingAdmissionPolicy kai-fleet-host-nlp",
+        "ConfigMap nlp in namespace kai-fleet-guards",
         "ClusterRole kai-fleet-vcluster-nlp",
     } <= subjects

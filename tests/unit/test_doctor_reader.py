@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 
 import pytest
 from typer.testing import CliRunner
 
 from kai_fleet.cli.__main__ import app
+from kai_fleet.cli.doctor.causes import commands
+from kai_fleet.cli.doctor.checks import examine
 from kai_fleet.cli.doctor.gather import Sources, gather
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Refused, Unreachable
+from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
 
@@ -156,20 +160,108 @@ def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(tmp_path
     assert "give --context" in finding["cause"]
 
 
-def test_a_forbidden_secret_leads_to_the_stacks_state(server):
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_forbidden_secret_leads_to_the_stacks_state(server, planted):
+    """Which a team stack's team writes: nothing but certificates is taken from there either."""
     api, url = server
     team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
     api.answers |= {
         "/api/v1/namespaces": (200, {"items": [team]}),
         "/api/v1/namespaces/team-ml/secrets/vc-ml": (403, {}),
     }
-    look = gather(
-        Sources(
-            host=lambda: Api.of_kubeconfig(kubeconfig(url)),
-            kubeconfigs=lambda: {"ml": kubeconfig(url)},
+    with vcluster_secrets.serving() as (_, inside):
+        document = vcluster_secrets.config(server=inside)
+        if planted:
+            document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
+        look = gather(
+            Sources(
+                host=lambda: Api.of_kubeconfig(kubeconfig(url)),
+                kubeconfigs=lambda: {"ml": json.dumps(document)},
+            )
         )
-    )
-    assert look.teams["ml"].inside is not None
+    assert (look.teams["ml"].inside is None) == planted
+    says = "its kubeconfig in the stack's state has users[0].user.exec in its key config"
+    assert look.teams["ml"].unreached.startswith(says if planted else "")
+
+
+def vcluster(port, data):
+    team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
+    service = {
+        "metadata": {"name": "ml", "namespace": "team-ml"},
+        "spec": {"type": "NodePort", "ports": [{"nodePort": port}]},
+    }
+    return {
+        "/api/v1/namespaces": (200, {"items": [team]}),
+        "/api/v1/services": (200, {"items": [service]}),
+        "/api/v1/namespaces/team-ml/secrets/vc-ml": (200, {"data": data}),
+    }
+
+
+def seen(url):
+    return gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+
+
+def test_a_vcluster_is_asked_by_what_it_wrote_itself(server):
+    api, url = server
+    with vcluster_secrets.serving() as (_, inside):
+        api.answers |= vcluster(int(inside.rpartition(":")[2]), vcluster_secrets.data())
+        team = seen(url).teams["ml"]
+    assert team.inside is not None
+    assert team.certificate_ends is not None
+    assert team.certificate_ends > datetime.now(UTC)
+
+
+def test_what_somebody_else_wrote_is_a_finding_with_what_mends_it(server):
+    api, url = server
+    document = vcluster_secrets.config()
+    document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
+    api.answers |= vcluster(1, vcluster_secrets.data(document))
+    look = seen(url)
+    assert look.teams["ml"].foreign
+    (found,) = [it for it in examine(look) if it.subject == "kubeconfig of vCluster ml"]
+    assert (found.check, found.health, found.cluster) == ("vcluster", "broken", "host")
+    assert "Secret vc-ml has users[0].user.exec in its key config" in found.cause
+    assert "Somebody who can write in the namespace of team ml wrote it" in found.cause
+    assert commands(found.fix) == [
+        "kubectl -n team-ml delete secret vc-ml",
+        "kubectl -n team-ml rollout restart statefulset ml",
+    ]
+    (said,) = look.foreign
+    assert said.startswith("team ml: its Secret vc-ml has users[0].user.exec in its key config")
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        {"items": [{"metadata": {"name": "a"}, "spec": "x"}]},
+        {"items": [{"metadata": {"name": "a"}, "status": {"conditions": [3]}}]},
+        {"items": [{"metadata": {"name": "a", "creationTimestamp": "never"}, "spec": {}}]},
+        {"items": "pods"},
+        {"items": [None, 3, {"metadata": 3}]},
+        [],
+    ],
+)
+def test_what_a_tenants_own_api_server_answers_breaks_nothing(server, pods):
+    api, url = server
+    with vcluster_secrets.serving() as (own, inside):
+        api.answers |= vcluster(int(inside.rpartition(":")[2]), vcluster_secrets.data())
+        own.answers |= {"/api/v1/pods": (200, pods), "/api/v1/events": (200, pods)}
+        found = examine(seen(url))
+    assert {it.check for it in found} >= {"vcluster"}
+
+
+def test_names_that_no_kubernetes_gives_get_into_no_command(server):
+    api, url = server
+    evil = "a; touch marker"
+    pod = {"metadata": {"name": evil, "namespace": "default"}, "status": {"phase": "Pending"}}
+    well = {"metadata": {"name": "b", "labels": {"kai.scheduler/queue": "`x`", "app": "y"}}}
+    with vcluster_secrets.serving() as (own, inside):
+        api.answers |= vcluster(int(inside.rpartition(":")[2]), vcluster_secrets.data())
+        own.answers |= {"/api/v1/pods": (200, {"items": [pod, well]})}
+        look = seen(url)
+    (kept,) = look.teams["ml"].inside.all("pods")
+    assert kept["metadata"] == {"name": "b", "labels": {"app": "y"}}
+    assert not [it for it in examine(look) if "touch" in str(it.record())]
 
 
 def test_findings_are_a_table_for_people(tmp_path, monkeypatch):

@@ -7,9 +7,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.recovery.interrupted import Judge
 from kai_fleet.cli.recovery.object_reader import Cluster, Live, Unanswered
 from kai_fleet.cli.recovery.state import RELEASE, Operation, State
+from kai_fleet.components.releases.helm_record import Forged
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
 INSIDE = (
@@ -47,8 +49,8 @@ NAMESPACE = {
 class Fake:
     """A cluster that has this."""
 
-    def __init__(self, live=None, status="absent", silent=False):
-        self.live, self.status, self.silent = live, status, silent
+    def __init__(self, live=None, status="absent", silent=False, forged=()):
+        self.live, self.status, self.silent, self.records = live, status, silent, forged
 
     def object(self, inputs, namespace, name):
         if self.silent:
@@ -57,6 +59,9 @@ class Fake:
 
     def release(self, namespace, name):
         return self.status
+
+    def forged(self, namespace, name):
+        return list(self.records)
 
 
 def judged(monkeypatch, cluster, what, *resources, since=None):
@@ -202,3 +207,26 @@ def test_a_crd_is_known_again_though_the_sdk_spells_its_extensions_otherwise():
     given = {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
     assert live.has({"spec": {"versions": [{"schema": given}]}})
     assert not live.has({"spec": {"versions": [{"schema": {**given, "type": "string"}}]}})
+
+
+def of_vcluster(begun="updating"):
+    """A team's vCluster, whose record stands where its tenant may write."""
+    found = dict(release(begun).resource)
+    found["urn"] = f"urn:pulumi:s::kai-fleet::kai-fleet:index:VirtualCluster${RELEASE}::ml-release"
+    return Operation(begun, found)
+
+
+def test_of_a_vclusters_release_no_hook_is_run(monkeypatch):
+    for status, verb in (("pending-upgrade", "rollback"), ("uninstalling", "uninstall")):
+        what = of_vcluster()
+        verdict = judged(monkeypatch, Fake(status=status), what, dict(what.resource), NAMESPACE)
+        assert commands(verdict) == [f"helm {verb} ml --namespace team-ml --no-hooks"]
+
+
+def test_what_a_tenant_wrote_into_helms_record_is_not_carried_out(monkeypatch):
+    """A record that says pending-upgrade would have had it rolled back: to what it says."""
+    what = of_vcluster()
+    cluster = Fake(status="pending-upgrade", forged=[Forged("sh.helm.release.v1.ml.v9", "lies")])
+    with pytest.raises(UserError, match=r"delete secret sh\.helm\.release\.v1\.ml\.v9") as why:
+        judged(monkeypatch, cluster, what, dict(what.resource), NAMESPACE)
+    assert "Nothing was done" in str(why.value)

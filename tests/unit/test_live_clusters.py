@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 
 import pytest
+import yaml
 
 from kai_fleet.cli import cluster_reader
 from kai_fleet.cli.recovery import object_reader
+from kai_fleet.cli.recovery.state import State
+from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
 
@@ -78,6 +82,58 @@ def test_a_cluster_is_the_uid_of_its_kube_system(server, cluster):
     api, _ = server
     api.answers["/api/v1/namespaces/kube-system"] = (200, {"metadata": {"uid": "4711"}})
     assert cluster.uid() == "4711"
+
+
+def test_a_vclusters_provider_in_a_state_is_used_for_its_certificates_only():
+    """Its kubeconfig may be what a tenant wrote, kept by an earlier version; the host's is ours."""
+    document = vcluster_secrets.config(server="https://10.0.0.1:443")
+    kinds = {
+        "of-vcluster": "Team$kai-fleet:index:VirtualCluster$pulumi:providers:kubernetes",
+        "of-host": "pulumi:providers:kubernetes",
+    }
+
+    def providers(user):
+        document["users"][0]["user"] |= user
+        resources = [
+            {
+                "urn": f"urn:pulumi:lab::kai-fleet::kai-fleet:index:{kind}::{name}",
+                "type": "pulumi:providers:kubernetes",
+                "inputs": {"kubeconfig": json.dumps(document)},
+            }
+            for name, kind in kinds.items()
+        ]
+        found = State({"resources": resources}).providers()
+        return {urn.rpartition("::")[2]: inputs for urn, inputs in found.items()}
+
+    assert yaml.safe_load(providers({})["of-vcluster"]["kubeconfig"])["users"] == document["users"]
+    planted = providers({"exec": vcluster_secrets.USER["exec"]})
+    assert json.loads(planted["of-host"]["kubeconfig"]) == document
+    assert "kubeconfig" not in planted["of-vcluster"]
+    says = r"its kubeconfig in the state has users\[0\].user.exec in its key config"
+    with ExitStack() as stack, pytest.raises(object_reader.Unanswered, match=says):
+        object_reader.Cluster(planted["of-vcluster"], stack)
+
+
+@pytest.mark.parametrize("odd", [{}, {"metadata": "x"}, {"metadata": {}}])
+def test_what_is_no_object_is_a_silence(server, cluster, odd):
+    api, _ = server
+    says = "^it answers what no Kubernetes does"
+    api.answers["/api/v1/namespaces/kube-system"] = (200, {"kind": "x", **odd})
+    with pytest.raises(object_reader.Unanswered, match=says):
+        cluster.uid()
+    api.answers["/api/v1/namespaces/team-ml/secrets"] = (200, {"items": [odd]})
+    with pytest.raises(object_reader.Unanswered, match=says):
+        cluster.release("team-ml", "ml")
+
+
+@pytest.mark.parametrize("answer", [{"items": 3}, {"items": [], "metadata": "x"}])
+def test_what_is_no_list_is_a_silence(server, answer):
+    api, url = server
+    api.answers["/api/v1/nodes"] = (200, answer)
+    with pytest.raises(cluster_reader.NoAnswer, match="no Kubernetes API"):
+        cluster_reader.Cluster(content=kubeconfig(url)).nodes()
+    with pytest.raises(cluster_reader.NoAnswer, match="it answers no pods"):
+        cluster_reader.gpus_held([{"spec": {"nodeName": "n", "containers": "x"}}])
 
 
 def test_an_object_that_is_not_there_is_none_and_a_refusal_is_said(server, cluster):

@@ -229,3 +229,17 @@ def test_more_than_a_screen_is_a_line_per_team():
 def test_colours_are_for_a_terminal():
     (line, _) = previewed(step("create", RELEASE, "r"), color=True)
     assert line == "\033[32m+\033[0m Release r"
+
+
+def test_what_a_tenant_says_moves_no_cursor():
+    """The engine repeats what a pod, or the API server of a vCluster, says."""
+    shown = []
+    run = Narration(shown.append, color=True)
+    evil = "a\x1b[2Jb\x9b1mc\rd\u202ee"
+    run.hear(told("error", evil))
+    run.hear(told("info", f"also {evil}"))
+    run.hear(policy(f"pod x: {evil}"))
+    run.hear(event(stdoutEvent={"message": evil, "color": "raw"}))
+    assert len(shown) == 4
+    for line in shown:
+        assert "a[2Jb1mcde" in line

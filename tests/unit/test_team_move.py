@@ -8,9 +8,10 @@ from pulumi.automation.errors import create_command_error
 
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import state
+from kai_fleet.cli.recovery import object_reader, state
 from kai_fleet.cli.recovery.state import State
 from kai_fleet.cli.teams.own_stack import move
+from kai_fleet.components.releases.helm_record import Forged
 
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
 
@@ -36,9 +37,17 @@ VIRTUAL = [
     resource(QUEUES, "kai-fleet:index:Queues", deletedWith=PROVIDER),
 ]
 MOVE = ["state", "move", "--yes", "--source", "lab", "--dest", "lab-ml"]
+HOST_PROVIDER = "urn:pulumi:lab::kai-fleet::pulumi:providers:kubernetes::host"
+RELEASE = {
+    "urn": f"urn:pulumi:lab::kai-fleet::kai-fleet:index:VirtualCluster${state.RELEASE}::ml-release",
+    "type": state.RELEASE,
+    "inputs": {"namespace": "team-ml", "name": "ml"},
+    "provider": f"{HOST_PROVIDER}::id",
+}
+HOST = {"urn": HOST_PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
 
 
-def moved(monkeypatch, resources=VIRTUAL, *, sure=True, refused=()):
+def moved(monkeypatch, resources=VIRTUAL, *, sure=True, refused=(), more=()):
     """What is said, and what Pulumi was asked to run; it refuses the commands of these numbers."""
     said, ran = [], []
 
@@ -51,8 +60,9 @@ def moved(monkeypatch, resources=VIRTUAL, *, sure=True, refused=()):
     monkeypatch.setattr(
         runs, "stack", lambda name, *_: SimpleNamespace(name=name, workspace=workspace)
     )
-    held = {"lab": State({"resources": resources})}
-    monkeypatch.setattr(state, "exported", lambda it: held.get(it.name, State({})))
+    held = {"lab": State({"resources": [*resources, *more]})}
+    for read in ("exported", "read"):
+        monkeypatch.setattr(state, read, lambda it: held.get(it.name, State({})))
     move.move("ml", "lab", "lab-ml", {}, said.append, lambda: sure)
     return said, ran
 
@@ -84,3 +94,36 @@ def test_a_refusal_says_at_what_and_how_to_go_on(monkeypatch):
         moved(monkeypatch, refused=(1,))
     with pytest.raises(UserError, match=r"`pulumi state delete`: .*: run the same command again"):
         moved(monkeypatch, refused=(2,))
+
+
+class Records:
+    """The cluster of the team's own stack, whose account wrote the record."""
+
+    forged_ones = ()
+
+    def __init__(self, provider, clusters):
+        assert provider == {}
+
+    def forged(self, namespace, name):
+        assert (namespace, name) == ("team-ml", "ml")
+        if self.forged_ones is None:
+            raise object_reader.Unanswered("it does not answer")
+        return list(self.forged_ones)
+
+
+@pytest.mark.parametrize("records", [(), None])
+def test_a_record_that_is_well_or_not_read_stops_no_move(monkeypatch, records):
+    monkeypatch.setattr(Records, "forged_ones", records)
+    monkeypatch.setattr(object_reader, "Cluster", Records)
+    said, ran = moved(monkeypatch, more=[HOST, RELEASE])
+    assert len(ran) == 3
+    assert ("was not looked at: it does not answer" in said[0]) is (records is None)
+
+
+def test_a_record_that_somebody_wrote_does_not_come_along(monkeypatch):
+    forged = [Forged("sh.helm.release.v1.ml.v9", "has a hook, Job steal")]
+    monkeypatch.setattr(Records, "forged_ones", forged)
+    monkeypatch.setattr(object_reader, "Cluster", Records)
+    with pytest.raises(UserError, match="has a hook, Job steal") as why:
+        moved(monkeypatch, more=[HOST, RELEASE])
+    assert "Nothing was done" in str(why.value)

@@ -91,7 +91,7 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
     changed = difference(
         planned()["resources"], planned(guard={"mode": "audit"})["resources"]
     ).changed
-    names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
+    names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-rules"]
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})
     refusals = [p["rule"] for p in without["problems"] if p["level"] == "mandatory"]
@@ -147,20 +147,24 @@ def test_each_grant_gets_an_account_and_a_namespace_that_is_bounded_before_it_ha
     rights = found[("RoleBinding", "vision-account-rights")].inputs
     assert rights["metadata"]["namespace"] == "team-vision"
     assert rights["roleRef"]["name"] == "kai-fleet-team-stack"
-    assert ("ValidatingAdmissionPolicy", "vision-host-guard-policy") in found
+    for kind in ("devices", "pods", "traffic", "nodes"):
+        assert ("ValidatingAdmissionPolicyBinding", f"vision-host-guard-{kind}-binding") in found
     assert not [name for kind, name in found if kind == "Secret"], "no token is made"
 
 
 def test_on_a_host_with_kai_the_platform_holds_the_queues_of_a_team_stack():
     found = by_name(record("lab", HOST))
-    guard = found[("ValidatingAdmissionPolicy", "nlp-queue-guard-policy")].inputs["spec"]
-    assert {"name": "queues", "expression": "['mine']"} in guard["variables"]
-    assert "startsWith('nlp-')" in str(guard["validations"])
+    guard = found[("ConfigMap", "nlp-queue-guard-rules")].inputs["data"]
+    assert (guard["queues"], guard["queuePrefix"]) == ("mine", "nlp-")
     tree = found[("Queues", "host-queues")].inputs["queues"]
     assert tree["mine"]["resources"]["gpu"]["limit"] == 4, "fractions count against nothing else"
-    bounds = found[("ValidatingAdmissionPolicy", "host-team-stacks-nlp-bounds")].inputs["spec"]
-    (condition,) = bounds["matchConditions"]
-    assert "'system:serviceaccount:kai-fleet-team-stacks:nlp'" in condition["expression"]
+    bounds = found[("ConfigMap", "host-team-stacks-nlp-bounds")].inputs["data"]
+    assert bounds["account"] == "system:serviceaccount:kai-fleet-team-stacks:nlp"
+    assert bounds["parentQueue"] == "mine"
+    kind = "ValidatingAdmissionPolicyBinding"
+    holds = found[(kind, "host-team-stacks-nlp-bounds-binding")].inputs["spec"]
+    assert holds["policyName"] == "kai-fleet-team-stack-queues"
+    assert holds["paramRef"]["parameterNotFoundAction"] == "Deny"
 
 
 @pytest.mark.parametrize("host_mode", [False, True])

@@ -182,6 +182,21 @@ def test_a_team_that_is_not_reached_is_said_and_the_others_are_counted(fleet, mo
     assert "its Secret vc-ml is not there" in " ".join(fleet(VIRTUAL).stdout.split())
 
 
+@pytest.mark.parametrize("more", [(), ("--json",), ("--csv",)])
+def test_a_kubeconfig_that_somebody_planted_is_an_error_of_the_command(fleet, monkeypatch, more):
+    says = "its Secret vc-ml has users[0].user.exec in its key config"
+    planted = gather._Way(missing=says, foreign=True)
+    monkeypatch.setattr(gather, "_way_in", lambda reader, seen, team: planted)
+    ran = fleet(VIRTUAL, *more, code=1)
+    said = " ".join(ran.stderr.split())
+    assert f"error: team ml: {says}. Somebody who can write in the namespace of team ml" in said
+    assert "delete secret vc-ml and kubectl" in said
+    assert "rollout restart statefulset ml" in said
+    if more == ("--json",):
+        by_name = {team["team"]: team for team in json.loads(ran.stdout)["teams"]}
+        assert by_name["ml"]["unreached"] == says
+
+
 def test_as_csv_each_queue_is_a_line(fleet):
     lists(fleet.inside, queues=[queue("top", gpu=4), queue("train", "top", 3)])
     rows = list(csv.DictReader(io.StringIO(fleet(VIRTUAL, "--csv", "--team", "ml").stdout)))

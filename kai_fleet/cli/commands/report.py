@@ -10,6 +10,7 @@ from rich.console import Console
 
 from kai_fleet.cli.commands.options import StackFile
 from kai_fleet.cli.display.progress import clusters_read
+from kai_fleet.cli.display.screen import say
 from kai_fleet.cli.errors import UserError
 
 out = Console()
@@ -50,3 +51,7 @@ def report(
             f"not in it: {each.part}: {each.why}", markup=False, highlight=False, soft_wrap=True
         )
     out.print(f"{html} is written", markup=False, highlight=False, soft_wrap=True)
+    for team in found.foreign:
+        say(f"error: {team}")
+    if found.foreign:
+        raise typer.Exit(1)

@@ -163,7 +163,7 @@ def kubeconfig(
     connected = connect.to_platform(platform, screen.say)
     if connected.variables is None:
         raise UserError(connected.note)
-    content = stack_state.read(place.stack, connected.variables).kubeconfigs.get(name)
+    content = stack_state.read(place.stack, connected.variables).kubeconfig(name)
     if not content:
         raise UserError(
             f"team {name} is in {place.file.name}, but was never made; run: make up"

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet.cli.commands.options import StackFile
+from kai_fleet.cli.display.screen import say
 from kai_fleet.cli.errors import UserError
 
 
@@ -51,3 +52,7 @@ def usage(
         sys.stdout.write(show.as_csv(found))
     else:
         show.show(found, Console())
+    for team in found.foreign:
+        say(f"error: {team}")
+    if found.foreign:
+        raise typer.Exit(1)

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from pulumi import automation
 
+from kai_fleet.kube.text import without_controls
+
 Show = Callable[[str], None]
 _MARKS: Final = {"create": "+", "update": "~", "delete": "-", "replace": "±", "import": "="}
 _COLOURS: Final = {"+": "32", "~": "33", "-": "31", "±": "35", "warning": "33", "error": "31"}
@@ -87,6 +89,11 @@ def _known(text: str) -> bool:
     return text == f"using {_PLUGIN} from $PATH at {beside}" or bool(_BUILT.match(text))
 
 
+def _words(message: str) -> str:
+    """A message without the engine's marks, and without what a terminal takes for commands."""
+    return without_controls(_TAG.sub("", message))
+
+
 class Narration:
     """Hears a run's events and shows its lines as they come."""
 
@@ -145,7 +152,7 @@ class Narration:
         self._show(f"{coloured(sign, sign, self._color)} {named(urn)} {what}")
 
     def _diagnostic(self, told: Any) -> None:
-        text = _AGAIN.sub("", _TAG.sub("", told.message).strip("\n"))
+        text = _AGAIN.sub("", _words(told.message).strip("\n"))
         if told.ephemeral or told.severity == "debug" or not text.strip() or _known(text):
             return
         if (told.urn or "", text) in self._said:
@@ -164,7 +171,7 @@ class Narration:
             self._lines(text, lead="  " if by_itself else f"  {of}: ")
 
     def _policy(self, told: Any) -> None:
-        text = _TAG.sub("", told.message).strip()
+        text = _words(told.message).strip()
         rule, refused = told.policy_name, told.enforcement_level == "mandatory"
         said = text.partition("\n")[2].strip() or text  # the rule's reason stands above
         subject = said.partition(": ")[0]
@@ -180,5 +187,5 @@ class Narration:
         self._show(f"{shown} {said} [{rule}]{on}")
 
     def _lines(self, text: str, lead: str = "") -> None:
-        for line in _TAG.sub("", text).rstrip("\n").splitlines():
+        for line in _words(text).rstrip("\n").splitlines():
             self._show(f"{lead}{line}")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from kai_fleet.kube.text import with_colours, without_controls
+
 Say = Callable[[str], None]
 
 
@@ -27,18 +29,22 @@ class Screen:
 
     def line(self, text: str) -> None:
         """One line of the result, as it is."""
-        self.out.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.out.print(without_controls(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
     """One line of progress, on stderr."""
-    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
+    shown = without_controls(text)
+    Console(stderr=True).print(shown, highlight=False, markup=False, soft_wrap=True)
 
 
 def engine_line(line: str) -> None:
-    """A line of the engine's; into nothing once its reader is gone (`| head`). The run goes on."""
+    """A line of the engine's; into nothing once its reader is gone (`| head`). The run goes on.
+
+    It may have words of a pod or an API server in it: colours are all that a terminal is told.
+    """
     try:
-        sys.stdout.write(line.rstrip("\n") + "\n")
+        sys.stdout.write(with_colours(line.rstrip("\n")) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

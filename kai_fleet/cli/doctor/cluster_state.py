@@ -20,8 +20,10 @@ from kai_fleet.cli.doctor.objects import (
     spec,
     when,
 )
+from kai_fleet.components.cluster.tenant_kubeconfig import by_whom, mended
 from kai_fleet.components.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.components.releases import KaiRelease, UnknownVersion, kai
+from kai_fleet.components.releases.helm_record import Forged
 from kai_fleet.usage.counting import Usage, usage
 from kai_fleet.usage.pods import PodUse
 from kai_fleet.usage.reading import Answers
@@ -191,8 +193,10 @@ class ClusterState:
 class TeamState:
     """A team's vCluster from outside, and its inside where its API answered.
 
-    `unreached` says why it did not. `certificate_ends` is the end of the client certificate.
-    `update` is what makes the team's own stack as declared, where it has one.
+    `unreached` says why it did not; `foreign`: because somebody else than the vCluster wrote its
+    Secret. `certificate_ends` is the end of the client certificate.
+    `update` is what makes the team's own stack as declared, where it has one. `records` are Helm's
+    of the vCluster's release that its chart did not make; None where they were not looked at.
     """
 
     wanted: DeclaredTeam
@@ -200,6 +204,8 @@ class TeamState:
     unreached: str = ""
     certificate_ends: datetime | None = None
     update: str = ""
+    foreign: bool = False
+    records: Sequence[Forged] | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +214,16 @@ class Snapshot:
 
     host: ClusterState
     teams: Mapping[str, TeamState] = field(default_factory=dict)
+
+    @property
+    def foreign(self) -> list[str]:
+        """Of each team whose way in somebody else wrote: what is there, and what mends it."""
+        return [
+            f"team {name}: {team.unreached}. {by_whom(name)}. Have it written again: "
+            + " and ".join(mended(name, team.wanted.namespace, self.host.kubectl))
+            for name, team in self.teams.items()
+            if team.foreign
+        ]
 
     @property
     def clusters(self) -> list[ClusterState]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kai_fleet.components.guard import queue_guard_rules
-from kai_fleet.components.guard.names import GUARD, OUTSIDE_GUARD
-from kai_fleet.components.isolation.rules import team_rules
-from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.components.guards.policies import Object
+from kai_fleet.components.guards.queue_guard import QueueGuardArgs
+from kai_fleet.components.guards.queue_rules import inside_vcluster
+from kai_fleet.components.isolation import team_rules
 from kai_fleet.components.kai.keys import GPU_RESOURCES
 from kai_fleet.components.releases import (
     DEFAULT_VCLUSTER,
@@ -55,8 +56,7 @@ class DeclaredTeam:
     """A team's vCluster as its stack declares it, or as it was found (`declared` False).
 
     `granted`: its vCluster is of a stack of its own, and this one has the namespace and its bounds.
-    `key` is where it stands in the stack file. `guards` are the policies inside it by name: the
-    actions of each one's binding, and its rules where they are compared.
+    `key` is where it stands in the stack file. `guards` are the objects of the guard inside it.
     """
 
     name: str
@@ -74,7 +74,7 @@ class DeclaredTeam:
     control_pool: Mapping[str, str] = field(default_factory=dict)
     granted: bool = False
     key: str = "kai-fleet:teams"
-    guards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    guards: tuple[Object, ...] = ()
 
 
 def host_of(settings: Settings) -> DeclaredCluster:
@@ -146,7 +146,7 @@ def _team(settings: Settings, name: str) -> DeclaredTeam:
         rules=None if tenant else team_rules.of_declared(settings, name),
         control_pool=settings.control_pool_of(name),
         key=key,
-        guards=_guards(settings, name) if version else {},
+        guards=_guards(settings, name) if version else (),
         gpus=team.gpus,
         access=settings.access_of(name),
         vcluster=vcluster.version or DEFAULT_VCLUSTER,
@@ -165,29 +165,22 @@ def _team(settings: Settings, name: str) -> DeclaredTeam:
     )
 
 
-def _guards(settings: Settings, name: str) -> dict[str, Mapping[str, Any]]:
+def _guards(settings: Settings, name: str) -> tuple[Object, ...]:
     """As `Team` declares them inside its vCluster."""
     mode, team = settings.guard.mode, settings.teams[name]
     if mode == "off":
-        return {}
+        return ()
     leaf_queues = leaves(team.queues)
-    grouped = takes_external_pod_groups(team.scheduler.version or "")
-    sharing = settings.shares_gpus(team.scheduler)
-    denies, warns = ["Deny"], ["Audit", "Warn"]
-    rules = [
-        *queue_guard_rules.variables(leaf_queues, denied=mode == "deny"),
-        *queue_guard_rules.validations(name, leaf_queues, sharing, pod_groups=grouped),
-    ]
-    found: dict[str, Mapping[str, Any]] = {
-        f"{GUARD}{name}": {
-            "actions": denies if mode == "deny" else warns,
-            "rules": [str(rule["expression"]) for rule in rules],
-        }
-    }
-    outside = settings.guard.outside(leaf_queues)
-    if outside != "allow":
-        found[f"{OUTSIDE_GUARD}{name}"] = {"actions": denies if outside == "deny" else warns}
-    return found
+    args = QueueGuardArgs(
+        name,
+        leaf_queues,
+        mode=mode,
+        gpu_sharing=settings.shares_gpus(team.scheduler),
+        pod_groups=takes_external_pod_groups(team.scheduler.version or ""),
+        outside=settings.guard.outside(leaf_queues),
+        gpu_resource=settings.gpu.resource,
+    )
+    return tuple(inside_vcluster(args.rules()))
 
 
 def _specs(

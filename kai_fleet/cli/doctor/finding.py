@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, Final
+
+from kai_fleet.kube.text import plain
+
+_LONGEST_FIX: Final = 20_000  # characters: a command may name twenty things
 
 
 class Health(StrEnum):
@@ -32,6 +36,9 @@ class Finding:
     `fix` is what to do: a key to write, a command in backticks. `subjects` are all things that the
     cause does harm to; only `causes.merge_by_cause` gives more than one. `same` names the cause
     where its sentence has amounts that differ from thing to thing.
+
+    Much of it is in words that tenants chose, so each text is one line without control characters,
+    and only a fix has commands.
     """
 
     check: str
@@ -42,6 +49,13 @@ class Finding:
     fix: str = ""
     subjects: tuple[str, ...] = ()
     same: str = ""
+
+    def __post_init__(self) -> None:
+        """Have it in a line of its own."""
+        for name in ("subject", "cause"):
+            text = plain(getattr(self, name)).replace("`", "'")
+            object.__setattr__(self, name, text)
+        object.__setattr__(self, "fix", plain(self.fix, _LONGEST_FIX))
 
     @property
     def things(self) -> tuple[str, ...]:

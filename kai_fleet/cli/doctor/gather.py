@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import yaml
-from cryptography import x509
-
 from kai_fleet.cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.declared import HOST, DeclaredCluster, DeclaredTeam, found_team
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, address_of, of_secret
-from kai_fleet.components.guard.names import GUARD
+from kai_fleet.cli.doctor.tenant_objects import ODD, named_well, odd
+from kai_fleet.components.cluster.address import address_of
+from kai_fleet.components.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    pieces,
+    rebuilt,
+)
+from kai_fleet.components.guards.policies import GUARD_LABEL, QUEUES
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
+from kai_fleet.components.releases import helm_record
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.kube.errors import KubeError, Refused, Unreachable
 
 TEAM_LABEL: Final = "kai-fleet/team"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -38,6 +41,7 @@ _KINDS: Final[tuple[_Question, ...]] = (
     ("networkpolicies", "/apis/networking.k8s.io/v1/networkpolicies", {}),
     ("validatingadmissionpolicies", f"{_ADMISSION}/validatingadmissionpolicies", {}),
     ("validatingadmissionpolicybindings", f"{_ADMISSION}/validatingadmissionpolicybindings", {}),
+    ("configmaps", "/api/v1/configmaps", {"labelSelector": GUARD_LABEL}),
     ("deployments", "/apis/apps/v1/deployments", {}),
     ("daemonsets", "/apis/apps/v1/daemonsets", {}),
     ("statefulsets", "/apis/apps/v1/statefulsets", {}),
@@ -137,12 +141,16 @@ def gather(sources: Sources) -> Snapshot:
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             found = pool.map(lambda team: _way_in(reader, host, team), asked_for)
             ways = {team.name: way for team, way in zip(asked_for, found, strict=True)}
+            records: dict[str, Sequence[helm_record.Forged] | None] = {}
+            if sources.kinds is None:
+                judged = pool.map(lambda team: _records(reader, team), teams.values())
+                records = dict(zip(teams, judged, strict=True))
     finally:
         reader.close()
-    if any(not way.kubeconfig and way.forbidden for way in ways.values()):
+    if any(way.forbidden for way in ways.values()):
         known = sources.kubeconfigs()
         ways = {
-            name: _Way(kubeconfig=known[name]) if name in known and not way.kubeconfig else way
+            name: _Way.of_state(known[name]) if name in known and way.forbidden else way
             for name, way in ways.items()
         }
     sources.heard(1, 1 + len(teams))
@@ -152,7 +160,8 @@ def gather(sources: Sources) -> Snapshot:
         }
         for count, _ in enumerate(as_completed(asked), 2):
             sources.heard(count, 1 + len(teams))
-    return Snapshot(host, {name: each.result() for each, name in asked.items()})
+    done = {name: each.result() for each, name in asked.items()}
+    return Snapshot(host, {n: replace(it, records=records.get(n)) for n, it in done.items()})
 
 
 def see(
@@ -223,11 +232,23 @@ def _listed(
 
 @dataclass(frozen=True)
 class _Way:
-    """How to a vCluster: its kubeconfig, or why there is none."""
+    """How to a vCluster: its kubeconfig, or why there is none. `foreign`: what is in place of it
+    was written by somebody else. `ends` is when its certificate does.
+    """
 
-    kubeconfig: str = ""
+    kubeconfig: str = field(default="", repr=False)
     missing: str = ""
     forbidden: bool = False
+    foreign: bool = False
+    ends: datetime | None = None
+
+    @classmethod
+    def of_state(cls, content: str) -> _Way:
+        try:
+            text, found = rebuilt(content)
+        except TenantKubeconfigError as why:
+            return cls(missing=f"its kubeconfig in the stack's state {why}")
+        return cls(text, ends=found.ends)
 
 
 def own_name(host: ClusterState, context: str) -> ClusterState:
@@ -237,7 +258,7 @@ def own_name(host: ClusterState, context: str) -> ClusterState:
     if any(labels_of(item).get(TEAM_LABEL) for item in host.all("namespaces")):
         return host
     guards = [name_of(item) for item in host.all("validatingadmissionpolicies")]
-    named = [name.removeprefix(GUARD) for name in guards if name.startswith(GUARD)]
+    named = [name.removeprefix(QUEUES) for name in guards if name.startswith(QUEUES)]
     dns = host.within("deployments", "kube-system")
     if len(named) == 1:
         name = named[0]
@@ -272,40 +293,49 @@ def _way_in(reader: Api, host: ClusterState, team: DeclaredTeam) -> _Way:
     service = host.named("services", team.name, team.namespace)
     if service is None:
         return _Way(missing=f"its Service {team.name} is not there")
-    access, given = str(spec(service).get("type")), team.access.host if team.access else None
+    # The declared type of access where there is one: the tenant can change its Service.
+    access = str(team.access.type if team.access else spec(service).get("type"))
+    given = team.access.host if team.access else None
     here = "127.0.0.1" if access == "NodePort" else None
     address = address_of(service, access, given or here)
     if address is None:
         return _Way(missing=f"its Service {team.name} has no address")
     try:
-        return _Way(of_secret(secret.get("data") or {}, f"https://{address}"))
-    except NoKubeconfig as why:
-        return _Way(missing=f"its Secret vc-{team.name} {why}")
+        found = pieces(secret.get("data") or {})
+    except TenantKubeconfigError as why:
+        return _Way(missing=f"its Secret vc-{team.name} {why}", foreign=why.foreign)
+    return _Way(found.kubeconfig(f"https://{address}", team.name), ends=found.ends)
+
+
+def _records(reader: Api, team: DeclaredTeam) -> Sequence[helm_record.Forged] | None:
+    """Helm's records of its release that the chart did not make; None where they are not read."""
+    if team.isolation is not None and not team.isolation.on:
+        return None
+    path = f"/api/v1/namespaces/{team.namespace}/secrets"
+    try:
+        found = reader.list(path, labelSelector=helm_record.SELECTOR.format(team.name))
+    except KubeError:
+        return None
+    return helm_record.forged(found, team.name, team.namespace)
 
 
 def _team(team: DeclaredTeam, way: _Way | None, sources: Sources) -> TeamState:
     update = sources.team_update or sources.update
     if way is None or not way.kubeconfig:
-        return TeamState(team, unreached=way.missing if way else "", update=update)
-    ends = _certificate_end(way.kubeconfig)
+        foreign = way is not None and way.foreign
+        said = way.missing if way else ""
+        return TeamState(team, unreached=said, update=update, foreign=foreign)
+    ends = way.ends
     kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
     try:
         with closing(Api.of_kubeconfig(way.kubeconfig, in_all=sources.seconds)) as reader:
-            inside = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
+            seen = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
     except Unreachable as why:
         return TeamState(team, unreached=str(why), certificate_ends=ends, update=update)
-    return TeamState(team, inside, certificate_ends=ends, update=update)
-
-
-def _certificate_end(kubeconfig: str) -> datetime | None:
-    """When the first client certificate of a kubeconfig runs out; None where there is none."""
+    # Its tenant's own API server said so.
+    inside = replace(seen, objects={kind: named_well(it) for kind, it in seen.objects.items()})
     try:
-        users = yaml.safe_load(kubeconfig).get("users") or []
-        data = next(
-            user["user"]["client-certificate-data"]
-            for user in users
-            if "client-certificate-data" in user.get("user", {})
-        )
-        return x509.load_pem_x509_certificate(base64.b64decode(data)).not_valid_after_utc
-    except (StopIteration, KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError):
-        return None
+        _ = inside.usage
+    except ODD as why:
+        return TeamState(team, unreached=odd(why), certificate_ends=ends, update=update)
+    return TeamState(team, inside, certificate_ends=ends, update=update)

@@ -16,7 +16,7 @@ from kai_fleet.cli.stack_file.platform import facts_beside
 from kai_fleet.cli.teams import stack_state
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.tenant import Tenant
-from kai_fleet.kube.api import Api
+from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import Unreachable
 from kai_fleet.policies import validation
 
@@ -31,7 +31,7 @@ def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -
     named = [] if file is None else ["--kubeconfig", file]
     named += [] if context is None else ["--context", context]
     return Sources(
-        host=lambda: Api.of_context(file, context, in_all=SECONDS),
+        host=lambda: Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS),
         only=team,
         host_kubectl=shlex.join(["kubectl", *named]),
         context=context or "this cluster",
@@ -55,9 +55,11 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
     update = f"`.venv/bin/fleet up --refresh --stack {stack}`"
     return Sources(
         host=lambda: (
-            Api.of_context(file, where, in_all=SECONDS)
+            Api.of_context(file, where, in_all=SECONDS, most=OF_OPERATORS)
             if where
-            else Api.of_kubeconfig(_secret_kubeconfig(stack, variables), in_all=SECONDS)
+            else Api.of_kubeconfig(
+                _secret_kubeconfig(stack, variables), in_all=SECONDS, most=OF_OPERATORS
+            )
         ),
         wanted=host_of(settings),
         teams=_narrowed(teams, team),

@@ -17,17 +17,23 @@ _SECONDS: Final = 600.0
 
 @dataclass(frozen=True)
 class Remedy:
-    """`helm uninstall` or `helm rollback` of a release; `provider` has the way to its cluster."""
+    """`helm uninstall` or `helm rollback` of a release; `provider` has the way to its cluster.
+
+    `hooks` are those of Helm's record. Of a vCluster's release a tenant may have written that, and
+    no vCluster chart has any.
+    """
 
     verb: str
     namespace: str
     name: str
     provider: Mapping[str, Any]
+    hooks: bool = True
 
     @property
     def arguments(self) -> list[str]:
         """The command's, without the way to the cluster."""
-        return [self.verb, self.name, "--namespace", self.namespace]
+        without = [] if self.hooks else ["--no-hooks"]
+        return [self.verb, self.name, "--namespace", self.namespace, *without]
 
     def __str__(self) -> str:
         """The command as a person runs it with that cluster's kubeconfig."""

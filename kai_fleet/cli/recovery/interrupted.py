@@ -9,10 +9,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
+from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.recovery.helm import Remedy
 from kai_fleet.cli.recovery.object_reader import Cluster, Live, Unanswered
-from kai_fleet.cli.recovery.state import NAMESPACE, RELEASE, Operation, State, provider_of
+from kai_fleet.cli.recovery.state import (
+    NAMESPACE,
+    OF_VCLUSTER,
+    RELEASE,
+    Operation,
+    State,
+    provider_of,
+)
+from kai_fleet.cli.recovery.vcluster_records import is_of_vcluster
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
+from kai_fleet.components.releases import helm_record
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
 
@@ -108,7 +118,10 @@ class Judge:
             )
             verb = "rollback" if back and not half_made else "uninstall"
             provider = self._known[provider_of(operation.resource)]
-            remedy = Remedy(verb, *operation.address, provider)
+            of_vcluster = is_of_vcluster(operation.urn)
+            if of_vcluster:
+                _believe(cluster, operation)
+            remedy = Remedy(verb, *operation.address, provider, hooks=not of_vcluster)
             self._say(f"{operation}: it is there as {status}, and was not finished: {remedy}")
             self.verdict.remedies.append((operation, remedy))
 
@@ -124,7 +137,15 @@ class Judge:
 
     def _inside(self, operation: Operation) -> bool:
         """Whether its cluster is a vCluster of this stack: its provider is a part of one."""
-        return ":VirtualCluster$" in provider_of(operation.resource)
+        return OF_VCLUSTER in provider_of(operation.resource)
+
+
+def _believe(cluster: Cluster, operation: Operation) -> None:
+    """Raises UserError where a tenant may have written what Helm would do."""
+    namespace, name = operation.address
+    if found := cluster.forged(namespace, name):
+        said = helm_record.sentence(found, name, namespace)
+        raise UserError(f"{operation}: {said}, and run the same command again. Nothing was done")
 
 
 def _settled(cluster: Cluster, operation: Operation, say: Callable[[str], None]) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kai_fleet.cli.recovery.state import REFUSED
+from kai_fleet.components.releases import helm_record
+from kai_fleet.components.releases.helm_record import Forged
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
 from kai_fleet.kube.kubeconfig import connection
@@ -35,10 +38,23 @@ class Unanswered(Exception):  # noqa: N818 - its message is all a user sees
     """The cluster cannot be asked."""
 
 
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Raise Unanswered for what is no object: who answers may be a tenant's API server, and who
+    wrote what it answers, a tenant.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as why:
+        raise Unanswered(f"it answers what no Kubernetes does ({type(why).__name__})") from None
+
+
 class Cluster:
     """One cluster, reached as the provider with these inputs reaches it."""
 
     def __init__(self, provider: Mapping[str, Any], stack: ExitStack) -> None:
+        if REFUSED in provider:
+            raise Unanswered(str(provider[REFUSED]))
         try:
             # As for the provider, it is a file's content or its path.
             given, context = provider.get("kubeconfig"), provider.get("context")
@@ -51,6 +67,7 @@ class Cluster:
         self._api = Api(way, _SECONDS)
         stack.callback(self._api.close)
 
+    @_in_words()
     def object(self, inputs: Mapping[str, Any], namespace: str, name: str) -> Live | None:
         """The object; None where it is not there, or about to go."""
         live = self._object(inputs, namespace, name)
@@ -63,6 +80,7 @@ class Cluster:
             live,
         )
 
+    @_in_words()
     def release(self, namespace: str, name: str) -> str:
         """A Helm release's status, as Helm keeps it; "absent" without one."""
         wanted = f"owner=helm,name={name}"
@@ -73,6 +91,13 @@ class Cluster:
         ]
         return str(max(records, default=(0, "absent"))[1])
 
+    def forged(self, namespace: str, name: str) -> list[Forged]:
+        """Records of a vCluster's release that its chart did not make."""
+        wanted = helm_record.SELECTOR.format(name)
+        found = self._get(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=wanted)
+        return helm_record.forged((found or {}).get("items", []), name, namespace)
+
+    @_in_words()
     def uid(self) -> str:
         """Which cluster it is: the UID of its namespace `kube-system`."""
         found = self._get("/api/v1/namespaces/kube-system")

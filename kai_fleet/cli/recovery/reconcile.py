@@ -19,7 +19,7 @@ from pulumi import automation
 from rich.prompt import Confirm
 
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import cluster_refresh, failures, locks, state
+from kai_fleet.cli.recovery import cluster_refresh, failures, locks, state, vcluster_records
 from kai_fleet.cli.recovery.state import RELEASE, Operation, State, provider_of
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def before(stack: automation.Stack, say: Say, *, refresh: bool, command: str = "
     if begun:
         told = ", ".join(f"{operation} ({operation.kind})" for operation in begun)
         _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
+    # A refresh would take over what the records say, and the update after it act on that.
+    vcluster_records.believe(state.read(stack), say)
     cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
     now = state.read(stack)
     operations = now.operations()

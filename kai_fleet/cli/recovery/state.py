@@ -10,10 +10,13 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cli.property_secrets import opened
+from kai_fleet.components.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuilt
 
 STACK: Final = "pulumi:pulumi:Stack"
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's provider
+REFUSED: Final = "kubeconfigRefused"
 _KUBERNETES: Final = "kubernetes:"
 
 
@@ -92,12 +95,25 @@ class State:
         ]
 
     def providers(self) -> dict[str, dict[str, Any]]:
-        """The inputs of the stack's providers by URN."""
+        """The inputs of the stack's providers by URN.
+
+        Of a vCluster's, the kubeconfig is built anew: earlier versions of this program took what
+        was in a Secret that tenants write. One that is refused has the reason at `REFUSED`, and no
+        way to a cluster.
+        """
         return {
-            str(resource["urn"]): opened(resource.get("inputs") or {})
+            urn: _of_vcluster(inputs) if OF_VCLUSTER in urn else inputs
             for resource in self.resources
             if str(resource["type"]).startswith("pulumi:providers:")
+            for urn, inputs in [(str(resource["urn"]), opened(resource.get("inputs") or {}))]
         }
+
+
+def _of_vcluster(inputs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return inputs | {"kubeconfig": rebuilt(str(inputs.get("kubeconfig") or ""))[0]}
+    except TenantKubeconfigError as why:
+        return {REFUSED: f"its kubeconfig in the state {why}"}
 
 
 def _left(release: Mapping[str, Any]) -> str:

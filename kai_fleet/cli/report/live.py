@@ -51,6 +51,7 @@ def live(report: Report, look: Snapshot, findings: Sequence[Finding]) -> Report:
         well=sum(finding.health is Health.OK for finding in findings),
         gpus=_sum(gpus.values(), ready),
         missing=(*report.missing, *unreached),
+        foreign=look.foreign,
     )
 
 

@@ -133,7 +133,8 @@ class Missing:
 class Report:
     """Everything on the page. `live` is whether the clusters were asked.
 
-    `whole`: it is about all of a host; a team's own stack has its pool of nodes only.
+    `whole`: it is about all of a host; a team's own stack has its pool of nodes only. `foreign` are
+    sentences about teams whose way in somebody else than their vCluster wrote.
     """
 
     stack: str
@@ -151,6 +152,7 @@ class Report:
     kubernetes: str = ""
     whole: bool = True
     missing: Sequence[Missing] = field(default_factory=tuple)
+    foreign: Sequence[str] = ()
 
     @property
     def promised(self) -> float:

@@ -12,10 +12,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from kai_fleet.cli.errors import UserError
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.files import stack_keys, yaml_file
-from kai_fleet.components.settings.files.clear_secrets import MASK
 from kai_fleet.components.settings.mistakes import key_path
 from kai_fleet.components.settings.sections.team_stack import TeamStack
-from kai_fleet.components.wording import on_one_line
+from kai_fleet.components.wording import MASK, on_one_line
 from kai_fleet.project import ROOT as ROOT
 
 PROJECT: Final = "kai-fleet"

@@ -14,6 +14,11 @@ from kai_fleet.cli.errors import UserError
 from kai_fleet.cli.property_secrets import opened
 from kai_fleet.cli.recovery import failures, file_backend
 from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet.components.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    by_whom,
+    rebuilt,
+)
 from kai_fleet.components.state.deployed_state import RELEASE, STACK
 from kai_fleet.components.state.targeting import TEAM
 
@@ -22,12 +27,23 @@ _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
 
 @dataclass(frozen=True)
 class State:
-    """One stack as its last update left it: KAI versions and kubeconfigs by team, and outputs."""
+    """One stack as its last update left it: KAI versions and kubeconfigs by team, and outputs.
+
+    The kubeconfigs are built anew: a team stack's state is the team's, and earlier versions of this
+    program took what was in a Secret that tenants write. `refused` says why one is not there.
+    """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     vclusters: frozenset[str] = frozenset()
     teams: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, str] = field(default_factory=dict, repr=False)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def kubeconfig(self, team: str) -> str | None:
+        """A team's; None where it has none. Raises UserError for one that is refused."""
+        if team in self.refused:
+            raise UserError(self.refused[team])
+        return self.kubeconfigs.get(team)
 
 
 def read(stack: str, variables: Mapping[str, str]) -> State:
@@ -79,9 +95,19 @@ def of_resources(resources: list[Mapping[str, Any]]) -> State:
             versions[name.removesuffix("-kai-release")] = str(version)
         elif name.endswith("-release"):
             vclusters.add(name.removesuffix("-release"))
-    return State(
-        versions,
-        frozenset(vclusters),
-        outputs.get("teams") or {},
-        outputs.get("kubeconfigs") or {},
-    )
+    kubeconfigs, refused = _rebuilt(outputs.get("kubeconfigs") or {})
+    return State(versions, frozenset(vclusters), outputs.get("teams") or {}, kubeconfigs, refused)
+
+
+def _rebuilt(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    kubeconfigs: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    for team, text in given.items():
+        try:
+            kubeconfigs[team] = rebuilt(str(text or ""))[0]
+        except TenantKubeconfigError as why:
+            refused[team] = (
+                f"the kubeconfig of team {team} in the stack's state {why}. {by_whom(team)}."
+                " An update of the stack writes it anew"
+            )
+    return kubeconfigs, refused

@@ -46,7 +46,8 @@ def usage_of(
     if sample or prometheus is None:
         look = _look(sources)
         said = () if sample else (SAMPLE,)
-        return Used(stack, now.teams_now(look), now.waits_now(look), notes=said)
+        teams, waits = now.teams_now(look), now.waits_now(look)
+        return Used(stack, teams, waits, notes=said, foreign=look.foreign)
     names = [team] if team else [*settings.teams, *settings.team_stacks]
     try:
         found = over_time(_ask(prometheus, sources), settings, names, window)
@@ -58,8 +59,10 @@ def usage_of(
             f"Prometheus has numbers of {found.measured:.1f} of the {window.hours:g} hours that"
             " were asked for."
         )
+    foreign: list[str] = []
     try:
-        waits = now.waits_now(_look(sources))
+        look = _look(sources)
+        waits, foreign = now.waits_now(look), look.foreign
     except UserError as why:
         waits = []
         notes.append(f"Who waits now is not known: {why}")
@@ -71,6 +74,7 @@ def usage_of(
         hours=window.hours,
         measured=found.measured,
         notes=tuple(notes),
+        foreign=foreign,
     )
 
 

@@ -88,6 +88,7 @@ class Used:
     """The whole answer. `since` is what was asked of Prometheus, None for a sample of now.
 
     `measured` are the hours of which Prometheus has numbers, and `hours` those that were asked for.
+    `foreign` are sentences about teams whose way in somebody else than their vCluster wrote.
     """
 
     stack: str
@@ -97,6 +98,7 @@ class Used:
     hours: float = 0.0
     measured: float = 0.0
     notes: Sequence[str] = field(default_factory=tuple)
+    foreign: Sequence[str] = ()
 
     @property
     def unit(self) -> Unit:

@@ -36,7 +36,8 @@ def secret_data(
             raise pulumi.RunError(
                 f"Secret {name} of namespace {namespace} {problem}. Look with: kubectl -n"
                 f" {namespace} get secrets,statefulsets; if somebody removed something by hand:"
-                f" .venv/bin/fleet up --refresh --stack {pulumi.get_stack()}"
+                f" .venv/bin/fleet up --refresh --stack {pulumi.get_stack()}; if the Secret alone:"
+                f" kubectl -n {namespace} rollout restart statefulset {name.removeprefix('vc-')}"
             )
         held: dict[str, str] = answer["data"]
         return held

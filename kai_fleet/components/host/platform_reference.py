@@ -18,6 +18,7 @@ class PlatformReference(pulumi.ComponentResource):
 
     access: ClusterAccess
     ready: list[pulumi.Resource]
+    guards: None  # they are the platform's
     transformations: list[pulumi.ResourceTransformation]
 
     def __init__(
@@ -34,4 +35,5 @@ class PlatformReference(pulumi.ComponentResource):
         )
         self.provider = self.access.provider(name, pulumi.ResourceOptions(parent=self))
         self.ready, self.transformations = [], []
+        self.guards = None
         self.register_outputs({"cluster": cluster.name})

@@ -12,12 +12,14 @@ from typing import Final
 import pulumi
 
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.isolation.rules.guard import validations
-from kai_fleet.components.isolation.rules.model import HostRules
-from kai_fleet.components.isolation.rules.refused_pods import refused
+from kai_fleet.components.guards.guard_policies import ON_HOST
+from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.components.guards.policies import PolicySet, policy
+from kai_fleet.components.isolation.refused_pods import refused
 from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.kube.api import Api
+from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import KubeError, complaint
+from kai_fleet.kube.text import plain
 
 _NAMED: Final = 40  # pods of a team; a preview is read by a person
 _SECONDS: Final = 20.0
@@ -30,14 +32,24 @@ def told(rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterA
     `rules` are those of the guards that this run declares, by team. Asks the host for these teams
     only: no other run asks it for anything.
     """
+    policies = _policies_changed(deployed)
     for team, of_team in rules.items():
         if not deployed.has("kubernetes:core/v1:Namespace", f"{team}-namespace"):
             continue
-        wanted = [each["expression"] for each in validations(of_team)]
+        wanted = of_team.parameters()
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
             _told_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
-        elif deployed.policies.get(f"{team}-host-guard-policy", wanted) != wanted:
+        elif policies or deployed.bounds.get(f"{team}-host-guard-bounds") != wanted:
             _told_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
+
+
+def _policies_changed(deployed: DeployedState) -> bool:
+    """Whether the policies that the stack has want other things than those of this version."""
+    return any(
+        deployed.policies.get(f"host-guards-{kind}")
+        != [each["expression"] for each in policy(kind, PolicySet())["spec"]["validations"]]
+        for kind in ON_HOST
+    )
 
 
 def _told_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:
@@ -60,7 +72,7 @@ def _told(
     if not found:
         pulumi.log.info(f"{lead} All {pods} pods that run there would be let in again.")
         return
-    lines = [f"  pod {name}: {why}" for name, why in sorted(found.items())]
+    lines = [f"  pod {name}: {plain(why, 400)}" for name, why in sorted(found.items())]
     if len(lines) > _NAMED:
         lines[_NAMED:] = [f"  and {len(lines) - _NAMED} more"]
     pulumi.log.warn(
@@ -79,7 +91,7 @@ def _read(
     team: str, rules: HostRules, kubeconfig: str | None, context: str | None
 ) -> tuple[int, dict[str, str]]:
     """How many pods there are, and those that would be refused. Raises KubeError."""
-    limits = {"seconds": _SECONDS, "in_all": _SECONDS}
+    limits = {"seconds": _SECONDS, "in_all": _SECONDS, "most": OF_OPERATORS}
     if kubeconfig:
         api = Api.of_kubeconfig(kubeconfig, **limits)
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -13,10 +14,17 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.components import probes
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
-from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.components.isolation.host_guard import HostGuard, HostGuardArgs
-from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.guards.guard_policies import GuardPolicies
+from kai_fleet.components.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.components.guards.policies import ISOLATION_LABEL
+from kai_fleet.components.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.components.isolation import (
+    network_policies,
+    team_quotas,
+    vcluster_rights,
+    vcluster_role,
+)
 from kai_fleet.components.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.components.settings.sections.isolation import Isolation
 from kai_fleet.components.state.team_kinds import TEAM_NAMESPACE
@@ -28,9 +36,11 @@ _POD_SECURITY = "pod-security.kubernetes.io"
 @dataclass
 class TeamNamespaceArgs:
     """`rules` are what the guard of the namespace lets through. `queues`, on a host whose KAI
-    schedules the team's pods, is the guard of their queues. `sees_nodes`: its vCluster reads the
-    host's nodes. `account` is what the account of the team's own stack is made of; None where the
-    platform's stack runs the team.
+    schedules the team's pods, is the guard of their queues. `policies` are the host's, for the
+    guards to put to work; where None, the guard of the namespace declares its own. `sees_nodes`:
+    its vCluster reads the host's nodes. `role` is what its account may do in the namespace: what
+    `vcluster_role` gives to any version where None. `account` is what the account of the team's own
+    stack is made of; None where the platform's stack runs the team.
     """
 
     host: ClusterAccess
@@ -40,8 +50,10 @@ class TeamNamespaceArgs:
     gpu_resource: str = "nvidia.com/gpu"
     queues: QueueGuardArgs | None = None
     sees_nodes: bool = True
+    role: Sequence[Mapping[str, Any]] | None = None
     account: Sequence[pulumi.Resource] | None = None
     monitoring: TeamMonitoringArgs | None = None
+    policies: GuardPolicies | None = None
 
 
 class TeamNamespace(pulumi.ComponentResource):
@@ -91,12 +103,17 @@ class TeamNamespace(pulumi.ComponentResource):
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
             TeamMonitoring(name, args.monitoring, self._inside, child)
-        # Nothing while it is there; when it goes, before everything else of it: what bounds the
-        # namespace stays until nothing new can be made there.
+        # When it comes, after its bounds: nothing is made in it before they hold. When it goes,
+        # before them: what bounds the namespace stays until nothing new can be made there.
         vacant = command.local.Command(
             f"{name}-vacant",
+            create=probes.command("guarded") if args.isolation.on else None,
             delete=probes.command("vacant"),
-            environment={**args.host.environment(), "VACANT_NAMESPACE": self._of_team},
+            environment={
+                **args.host.environment(),
+                "VACANT_NAMESPACE": self._of_team,
+                "GUARDED_NAMESPACE": self._of_team,
+            },
             opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
         )
         self.ready = [vacant]  # after all bounds
@@ -108,6 +125,7 @@ class TeamNamespace(pulumi.ComponentResource):
             # `restricted` is held by the guard: the label knows no exceptions, and needs some.
             found[f"{_POD_SECURITY}/enforce"] = "baseline"
             found[f"{_POD_SECURITY}/enforce-version"] = "latest"
+            found[ISOLATION_LABEL] = self._args.isolation.level
         return found
 
     def _quotas(self) -> list[pulumi.Resource]:
@@ -139,36 +157,50 @@ class TeamNamespace(pulumi.ComponentResource):
         ]
 
     def _rights(self) -> Sequence[pulumi.Resource]:
-        called = vcluster_rights.called(self._name)
+        """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
+        args, called = self._args, vcluster_rights.called(self._name)
         child = pulumi.ResourceOptions(parent=self)
-        role = rbac.ClusterRole(
+        reads = rbac.ClusterRole(
             f"{self._name}-vcluster-role",
             metadata={"name": called},
-            rules=vcluster_rights.rules(sees_nodes=self._args.sees_nodes),
+            rules=vcluster_rights.rules(sees_nodes=args.sees_nodes),
             opts=child,
         )
-        binding = rbac.ClusterRoleBinding(
+        bound = rbac.ClusterRoleBinding(
             f"{self._name}-vcluster-binding",
             metadata={"name": called},
-            role_ref={
-                "api_group": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": called,
-            },
-            subjects=[
-                {
-                    "kind": "ServiceAccount",
-                    "name": vcluster_rights.account(self._name),
-                    "namespace": self._of_team,
-                }
-            ],
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[role]),
+            role_ref=_role_ref("ClusterRole", called),
+            subjects=self._vcluster(),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[reads]),
         )
-        return [role, binding]
+        there = {"name": vcluster_role.NAME, "namespace": self._of_team}
+        writes = rbac.Role(
+            f"{self._name}-vcluster-inside",
+            metadata=there,
+            rules=vcluster_role.rules(self._name) if args.role is None else args.role,
+            opts=self._inside,
+        )
+        after = pulumi.ResourceOptions(depends_on=[writes])
+        bound_there = rbac.RoleBinding(
+            f"{self._name}-vcluster-inside-binding",
+            metadata=there,
+            role_ref=_role_ref("Role", vcluster_role.NAME),
+            subjects=self._vcluster(),
+            opts=pulumi.ResourceOptions.merge(self._inside, after),
+        )
+        return [reads, bound, writes, bound_there]
+
+    def _vcluster(self) -> list[dict[str, str]]:
+        account = vcluster_rights.account(self._name)
+        return [{"kind": "ServiceAccount", "name": account, "namespace": self._of_team}]
 
     def _guards(self) -> Sequence[pulumi.Resource]:
-        args = HostGuardArgs(self._of_team, self._args.rules)
+        args = HostGuardArgs(self._of_team, self._args.rules, self._args.policies)
         return [HostGuard(f"{self._name}-host-guard", args, self._beside)]
+
+
+def _role_ref(kind: str, name: str) -> dict[str, str]:
+    return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}
 
 
 def _aliased(

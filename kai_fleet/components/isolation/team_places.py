@@ -7,13 +7,15 @@ from dataclasses import replace
 import pulumi
 
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.guard.queue_guard import QueueGuardArgs
+from kai_fleet.components.guards.guard_policies import GUARD_POLICIES, GuardPolicies
+from kai_fleet.components.guards.queue_guard import QueueGuardArgs
 from kai_fleet.components.host.platform import Platform
 from kai_fleet.components.host.platform_reference import PlatformReference
-from kai_fleet.components.isolation import first_isolation
-from kai_fleet.components.isolation.rules.team_rules import of_declared, of_granted
+from kai_fleet.components.isolation import first_isolation, vcluster_role
 from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.components.isolation.team_rules import of_declared, of_granted
 from kai_fleet.components.monitoring.team_monitoring import TeamMonitoringArgs
+from kai_fleet.components.releases import DEFAULT_VCLUSTER, vcluster
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.guard import GuardMode
 from kai_fleet.components.settings.tenant import Tenant
@@ -44,10 +46,17 @@ def team_namespaces(
         depends_on=platform.ready,
         transformations=platform.transformations,
     )
-    wanted = {name: of_team(settings, name, platform.access) for name in run.teams}
+    policies = platform.guards
+    if not run.whole and not deployed.has(GUARD_POLICIES, "host-guards"):
+        raise pulumi.RunError(
+            "this version of kai-fleet declares the guards of all teams in one place, and they are"
+            " not there yet, so nothing was done: run make up STACK="
+            f"{pulumi.get_stack()}, then the same command again"
+        )
+    wanted = {name: of_team(settings, name, platform.access, policies) for name in run.teams}
     accounts = access.accounts if access else {}
     wanted |= {
-        name: replace(of_grant(settings, name, platform.access), account=accounts[name])
+        name: replace(of_grant(settings, name, platform.access, policies), account=accounts[name])
         for name in run.grants
     }
     judged = {name: args.rules for name, args in wanted.items() if args.isolation.on}
@@ -66,23 +75,30 @@ def _holds_none(settings: Tenant, deployed: DeployedState) -> None:
         )
 
 
-def of_team(settings: Settings, name: str, host: ClusterAccess) -> TeamNamespaceArgs:
-    """The place of a team that the platform's stack runs."""
+def of_team(
+    settings: Settings, name: str, host: ClusterAccess, policies: GuardPolicies | None = None
+) -> TeamNamespaceArgs:
+    """The place of a team that the platform's stack runs, by the host's `policies`."""
     team = settings.teams[name]
-    mode = team.scheduler.mode
+    mode, of = team.scheduler.mode, settings.vcluster_of(name)
+    release = vcluster(of.version or DEFAULT_VCLUSTER, untested=of.untested)
     return TeamNamespaceArgs(
         host,
         settings.isolation_of(name),
         team.gpus,
         of_declared(settings, name),
         gpu_resource=settings.gpu.resource,
-        queues=_queues(settings, name, [team.queue] if team.queue else []),
+        queues=_queues(settings, name, [team.queue] if team.queue else [], policies),
         sees_nodes=mode == "virtual",
+        role=vcluster_role.rules(name, release, of.values),
         monitoring=_monitoring(settings, name),
+        policies=policies,
     )
 
 
-def of_grant(settings: Settings, name: str, host: ClusterAccess) -> TeamNamespaceArgs:
+def of_grant(
+    settings: Settings, name: str, host: ClusterAccess, policies: GuardPolicies | None = None
+) -> TeamNamespaceArgs:
     """The place of a team with a stack of its own, whose mode that stack chooses."""
     grant = settings.team_stacks[name]
     queues = [grant.parent_queue] if grant.parent_queue else []
@@ -92,14 +108,19 @@ def of_grant(settings: Settings, name: str, host: ClusterAccess) -> TeamNamespac
         grant.gpus,
         of_granted(settings, name),
         gpu_resource=settings.gpu.resource,
-        queues=_queues(settings, name, queues, prefix=f"{name}-"),
+        queues=_queues(settings, name, queues, policies, prefix=f"{name}-"),
         sees_nodes=settings.kai is None,
         monitoring=_monitoring(settings, name),
+        policies=policies,
     )
 
 
 def _queues(
-    settings: Settings, name: str, queues: list[str], prefix: str | None = None
+    settings: Settings,
+    name: str,
+    queues: list[str],
+    policies: GuardPolicies | None,
+    prefix: str | None = None,
 ) -> QueueGuardArgs | None:
     """The guard of the queues on a host whose KAI schedules the team's pods."""
     mode = settings.guard.mode
@@ -108,7 +129,16 @@ def _queues(
     admitted: GuardMode = mode
     sharing = settings.kai is not None and settings.shares_gpus(settings.kai)
     foreign = settings.queues_like(name) if prefix else []
-    return QueueGuardArgs(name, queues, f"team-{name}", admitted, sharing, prefix, foreign)
+    return QueueGuardArgs(
+        name,
+        queues,
+        f"team-{name}",
+        admitted,
+        sharing,
+        prefix,
+        foreign,
+        policies=policies,
+    )
 
 
 def _monitoring(settings: Settings, name: str) -> TeamMonitoringArgs | None:

@@ -20,11 +20,15 @@ _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 
 def quotas(gpus: int, resource: str, isolation: Isolation) -> dict[str, dict[str, object]]:
-    """The quotas of a team's namespace by name: each its spec."""
+    """The quotas of a team's namespace by name: each its spec.
+
+    Pods have a quota of their own: each creation writes every quota that counts it, and two at
+    once that meet in one are refused and tried again (measured.md 47).
+    """
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
     found: dict[str, dict[str, object]] = {"gpus": {"hard": gpu_bound(gpus, resource, isolation)}}
     if isolation.on:
-        found["shared"] = {"hard": shared_bound(isolation)}
+        found |= {name: {"hard": hard} for name, hard in shared_bounds(isolation).items()}
         found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": system_scope()}
     return found
 
@@ -47,23 +51,31 @@ def gpu_bound(gpus: int, resource: str, isolation: Isolation) -> dict[str, str]:
     return found
 
 
-def shared_bound(isolation: Isolation) -> dict[str, str]:
-    """The quota `shared`: what nodes and etcd have for everybody."""
+def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
+    """What nodes and etcd have for everybody, by the name of its quota."""
     bounds = isolation.bounds
-    found: Mapping[str, object] = {
-        "requests.cpu": bounds.cpu,
-        "requests.memory": bounds.memory,
-        "requests.storage": bounds.storage,
-        "pods": bounds.pods,
-        "persistentvolumeclaims": bounds.volumes,
-        "services": bounds.objects,
-        "secrets": bounds.objects,
-        "configmaps": bounds.objects,
-        "services.loadbalancers": bounds.load_balancers,
-        "services.nodeports": bounds.node_ports,
+    found: dict[str, Mapping[str, object]] = {
+        "pods": {
+            "requests.cpu": bounds.cpu,
+            "requests.memory": bounds.memory,
+            "requests.ephemeral-storage": bounds.ephemeral_storage,
+            "pods": bounds.pods,
+        },
+        "objects": {
+            "services": bounds.objects,
+            "services.loadbalancers": bounds.load_balancers,
+            "services.nodeports": bounds.node_ports,
+            "requests.storage": bounds.storage,
+            "persistentvolumeclaims": bounds.volumes,
+            "secrets": bounds.objects,
+            "configmaps": bounds.objects,
+            **{f"count/{kind}": bounds.objects for kind in _OBJECTS},
+        },
     }
-    more = {f"count/{kind}": bounds.objects for kind in _OBJECTS}
-    return {key: str(value) for key, value in {**found, **more}.items() if value is not None}
+    return {
+        name: {key: str(value) for key, value in hard.items() if value is not None}
+        for name, hard in found.items()
+    }
 
 
 def system_scope() -> dict[str, object]:

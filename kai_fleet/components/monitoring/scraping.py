@@ -11,6 +11,7 @@ from kai_fleet.components.settings.sections.monitoring import Monitoring
 
 JOB: Final = "kai-fleet"
 VCLUSTER_JOB: Final = "kai-fleet-vcluster"
+_FEW: Final = 1000  # samples that are kept of a vCluster; it has some twenty
 LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
 
 
@@ -57,6 +58,8 @@ def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
         "port": "https",
         "path": "/metrics",
         "scheme": "https",
+        # Who answers there is the tenant's, and is not to send Prometheus elsewhere.
+        "followRedirects": False,
         "interval": monitoring.interval,
         "tlsConfig": certificate,
         "relabelings": [
@@ -72,7 +75,11 @@ def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
         ],
     }
     labels = {"app": "vcluster", "release": team, "vcluster.loft.sh/service": "true"}
-    return {"selector": {"matchLabels": labels}, "endpoints": [endpoint]}
+    return {
+        "selector": {"matchLabels": labels},
+        "sampleLimit": _FEW,
+        "endpoints": [endpoint],
+    }
 
 
 def let_in(monitoring: Monitoring) -> dict[str, Any]:

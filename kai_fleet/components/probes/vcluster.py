@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, address_of, of_secret
-from kai_fleet.components.probes.wait import cluster, reported, say, until_ready
+from kai_fleet.components.cluster.address import address_of
+from kai_fleet.components.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.components.probes.wait import NotReady, cluster, reported, say, until_ready
 from kai_fleet.kube.api import Api
+from kai_fleet.kube.text import plain
 
 
 @reported
@@ -30,9 +32,11 @@ def main() -> None:
         if secret is None:
             return [f"Secret vc-{name}", *_without_node(api, name, namespace)]
         try:
-            return _not_answering(of_secret(secret.get("data") or {}, address))
-        except NoKubeconfig as why:
-            return [f"a kubeconfig in Secret vc-{name}, which {why}"]
+            return _not_answering(of_secret(secret.get("data") or {}, address, name))
+        except TenantKubeconfigError as why:
+            if why.foreign:
+                raise NotReady(told(name, namespace, why)) from None
+            return [f"the way in in Secret vc-{name}, which {why}"]
 
     until_ready(
         f"vCluster {name}",
@@ -48,7 +52,7 @@ def _without_node(api: Api, name: str, namespace: str) -> list[str]:
     """Why the control plane's pods have no node, in the scheduler's words."""
     path, labels = f"/api/v1/namespaces/{namespace}/pods", f"app=vcluster,release={name}"
     return [
-        f"pod {pod['metadata']['name']} has no node ({condition.get('message')})"
+        f"pod {pod['metadata']['name']} has no node ({plain(condition.get('message'), 300)})"
         for pod in api.list(path, labelSelector=labels)
         for condition in pod["status"].get("conditions", [])
         if condition["type"] == "PodScheduled" and condition["status"] == "False"

@@ -8,10 +8,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
+from kai_fleet.components.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, UnusableKubeconfig, complaint
 from kai_fleet.kube.kubeconfig import connection
+from kai_fleet.kube.text import plain
 
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]
@@ -42,11 +43,11 @@ def _inside(host: Api, secret: str, server: str) -> Api:
     namespace, _, name = secret.partition("/")
     try:
         data = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}").get("data") or {}
-        return Api(connection(of_secret(data, server)))
+        return Api(connection(of_secret(data, server, name)))
     except KubeError as why:
         problem = f"cannot be read: {complaint(why)}"
-    except NoKubeconfig as why:
-        problem = str(why)
+    except TenantKubeconfigError as why:
+        raise NotReady(told(name.removeprefix("vc-"), namespace, why)) from None
     finally:
         host.close()
     raise NotReady(
@@ -67,18 +68,18 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
             left = missing()
         except KubeError as why:
             left = [complaint(why)]
-        now = time.monotonic()
+        now, lacks = time.monotonic(), plain("; ".join(left))
         if not left:
             say(f"{what} is ready after {now - start:.0f} s")
             return
         if now - start > timeout:
             raise NotReady(
-                f"{what} is not ready after {timeout:.0f} s. Missing: {'; '.join(left)}."
+                f"{what} is not ready after {timeout:.0f} s. Missing: {lacks}."
                 f" Look with: {how_to_look}. Then run the update again: it goes on from here."
             )
         if now - told > _NEWS:
             told = now
-            say(f"{what}: waiting for {'; '.join(left)} ({now - start:.0f} s)")
+            say(f"{what}: waiting for {lacks} ({now - start:.0f} s)")
         time.sleep(_EVERY)
 
 
@@ -88,7 +89,10 @@ def say(text: str) -> None:
 
 
 def reported(main: Callable[[], None]) -> Callable[[], None]:
-    """The main function of a probe: exit 1 with one sentence when what it waits for never comes."""
+    """The main function of a probe: exit 1 with one sentence when what it waits for never comes.
+
+    The API server of a vCluster is its tenant's: what it answers may be no object of Kubernetes'.
+    """
 
     @functools.wraps(main)
     def probe() -> None:
@@ -96,6 +100,9 @@ def reported(main: Callable[[], None]) -> Callable[[], None]:
             main()
         except NotReady as why:
             say(str(why))
+            raise SystemExit(1) from None
+        except (KeyError, TypeError, AttributeError, ValueError) as why:
+            say(f"the API server answers what no Kubernetes does ({type(why).__name__})")
             raise SystemExit(1) from None
 
     return probe

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import TypedDict
 
+import pulumi
 from pulumi_kubernetes.helm.v3 import RepositoryOptsArgs
 
-# A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
-# for air-gapped machines, and for the sandbox.
-MIRROR: Final = "KAI_FLEET_CHARTS"
+from kai_fleet.components.releases.sources import MIRROR
 
 
 class ChartArgs(TypedDict, total=False):
@@ -27,7 +26,8 @@ def chart_args(
     """Chart `name` at `version`: the override (OCI, URL or path), else the mirror, else its home.
 
     Its home is an OCI reference or a chart repository's URL; never a local repository alias,
-    which would give every machine another diff.
+    which would give every machine another diff. Raises pulumi.RunError where Helm would take a
+    file of that name from beside Pulumi.yaml.
     """
     if override is not None:
         return {"chart": override, "version": version}
@@ -36,6 +36,11 @@ def chart_args(
         return {"chart": str(Path(mirror) / f"{name}-{version}.tgz"), "version": version}
     if oci:
         return {"chart": oci, "version": version}
+    if Path(name).exists():
+        raise pulumi.RunError(
+            f"{name} beside Pulumi.yaml would be installed in place of the chart {name} of"
+            f" {repository}: Helm looks there first; remove it, or give it another name"
+        )
     return {
         "chart": name,
         "version": version,

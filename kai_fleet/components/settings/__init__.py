@@ -37,6 +37,7 @@ from kai_fleet.components.settings.sections.model import Strict
 from kai_fleet.components.settings.sections.monitoring import Monitoring
 from kai_fleet.components.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
 from kai_fleet.components.settings.sections.queues import QueueTree, walk
+from kai_fleet.components.settings.sections.sources import Sources
 from kai_fleet.components.settings.sections.team_stack import Grant
 from kai_fleet.components.settings.sections.teams import Access, Scheduler, Team, Vcluster
 from kai_fleet.components.settings.sections.workloads import Workload
@@ -61,6 +62,9 @@ class Settings(Strict):
     guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
     isolation: Isolation = Field(
         default_factory=Isolation, description="What keeps teams from each other, on the host."
+    )
+    sources: Sources = Field(
+        default_factory=Sources, description="Where charts and images may come from."
     )
     monitoring: Monitoring | None = Field(
         default=None,

@@ -16,6 +16,7 @@ from kai_fleet.components.settings.sections.guard import Guard
 from kai_fleet.components.settings.sections.isolation import Isolation
 from kai_fleet.components.settings.sections.monitoring import Monitoring
 from kai_fleet.components.settings.sections.queues import walk
+from kai_fleet.components.settings.sections.sources import Sources
 from kai_fleet.components.settings.sections.team_stack import Grant
 from kai_fleet.components.settings.sections.teams import Mode, Vcluster
 
@@ -80,6 +81,7 @@ class PlatformFacts(Fact):
     vcluster: Vcluster = Field(default_factory=Vcluster)
     guard: Guard = Field(default_factory=Guard)
     isolation: Isolation = Field(default_factory=Isolation)
+    sources: Sources = Field(default_factory=Sources)
     monitoring: Monitoring | None = None
     teams: dict[str, Neighbour] = Field(default_factory=dict)
     team_stacks: dict[str, Grant] = Field(default_factory=dict)
@@ -106,6 +108,7 @@ class PlatformFacts(Fact):
             vcluster=settings.vcluster,
             guard=settings.guard,
             isolation=settings.isolation,
+            sources=settings.sources,
             **({"monitoring": settings.monitoring} if settings.monitoring else {}),
             teams={
                 name: Neighbour(

@@ -172,6 +172,7 @@ def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
         guard=facts.guard,
         monitoring=facts.monitoring,
         isolation=_isolation(file.team.name, facts),
+        sources=facts.sources,
         teams={file.team.name: file.team},
         removed=file.removed,
         workloads=file.workloads,

@@ -16,6 +16,7 @@ from kai_fleet.provider.tokens import QUEUES
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
 PROVIDER: Final = "pulumi:providers:kubernetes"
 STACK: Final = "pulumi:pulumi:Stack"
 _TEAM: Final = "kai-fleet:index:Team"
@@ -28,8 +29,8 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 class DeployedState:
     """Chart versions by the name of the Release resource, and what waits were triggered by; the
     identifiers of clusters by the name of their provider; the specs of queues by the name of their
-    tree; what policies of admission want, by their name; the URNs of all resources, and the stack's
-    outputs, secrets in clear.
+    tree; what policies of admission want, and what ConfigMaps hold, by their name; the URNs of all
+    resources, and the stack's outputs, secrets in clear.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class DeployedState:
     clusters: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     policies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bounds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     urns: frozenset[str] = frozenset()
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -107,6 +109,7 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
     clusters: dict[str, str] = {}
     queues: dict[str, Mapping[str, Any]] = {}
     policies: dict[str, Sequence[str]] = {}
+    bounds: dict[str, Mapping[str, str]] = {}
     urns: set[str] = set()
     said: Mapping[str, Any] = {}
     for urn, kind, outputs in resources:
@@ -122,8 +125,12 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
         if kind == POLICY:
             wants = (outputs.get("spec") or {}).get("validations") or []
             policies[name] = [str(each.get("expression")) for each in wants]
+        if kind == CONFIG_MAP:
+            bounds[name] = outputs.get("data") or {}
         if kind == COMMAND:
             triggers[name] = outputs.get("triggers") or []
         if kind == STACK:
             said = outputs
-    return DeployedState(versions, triggers, clusters, queues, policies, frozenset(urns), said)
+    return DeployedState(
+        versions, triggers, clusters, queues, policies, bounds, frozenset(urns), said
+    )

@@ -39,7 +39,7 @@ class Targets:
 @dataclass(frozen=True)
 class Declared:
     """The teams to declare by name, the grants of those with stacks of their own, and the outputs
-    of the teams that are left as they are.
+    of the teams that are left as they are. `whole`: everything of the stack is declared.
     """
 
     teams: tuple[str, ...]
@@ -47,6 +47,7 @@ class Declared:
     summaries: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, pulumi.Output[str]] = field(default_factory=dict, repr=False)
     workloads: Mapping[str, Any] = field(default_factory=dict)
+    whole: bool = False
 
 
 def declared(settings: Settings, deployed: DeployedState, targets: Targets | None) -> Declared:
@@ -57,7 +58,7 @@ def declared(settings: Settings, deployed: DeployedState, targets: Targets | Non
     anything, where a team goes. The engine holds the stack's lock by now: nothing comes after this.
     """
     if targets is None:
-        return Declared(tuple(settings.teams), settings.team_stacks)
+        return Declared(tuple(settings.teams), settings.team_stacks, whole=True)
     if not deployed.urns:
         raise pulumi.RunError(
             "the stack's state cannot be read, so its outputs of the other teams are not known;"

@@ -1,9 +1,9 @@
 """What a team stack's credentials may do on the host.
 
-Rights in its namespace, which hold for whoever it passes them on to; there it may write neither
-what bounds it nor a role with more than it has itself. It makes nothing that has no namespace,
-except its queues on a host with a KAI: RBAC cannot bound their names, so an admission policy does.
-Nobody else gets that right: to pass it on takes a ClusterRoleBinding.
+Rights in its namespace, for its release and what that leaves. There it may write neither what
+bounds it nor a role: the platform gives the vCluster its rights, so the account holds none of them
+only to pass them on. It makes nothing that has no namespace, except its queues on a host with a
+KAI: RBAC cannot bound their names, so an admission policy does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kai_fleet.components.guard.queue_guard_rules import names, of_team, text
+from kai_fleet.components.guards.policies import Object, PolicySet, binding
 
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the rights inside the team's namespace
@@ -51,59 +51,40 @@ def on_host(team: str, *, host_mode: bool) -> list[Rule]:
 
 
 def in_namespace() -> list[Rule]:
-    """Inside the team's namespace: its release, and what vCluster's role there holds.
+    """Inside the team's namespace: what vCluster's chart makes there, and what it leaves behind.
 
-    What bounds the namespace is read only: quotas, limit ranges and network policies.
+    What bounds the namespace is read only: quotas, limit ranges and network policies. Roles that
+    charts of releases before this one made, Helm deletes in its name.
     """
-    kept = (
-        "configmaps secrets services pods pods/attach pods/portforward pods/exec"
-        " persistentvolumeclaims serviceaccounts endpoints"
-    )
     return [
-        _rule("", kept, _ALL),
-        _rule("", "pods/status pods/ephemeralcontainers pods/resize", ("patch", "update")),
-        _rule("", "pods/log resourcequotas limitranges", _READ),
-        _rule("|events.k8s.io", "events", _ALL),
-        _rule("apps", "statefulsets deployments replicasets", _ALL),
+        # Helm's records are Secrets; the guard says who writes those.
+        _rule("", "configmaps secrets services serviceaccounts", _ALL),
+        _rule("apps", "statefulsets deployments", _ALL),
         _rule("policy", "poddisruptionbudgets", _ALL),
-        _rule("discovery.k8s.io", "endpointslices", _ALL),
-        _rule("coordination.k8s.io", "leases", _ALL),
         _rule("networking.k8s.io", "ingresses", _ALL),
+        _rule("", "pods persistentvolumeclaims", ("delete", *_READ)),
+        _rule(_RBAC, "roles rolebindings", ("delete", *_READ)),
+        _rule("", "pods/log events endpoints resourcequotas limitranges", _READ),
+        _rule("apps", "replicasets", _READ),
         _rule("networking.k8s.io", "networkpolicies", _READ),
-        _rule(_RBAC, "roles rolebindings", _ALL),
     ]
 
 
-def watched() -> list[dict[str, Any]]:
-    """The kinds that the bounds look at, for an admission policy."""
-    return [
-        {
-            "api_groups": [_QUEUES],
-            "api_versions": ["v2"],
-            "resources": ["queues"],
-            "operations": ["CREATE", "UPDATE", "DELETE"],
-        }
-    ]
-
-
-def bounds(team: str, parent_queue: str, foreign: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Which queues the team's account may write, as an admission policy's validations.
+def queue_parameters(team: str, parent_queue: str, foreign: Sequence[str] = ()) -> dict[str, str]:
+    """Which queues the team's account may write, for the policy that bounds them.
 
     `foreign` are queues and teams whose names only begin like the team's.
     """
-    name = "(object != null ? object : oldObject).metadata.name"
-    parent = "object.spec.?parentQueue.orValue('')"
-    prefix = f"{team}-"
-    own = (
-        f"{name} != {text(parent_queue)} && {of_team(name, names([team]), prefix, foreign)}"
-        f" && (object == null || {of_team(parent, names([parent_queue, team]), prefix, foreign)})"
-    )
-    return [
-        {
-            "expression": own,
-            "message": f"the stack of team {team} may write only queues named {team} or {team}-…,"
-            f" below {parent_queue} or each other; the platform's kai-fleet:teamStacks.{team}"
-            " says so",
-            "reason": "Forbidden",
-        }
-    ]
+    found = {
+        "team": team,
+        "account": account(team),
+        "parentQueue": parent_queue,
+        "foreignQueues": ",".join(foreign),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def queue_binding(team: str, of: PolicySet) -> Object:
+    """What puts that policy to work, for every queue of the host."""
+    called = f"{IN_NAMESPACE}-{team}"
+    return binding(called, of.called("team-stack-queues"), parameter=(called, of.namespace))

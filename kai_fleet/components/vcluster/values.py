@@ -85,8 +85,8 @@ def _isolated(isolation: Isolation) -> dict[str, Any]:
     if not isolation.on:
         return {}
     return {
-        # Its ClusterRole is the platform's: what the chart's own grants depends on the values.
-        "rbac": {"clusterRole": {"enabled": False}},
+        # Its rights are the platform's: what the chart's own roles grant depends on the values.
+        "rbac": {"clusterRole": {"enabled": False}, "role": {"enabled": False}},
         # The host denies such pods in any case; with this, `kubectl apply` inside says so.
         "policies": {"podSecurityStandard": "baseline"},
     }

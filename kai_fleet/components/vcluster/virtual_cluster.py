@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -13,8 +14,8 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet.components import probes
 from kai_fleet.components.cluster.access import ClusterAccess
 from kai_fleet.components.cluster.identity import cluster_identity
-from kai_fleet.components.cluster.kubeconfig import NoKubeconfig, of_secret
 from kai_fleet.components.cluster.secret import secret_data
+from kai_fleet.components.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
 from kai_fleet.components.releases import VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.components.releases.chart_source import chart_args
 from kai_fleet.components.settings.sections.isolation import Isolation
@@ -81,14 +82,42 @@ class VirtualCluster(pulumi.ComponentResource):
         self.version = version.version
         self.namespace = f"team-{name}" if args.namespace is None else args.namespace
         child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
-        # Nothing while the team is there; when it goes, between the release and the namespace.
+        chart = chart_args(
+            "vcluster",
+            version.chart_version,
+            override=args.chart,
+            repository=VCLUSTER_REPOSITORY,
+        )
+        values = vcluster_values(
+            version,
+            name=name,
+            namespace=self.namespace,
+            mode=args.mode,
+            node_pool=args.node_pool,
+            access=args.access,
+            kubernetes_version=args.kubernetes_version,
+            licensed=args.licensed,
+            isolation=args.isolation,
+            control_pool=args.control_pool,
+            overrides=args.values,
+        )
+        # Helm believes its own record, which is where a tenant may write: it is looked at before
+        # the release is changed (here: the release depends on this) or removed (`ready`, below).
+        record: dict[str, pulumi.Input[str]] = {}
+        look = probes.command("record") if args.isolation.on else None
+        if look is not None:
+            record["RECORD_RELEASE"] = pulumi.Output.concat(self.namespace, "/", name)
+        # When the team goes, between the release and the namespace: what it leaves there.
         pods = command.local.Command(
             f"{name}-pods",
+            update=look,
             delete=probes.command("pods"),
             environment={
                 **args.host.environment(),
                 "PODS_NAMESPACE": self.namespace,
                 "PODS_VCLUSTER": name,
+                **record,
+                **({"RECORD_BEFORE": _digest(chart, values)} if look is not None else {}),
             },
             opts=pulumi.ResourceOptions.merge(
                 child, pulumi.ResourceOptions(depends_on=opts.depends_on)
@@ -96,27 +125,14 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args(
-                "vcluster",
-                version.chart_version,
-                override=args.chart,
-                repository=VCLUSTER_REPOSITORY,
-            ),
+            **chart,
             name=name,
             namespace=self.namespace,
-            values=vcluster_values(
-                version,
-                name=name,
-                namespace=self.namespace,
-                mode=args.mode,
-                node_pool=args.node_pool,
-                access=args.access,
-                kubernetes_version=args.kubernetes_version,
-                licensed=args.licensed,
-                isolation=args.isolation,
-                control_pool=args.control_pool,
-                overrides=args.values,
-            ),
+            values=values,
+            # No chart of the table has one. The second is what Pulumi's plugin reads when it
+            # upgrades, whatever its name says; when it removes, it reads neither.
+            disable_webhooks=True,
+            disable_crd_hooks=True,
             timeout=args.ready_timeout,
             skip_await=True,  # the step below waits, and says for what
             opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=pods)),
@@ -125,8 +141,10 @@ class VirtualCluster(pulumi.ComponentResource):
         ready = command.local.Command(
             f"{name}-ready",
             create=probes.command("vcluster"),
+            delete=look,
             environment={
                 **args.host.environment(),
+                **record,
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": self.namespace,
                 "VCLUSTER_VERSION": version.version,
@@ -143,7 +161,9 @@ class VirtualCluster(pulumi.ComponentResource):
         self.server = pulumi.Output.unsecret(ready.stdout)
         secret = f"vc-{name}"
         data = secret_data(args.host, self.namespace, secret, after=self.server, parent=self)
-        self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server).apply(
+        exported = args.values.get("exportKubeConfig")
+        called = exported.get("context") if isinstance(exported, Mapping) else None
+        self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
             lambda known: _kubeconfig(name, *known)
         )
         found_by = {
@@ -159,12 +179,18 @@ class VirtualCluster(pulumi.ComponentResource):
         self.register_outputs({"namespace": self.namespace, "server": self.server})
 
 
-def _kubeconfig(name: str, namespace: str, data: dict[str, str], server: str) -> str:
+def _digest(chart: Mapping[str, Any], values: Mapping[str, Any]) -> pulumi.Output[str]:
+    """What differs whenever the release does; secret where a value is."""
+    of = {"chart": chart["chart"], "version": chart["version"], "values": values}
+    text = pulumi.Output.json_dumps(of, sort_keys=True)
+    return text.apply(lambda it: hashlib.sha256(it.encode()).hexdigest())
+
+
+def _kubeconfig(
+    name: str, namespace: str, data: dict[str, str], server: str, called: str | None
+) -> str:
+    """What the provider of what is inside gets: built anew, whoever wrote the Secret."""
     try:
-        return of_secret(data, server)
-    except NoKubeconfig as why:
-        raise pulumi.RunError(
-            f"Secret vc-{name} of namespace {namespace} {why}; vCluster writes it when it starts:"
-            f" kubectl -n {namespace} delete secret vc-{name}, then kubectl -n {namespace} rollout"
-            f" restart statefulset {name}"
-        ) from None
+        return of_secret(data, server, called or f"{namespace}-{name}")
+    except TenantKubeconfigError as why:
+        raise pulumi.RunError(told(name, namespace, why)) from None

@@ -13,9 +13,13 @@ from kai_fleet.components.settings.sections.teams import Team as TeamSettings
 from kai_fleet.components.team import Team, TeamArgs
 from kai_fleet.components.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet.package.construct.request import Request, Result
+from kai_fleet.policies.rules.charts import sources_known
+from kai_fleet.policies.rules.vclusters import vcluster_flags, vcluster_isolation
 
 _OF_TEAM: Final = frozenset(it.alias or name for name, it in TeamSettings.model_fields.items())
 NEWEST: Final[str] = list(KAI)[-1]
+# What is asked of a vCluster without a team.
+_OF_VALUES: Final = (sources_known, vcluster_flags, vcluster_isolation)
 
 
 def team(asked: Request) -> Result:
@@ -28,6 +32,7 @@ def team(asked: Request) -> Result:
         "cluster": raw["cluster"],
         "teams": {name: own},
         **{key: raw[key] for key in ("kai", "guard") if key in raw},
+        **asked.sources(),
     }
     if "gpuResource" in raw:
         stack["gpu"] = {"resource": raw["gpuResource"]}
@@ -58,12 +63,22 @@ def virtual_cluster(asked: Request) -> Result:
     scheduler = {"mode": args.mode}
     if args.mode == "virtual":
         scheduler["version"] = NEWEST
+    # Who made the namespace gave the vCluster its rights; else its chart does.
+    isolation = Isolation() if args.prepared else Isolation(level="off")
     stack = {
         "cluster": asked.given.raw["cluster"],
-        "vcluster": {key: asked.given.raw[key] for key in own if key in asked.given.raw},
-        "teams": {name: {"scheduler": {"mode": "default"}, "nodePool": args.node_pool}},
+        "teams": {
+            name: {
+                "scheduler": {"mode": "default"},
+                "nodePool": args.node_pool,
+                "vcluster": {key: asked.given.raw[key] for key in own if key in asked.given.raw},
+                "isolation": {"level": isolation.level},
+            }
+        },
+        **asked.sources(),
     }
-    settings = asked.settings(stack, {"vcluster": "", f"teams.{name}": ""}, rules=False)
+    places = {f"teams.{name}.vcluster": "", f"teams.{name}": ""}
+    settings = asked.settings(stack, places, rules=_OF_VALUES)
     of = settings.vcluster_of(name)
     made = VirtualCluster(
         name,
@@ -80,8 +95,7 @@ def virtual_cluster(asked: Request) -> Result:
             licensed=of.licensed,
             untested=of.untested,
             deployed=asked.deployed,
-            # Who made the namespace gave the vCluster its rights; else its chart does.
-            isolation=Isolation() if args.prepared else Isolation(level="off"),
+            isolation=isolation,
             control_pool=args.control_pool,
         ),
         asked.on_cluster(),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kai_fleet.components.guard.names import GUARD, HOST_GUARD
-from kai_fleet.components.guard.queue_guard import QueueGuard, QueueGuardArgs
-from kai_fleet.components.isolation.host_guard import HostGuard, HostGuardArgs
-from kai_fleet.components.isolation.rules.model import HostRules
+from kai_fleet.components.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.components.guards.policies import QUEUES, PolicySet
+from kai_fleet.components.guards.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.package.construct.request import Request, Result
 
 
@@ -21,7 +21,7 @@ def queue_guard(asked: Request) -> Result:
         prefix=args.prefix,
         pod_groups=args.pod_groups,
     )
-    return QueueGuard(asked.name, given, asked.on_cluster()), {"policy": f"{GUARD}{args.team}"}
+    return QueueGuard(asked.name, given, asked.on_cluster()), {"policy": f"{QUEUES}{args.team}"}
 
 
 def host_guard(asked: Request) -> Result:
@@ -32,4 +32,4 @@ def host_guard(asked: Request) -> Result:
     )
     given = HostGuardArgs(asked.given.input("namespace"), rules)
     made = HostGuard(asked.name, given, asked.on_cluster())
-    return made, {"policy": f"{HOST_GUARD}{args.team}"}
+    return made, {"policy": PolicySet(f"-of-{args.team}").called("pods")}

@@ -14,6 +14,7 @@ from kai_fleet.components.settings.sections.platform import HostKai
 from kai_fleet.package.construct.clusters import NEWEST
 from kai_fleet.package.construct.request import Request, Result
 
+_NOT_OF_GPU = ("cluster", "sources")
 _OF_KAI = frozenset(field.alias or name for name, field in HostKai.model_fields.items())
 
 
@@ -21,7 +22,8 @@ def kai_scheduler(asked: Request) -> Result:
     """A KAI, with its shards and topologies."""
     args, raw = asked.arguments(), asked.given.raw
     own = {key: value for key, value in raw.items() if key in _OF_KAI}
-    settings = asked.settings({"cluster": raw["cluster"], "kai": own}, {"kai": ""})
+    stack = {"cluster": raw["cluster"], "kai": own, **asked.sources()}
+    settings = asked.settings(stack, {"kai": ""})
     kai, access, opts = settings.kai, asked.access(), asked.on_cluster()
     assert kai is not None
     made = KaiScheduler(
@@ -69,8 +71,8 @@ def queue_tree(asked: Request) -> Result:
 def gpu_stack(asked: Request) -> Result:
     """What makes nodes advertise GPUs."""
     asked.arguments()
-    own = {key: value for key, value in asked.given.raw.items() if key != "cluster"}
-    stack = {"cluster": asked.given.raw["cluster"], "gpu": own}
+    own = {key: value for key, value in asked.given.raw.items() if key not in _NOT_OF_GPU}
+    stack = {"cluster": asked.given.raw["cluster"], "gpu": own, **asked.sources()}
     gpu = asked.settings(stack, {"gpu": ""}).gpu
     args = GpuStackArgs(gpu.provider, gpu.version, gpu.chart, gpu.values)
     made = GpuStack(asked.name, args, asked.on_cluster())

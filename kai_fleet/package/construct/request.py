@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -16,6 +16,7 @@ from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.package.arguments import ARGUMENTS
 from kai_fleet.package.inputs import Given
 from kai_fleet.policies.problem import Level
+from kai_fleet.policies.rules import RULES, Rule
 from kai_fleet.policies.validation import validate, validate_types
 from kai_fleet.provider.errors import PluginError
 from kai_fleet.provider.tokens import PACKAGE
@@ -44,7 +45,7 @@ class Request:
         return found
 
     def settings(
-        self, raw: Mapping[str, Any], places: Mapping[str, str], *, rules: bool = True
+        self, raw: Mapping[str, Any], places: Mapping[str, str], *, rules: Sequence[Rule] = RULES
     ) -> Settings:
         """A stack file's settings of these parts, once no rule has anything against them.
 
@@ -53,7 +54,10 @@ class Request:
         """
         # What is a secret comes as one, and becomes one where it does not: nothing is in clear.
         sealed = frozenset(raw)
-        verdict = validate(raw, self.deployed, encrypted=sealed) if rules else validate_types(raw)
+        if rules:
+            verdict = validate(raw, self.deployed, encrypted=sealed, only=rules)
+        else:
+            verdict = validate_types(raw)
         for problem in verdict.problems:
             if problem.level is Level.ADVISORY:
                 pulumi.log.warn(f"{self.kind} {self.name}: {problem.subject}: {problem.message}")
@@ -62,6 +66,10 @@ class Request:
         if verdict.settings is None:
             raise PluginError(f"{self.kind} {self.name}: its settings cannot be read")
         return verdict.settings
+
+    def sources(self) -> dict[str, Any]:
+        """The part of a stack file about charts and images, as far as the inputs have it."""
+        return {key: it for key, it in self.given.raw.items() if key == "sources"}
 
     def access(self, path: str = "cluster") -> ClusterAccess:
         """How the cluster among the inputs is reached. Raises PluginError."""

@@ -47,7 +47,7 @@ def _arguments(asked: Request) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
         "teams": {_TEAM: _team(raw.get("queue"))},
         "workloads": {name: {"team": _TEAM, "kind": kind, **own}},
     }
-    settings = asked.settings(stack, {f"workloads.{name}": ""}, rules=False)
+    settings = asked.settings(stack, {f"workloads.{name}": ""}, rules=())
     args = arguments(settings, name)
     given, pod = asked.given, args if isinstance(args, PodArgs) else args.pod
     pod = replace(

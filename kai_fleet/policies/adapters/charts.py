@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import yaml
 
+from kai_fleet.components.releases.sources import from_mirror
 from kai_fleet.policies.adapters.plain import flag, get, items, mapping, text
-from kai_fleet.policies.model import KaiRelease, Mode, VirtualCluster
+from kai_fleet.policies.image_names import Chart as Of
+from kai_fleet.policies.installed import Installed
+from kai_fleet.policies.model import KaiRelease, Mode, VirtualCluster, called
 from kai_fleet.policies.unknown import UNKNOWN, Text, Unknown
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
+_OF: Final[Mapping[str, Of]] = {
+    KAI: "kai",
+    VCLUSTER: "vcluster",
+    **dict.fromkeys(DEVICE_PLUGINS, "gpu"),
+}
 
 # What the program declares has passed its own gate, which takes a newer version only by word.
 _OWN = "kai-fleet:index:"
@@ -41,6 +49,29 @@ def chart_of(props: Mapping[str, object]) -> Chart | Unknown:
         return Chart(package["name"], package["version"])
     name, colon, tag = last.partition(":")
     return Chart(name, version or (tag if colon else None))
+
+
+def installed(chart: Chart, props: Mapping[str, object], name: Text, urn: str) -> Installed | None:
+    """A chart of the release tables, and its place; None for others.
+
+    None, too, for what the program's own components declare: it has passed the program's own gate,
+    which knows the stack's sources.
+    """
+    of = _OF.get(chart.name)
+    if of is None or _OWN in urn:
+        return None
+    where = text(props.get("chart"))
+    repository = text(get(props.get("repositoryOpts"), "repo"))
+    if isinstance(where, str) and from_mirror(where):
+        where = None
+    elif repository and UNKNOWN not in (where, repository):
+        # Helm looks a chart up in the repository; a path there stays a path of the repository's.
+        where = f"{str(repository).rstrip('/')}/{where}"
+    elif repository is UNKNOWN:
+        where = UNKNOWN
+    values = UNKNOWN if props.get("valueYamlFiles") else mapping(props.get("values"))
+    # Secrets come in clear here, and no message repeats one.
+    return Installed(of, f"release {called(name)}", urn, where, values, hidden=True)
 
 
 def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> KaiRelease:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from kai_fleet.components import releases
-from kai_fleet.components.guard.names import GUARD
+from kai_fleet.components.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.components.kai.keys import GPU_RESOURCES
 from kai_fleet.policies.adapters import charts, declared_trees
 from kai_fleet.policies.adapters.plain import flag, get, items, mapping, number, text
@@ -21,6 +21,7 @@ from kai_fleet.policies.model import (
     Cluster,
     DevicePlugin,
     Feature,
+    Installed,
     KaiRelease,
     Namespaced,
     Queue,
@@ -72,6 +73,7 @@ class _Found:
     default_queues: list[Queue] = field(default_factory=list)
     guarded: bool = False
     features: list[Feature] = field(default_factory=list)
+    installed: list[Installed] = field(default_factory=list)
 
 
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
@@ -148,6 +150,7 @@ def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
         device_plugins=tuple(part.device_plugins),
         guarded=part.guarded,
         features=tuple(part.features),
+        installed=tuple(part.installed),
     )
 
 
@@ -198,9 +201,10 @@ def _read(found: _Found, resource: Declared) -> None:
         sharing = charts.sharing_in(_device_plugin_data(props))
         if sharing and sharing is not UNKNOWN:
             found.device_plugins.append(DevicePlugin(sharing, resource.urn))
-    elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(GUARD):
+    elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(QUEUE_GUARDS):
         spec = props.get("spec")
-        everywhere = get(spec, "matchResources") is None  # on a host it is for one namespace
+        selector = get(get(spec, "matchResources"), "namespaceSelector")
+        everywhere = selector is None  # on a host it is for one namespace
         found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
         found.namespaced.append(Namespaced(kind, name, namespace, path=resource.urn))
@@ -218,6 +222,8 @@ def _read_release(found: _Found, resource: Declared) -> None:
     chart = charts.chart_of(props)
     name = text(props.get("name")) or resource.name
     namespace = text(props.get("namespace")) or resource.default_namespace
+    if chart is not UNKNOWN and (installed := charts.installed(chart, props, name, urn)):
+        found.installed.append(installed)
     if chart is UNKNOWN:
         found.namespaced.append(Namespaced("Release", name, namespace, path=urn))
     elif chart.name == charts.KAI:

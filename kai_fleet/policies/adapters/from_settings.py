@@ -16,6 +16,7 @@ from kai_fleet.components.settings.sections.scheduling import Scheduling
 from kai_fleet.components.settings.sections.teams import Scheduler
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.components.workloads.placement import manifest
+from kai_fleet.policies.adapters.installed_settings import installed
 from kai_fleet.policies.adapters.pod_templates import workloads
 from kai_fleet.policies.grants import Grant
 from kai_fleet.policies.model import (
@@ -32,10 +33,12 @@ from kai_fleet.policies.model import (
 HOST = "host"
 
 
-def clusters(settings: Settings, deployed: DeployedState | None = None) -> list[Cluster]:
+def clusters(
+    settings: Settings, deployed: DeployedState | None = None, *, hidden: bool = False
+) -> list[Cluster]:
     """The host first, then one cluster per team that runs a scheduler of its own.
 
-    `deployed` is what the stack runs now, where that is known.
+    `deployed` is what the stack runs now, where that is known; `hidden`: some value is a secret.
     """
     host = Cluster(
         HOST,
@@ -47,6 +50,8 @@ def clusters(settings: Settings, deployed: DeployedState | None = None) -> list[
         virtual_clusters=tuple(virtual_clusters(settings, deployed or DeployedState())),
         grants=tuple(_grants(settings, deployed or DeployedState())),
         features=_features(settings.kai, key_path(("kai",))),
+        sources=settings.sources.known,
+        installed=tuple(installed(settings, hidden=hidden)),
     )
     return [host, *inside(settings, host), *without_own_kai(settings, host)]
 

@@ -10,6 +10,7 @@ from kai_fleet.components.settings import key_path
 from kai_fleet.components.settings.tenant import Tenant
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.policies.adapters import from_settings
+from kai_fleet.policies.adapters.installed_settings import installed
 from kai_fleet.policies.grants import Grant
 from kai_fleet.policies.model import Cluster, KaiRelease, Queue, Resource, Share, VirtualCluster
 from kai_fleet.policies.problem import Problem
@@ -20,8 +21,13 @@ _PLATFORM: Final = "platform stack:"
 _OWN: Final = tuple(key_path((key,)) for key in ("team", "cluster", "platform", "workloads"))
 
 
-def clusters(tenant: Tenant, deployed: DeployedState | None = None) -> list[Cluster]:
-    """The host as far as the platform tells of it, and the inside of the team's vCluster."""
+def clusters(
+    tenant: Tenant, deployed: DeployedState | None = None, *, hidden: bool = False
+) -> list[Cluster]:
+    """The host as far as the platform tells of it, and the inside of the team's vCluster.
+
+    `hidden`: some value is a secret.
+    """
     facts = tenant.platform
     own = [
         replace(t, own_stack=True)
@@ -39,6 +45,8 @@ def clusters(tenant: Tenant, deployed: DeployedState | None = None) -> list[Clus
             for name, g in facts.team_stacks.items()
         ),
         platform=tenant.stack,
+        sources=tenant.sources.known,
+        installed=tuple(installed(tenant, hidden=hidden)),
     )
     alone = replace(host, virtual_clusters=tuple(own))
     return [

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kai_fleet.components.kai.keys import RESERVED
+from kai_fleet.components.releases.sources import (
+    NoPlaceError,
+    Sources,
+    chart_place,
+    registry_place,
+)
 from kai_fleet.policies.model import Cluster
+from kai_fleet.policies.rules.charts import sources_known
 from kai_fleet.policies.rules.workloads import namespace_reserved, workload_leaf_queue
 from kai_fleet.policies.unknown import UNKNOWN, Text
 
 RESERVED_KEY: Final = "reservedNamespaces"
 EXEMPT_KEY: Final = "exemptNamespaces"
 QUEUES_KEY: Final = "queuesByNamespace"
+CHARTS_KEY: Final = "charts"
+IMAGES_KEY: Final = "images"
 
 _NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
 _EXEMPT: Final = {
@@ -36,6 +45,12 @@ _OWN: Final[Mapping[str, dict[str, Any]]] = {
             "default": {},
         }
     },
+    sources_known.NAME: {
+        CHARTS_KEY: _NAMES
+        | {"description": "Chart locations besides those of the release tables.", "default": []},
+        IMAGES_KEY: _NAMES
+        | {"description": "Image registries besides those of the release tables.", "default": []},
+    },
 }
 
 
@@ -52,6 +67,7 @@ class RuleConfig:
     reserved: frozenset[str] = frozenset()
     exempt: frozenset[str] = frozenset()
     queues_of: Mapping[str, Sequence[str]] | None = None
+    sources: Sources | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, Any]) -> RuleConfig:
@@ -60,11 +76,12 @@ class RuleConfig:
             reserved=frozenset(properties.get(RESERVED_KEY) or ()),
             exempt=frozenset(properties.get(EXEMPT_KEY) or ()),
             queues_of=dict(properties.get(QUEUES_KEY) or {}) or None,
+            sources=_sources(properties),
         )
 
     def applied(self, cluster: Cluster) -> Cluster:
         """The cluster as the rule is to see it; the same object where nothing is set."""
-        if not (self.reserved or self.exempt or self.queues_of):
+        if not (self.reserved or self.exempt or self.queues_of or self.sources):
             return cluster
         workloads = tuple(w for w in cluster.workloads if not self._exempts(w.namespace))
         namespaced = tuple(n for n in cluster.namespaced if not self._exempts(n.namespace))
@@ -74,8 +91,24 @@ class RuleConfig:
             namespaced=namespaced,
             reserved=cluster.reserved | self.reserved,
             queues_of=self.queues_of or cluster.queues_of,
+            sources=self.sources or cluster.sources,
         )
 
     def _exempts(self, namespace: Text | None) -> bool:
         # An unknown namespace may turn out not to be exempt: the rule keeps its question.
         return namespace is not UNKNOWN and (namespace or "default") in self.exempt
+
+
+def _sources(properties: Mapping[str, Any]) -> Sources | None:
+    """What is a place of these; another text names none, and allows nothing."""
+    charts = [it for it in properties.get(CHARTS_KEY) or () if _names(chart_place, it)]
+    images = [it for it in properties.get(IMAGES_KEY) or () if _names(registry_place, it)]
+    return Sources(tuple(charts), tuple(images)) if charts or images else None
+
+
+def _names(place: Callable[[str], Any], text: str) -> bool:
+    try:
+        place(text)
+    except NoPlaceError:
+        return False
+    return True

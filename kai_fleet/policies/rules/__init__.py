@@ -7,6 +7,7 @@ from typing import Final, Protocol, cast
 
 from kai_fleet.policies.model import Cluster
 from kai_fleet.policies.problem import Level, Problem, Severity
+from kai_fleet.policies.rules.charts import sources_known
 from kai_fleet.policies.rules.kai import (
     gpu_one_sharer,
     kai_feature_known,
@@ -34,6 +35,7 @@ from kai_fleet.policies.rules.teams import (
     team_unique,
 )
 from kai_fleet.policies.rules.vclusters import (
+    vcluster_flags,
     vcluster_isolation,
     vcluster_upgrade,
     vcluster_values,
@@ -88,6 +90,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         team_queue_limit,
         team_isolation,
         team_gang,
+        sources_known,
         kai_version_known,
         kai_version_supported,
         kai_value_known,
@@ -97,16 +100,17 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         vcluster_version_supported,
         vcluster_values,
         vcluster_isolation,
+        vcluster_flags,
         vcluster_upgrade,
         gpu_one_sharer,
     )
 )
 
 
-def check(clusters: Iterable[Cluster]) -> list[Problem]:
-    """What all rules say, mandatory problems first, then by path, rule and text."""
+def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Problem]:
+    """What the rules say, mandatory problems first, then by path, rule and text."""
     every = list(clusters)
-    return _in_order({problem for rule in RULES for problem in said_by(rule, every)})
+    return _in_order({problem for rule in only for problem in said_by(rule, every)})
 
 
 def said_by(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:

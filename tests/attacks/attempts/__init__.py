@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, TENANTS, Attempt
+from tests.attacks.attempts.bounds import BOUNDS
 from tests.attacks.attempts.gpus import GPUS
 from tests.attacks.attempts.kept import KEPT
 from tests.attacks.attempts.pods import PODS
 from tests.attacks.attempts.reach import REACH
+from tests.attacks.attempts.releases import RELEASES
 from tests.attacks.attempts.restricted import RESTRICTED_ATTEMPTS
+from tests.attacks.attempts.spellings import SPELLINGS
+from tests.attacks.attempts.status import STATUS
 
-ATTEMPTS = [*PODS, *GPUS, *REACH, *KEPT, *RESTRICTED_ATTEMPTS]
+ATTEMPTS = [
+    *PODS,
+    *GPUS,
+    *REACH,
+    *KEPT,
+    *RESTRICTED_ATTEMPTS,
+    *RELEASES,
+    *STATUS,
+    *BOUNDS,
+    *SPELLINGS,
+]
 
 __all__ = ["ATTEMPTS", "EVERY_MODE", "STACKS", "TENANTS", "Attempt"]

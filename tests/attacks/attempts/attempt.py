@@ -17,7 +17,7 @@ class Attempt:
     """An object that is sent to a team's namespace, and the words that the refusal must have.
 
     With `change`, the object is there already, and what is sent is a subresource (or nothing) and
-    a patch. `who` are the accounts that have the right to try.
+    a patch; or, with `verb`, that. `who` are the accounts that have the right to try.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Attempt:
     says: str
     change: tuple[str, Any] | None = None
     who: tuple[str, ...] = TENANTS
+    verb: str = "PATCH"
 
 
 def env(value: str | None = None, name: str = VISIBLE, **source: Any) -> Object:

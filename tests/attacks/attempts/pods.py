@@ -98,13 +98,13 @@ PODS = [
         "another team's node by name, from a scheduler inside",
         ("ml", "vision"),
         lambda t: pod(t, nodeName="dev-1"),
-        "let the team's scheduler choose it",
+        "let the scheduler of the team choose",
     ),
     Attempt(
         "a node of the platform",
         ("ml", "vision"),
         lambda t: pod(t, nodeName="system-1"),
-        "let the team's scheduler choose it",
+        "let the scheduler of the team choose",
     ),
     Attempt(
         "any node",

@@ -12,7 +12,7 @@ def _named(name: str) -> Any:
     return lambda _: service(type="ExternalName", externalName=name, selector=None)
 
 
-_WITHIN = "write a name from outside"
+_WITHIN = "isolation.network.endpoints: true"
 REACH = [
     Attempt(
         "the address of somebody else",

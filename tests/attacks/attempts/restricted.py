@@ -55,6 +55,12 @@ def _brought(**more: Any) -> Any:
     return body
 
 
+def _with_claim(body: Object) -> Object:
+    claim = {"persistentVolumeClaim": {"claimName": "own"}}
+    body["spec"]["volumes"] = [{"name": "own", **claim}]
+    return body
+
+
 def _over(path: str) -> Object:
     return {"name": "own", "mountPath": path}
 
@@ -88,7 +94,7 @@ RESTRICTED_ATTEMPTS = [
         "restricted: a volume of the network",
         ("tight",),
         lambda t: pod(t, volumes=[{"name": "n", "nfs": {"server": "s", "path": "/"}}]),
-        "only volumes of the kinds configMap",
+        "isolation.volumes",
     ),
     Attempt(
         "restricted: KAI's image with a command of its own",
@@ -126,6 +132,10 @@ RESTRICTED_ATTEMPTS = [
             ("a shell", {"image": f"{_KAI}/crd-upgrader:v0.9.3", "args": ["/bin/sh"]}),
             ("a name that is none of its programs", {"image": f"{_KAI}/anything:v1"}),
             ("a name that only begins like it", {"image": f"{_KAI}/binder/evil:v1"}),
+            ("a library of its own", {"env": [{"name": "LD_PRELOAD", "value": "/x.so"}]}),
+            ("variables of its own", {"envFrom": [{"configMapRef": {"name": "own"}}]}),
+            ("another registry", {"image": "evil.example/kai-scheduler/binder:v0.9.3"}),
+            ("a path below the registry", {"image": f"{_KAI}/../evil/binder:v0.9.3"}),
         )
     ),
     Attempt(
@@ -137,6 +147,18 @@ RESTRICTED_ATTEMPTS = [
             "",
             [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil.example/x:1"}],
         ),
+    ),
+    Attempt(
+        "restricted: KAI's image with a volume that is none of KAI's",
+        ("tight",),
+        lambda t: _with_claim(component(t, "binder", "v0.9.3")),
+        _LACKS,
+    ),
+    Attempt(
+        "restricted: KAI's image in a team without KAI",
+        ("quiet",),
+        lambda t: {**component(t, "binder", "v0.9.3")},
+        _LACKS,
     ),
     Attempt(
         "restricted: a debugging container",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, Protocol, cast
 
 from kai_fleet.cli.doctor.causes import merge_by_cause
 from kai_fleet.cli.doctor.checks import (
     held_gpus,
+    helm_records,
     isolation,
     monitoring,
     network_plugin,
@@ -30,8 +32,9 @@ from kai_fleet.cli.doctor.checks.kai import (
     shards,
     webhooks,
 )
-from kai_fleet.cli.doctor.cluster_state import Snapshot
+from kai_fleet.cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.tenant_objects import ODD, odd
 
 
 class Check(Protocol):
@@ -52,6 +55,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         vclusters,
         held_gpus,
         isolation,
+        helm_records,
         network_plugin,
         network_reach,
         monitoring,
@@ -71,5 +75,30 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
 
 
 def examine(look: Snapshot) -> list[Finding]:
-    """What all checks say, in their order, each cause once."""
+    """What all checks say, in their order, each cause once.
+
+    The API server of a vCluster is its tenant's, and may answer objects that none of Kubernetes'
+    has. Such a vCluster counts as not reached: the others are looked at all the same.
+    """
+    try:
+        return _examined(look)
+    except ODD:
+        teams = {name: _readable(look, team) for name, team in look.teams.items()}
+        if all(team is look.teams[name] for name, team in teams.items()):
+            raise
+        return _examined(replace(look, teams=teams))
+
+
+def _examined(look: Snapshot) -> list[Finding]:
     return merge_by_cause(finding for check in CHECKS for finding in check.check(look))
+
+
+def _readable(look: Snapshot, team: TeamState) -> TeamState:
+    """The team, without the inside of its vCluster where that cannot be looked at."""
+    if team.inside is None:
+        return team
+    try:
+        _examined(replace(look, teams={team.wanted.name: team}))
+    except ODD as why:
+        return replace(team, inside=None, unreached=odd(why))
+    return team

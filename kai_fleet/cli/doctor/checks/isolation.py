@@ -9,28 +9,38 @@ from typing import Any, Final
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.declared import DeclaredTeam
 from kai_fleet.cli.doctor.finding import Finding
+from kai_fleet.cli.doctor.guard_objects import BINDINGS, unlike
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
-from kai_fleet.components.guard.names import HOST_GUARD, NODE_GUARD, OWNER_GUARD
+from kai_fleet.components.guards.guard_policies import ON_HOST
+from kai_fleet.components.guards.host_bindings import host_bindings
+from kai_fleet.components.guards.host_rules import CONTROL_PLANES
+from kai_fleet.components.guards.policies import (
+    BINDING,
+    ISOLATION_LABEL,
+    OF_EVERY_TEAM,
+    Kind,
+    PolicySet,
+    parameters,
+    policy,
+    shared_bindings,
+)
 from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.components.isolation.host_guard import owners
-from kai_fleet.components.isolation.rules import guard
-from kai_fleet.components.isolation.rules.model import CONTROL_PLANES
-from kai_fleet.components.isolation.rules.refused_pods import refused
+from kai_fleet.components.isolation.refused_pods import refused
 from kai_fleet.components.monitoring.scraping import LET_IN
 from kai_fleet.components.settings.quantities import parse_quantity
 from kai_fleet.components.settings.sections.isolation import Isolation
 
 NAME = "isolation"
 _LEVEL: Final = "pod-security.kubernetes.io/enforce"
-_BINDINGS: Final = "validatingadmissionpolicybindings"
-_NAME: Final = "kubernetes.io/metadata.name"
 _WORD: Final = re.compile("_(.)")
-_POLICIES: Final = "validatingadmissionpolicies"
 
 
 def check(look: Snapshot) -> Iterator[Finding]:
     """Every team whose stack says how it is kept from the others, those of other stacks too."""
     host = look.host
+    isolated = [team.wanted.rules for team in look.teams.values() if _isolated(team.wanted)]
+    if host.wanted.declared and any(rules is not None for rules in isolated):
+        yield from _policies(host)
     for wanted in (team.wanted for team in look.teams.values()):
         isolation = wanted.isolation
         space = host.named("namespaces", wanted.namespace)
@@ -41,7 +51,6 @@ def check(look: Snapshot) -> Iterator[Finding]:
             *_quotas(host, wanted, isolation),
             *_network(host, wanted, isolation),
             *_guards(host, wanted),
-            *_policies(host, wanted),
             *_rights(host, wanted),
             *_control_plane(host, wanted),
         ]
@@ -49,6 +58,10 @@ def check(look: Snapshot) -> Iterator[Finding]:
         if not found:
             yield host.well(NAME, f"isolation of team {wanted.name}")
         yield from _refused(host, wanted)
+
+
+def _isolated(wanted: DeclaredTeam) -> bool:
+    return wanted.isolation is not None and wanted.isolation.on
 
 
 def _label(host: ClusterState, wanted: DeclaredTeam, space: Object) -> Iterator[Finding]:
@@ -61,6 +74,17 @@ def _label(host: ClusterState, wanted: DeclaredTeam, space: Object) -> Iterator[
             " its tenant is root on the node",
             host.update,
         )
+        return
+    level = wanted.isolation.level if wanted.isolation is not None else "baseline"
+    has = labels_of(space).get(ISOLATION_LABEL)
+    if has != level:
+        yield host.broken(
+            NAME,
+            f"namespace {wanted.namespace}",
+            f"its label {ISOLATION_LABEL} is {has or 'not there'}, and {level} is wanted: nobody"
+            " judges who writes Helm's records and the status of pods there",
+            host.update,
+        )
 
 
 def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Iterator[Finding]:
@@ -68,7 +92,8 @@ def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> I
         return
     matters = {
         "gpus": "it may hold devices that it is not granted",
-        "shared": "nothing bounds what it takes of the host",
+        "pods": "nothing bounds what its pods take of the host",
+        "objects": "nothing bounds its volumes, Services and what it has in etcd",
         "system-priority": "its pods may preempt those of the system",
     }
     every = team_quotas.quotas(wanted.gpus or 0, wanted.inside.gpu_resource, isolation)
@@ -132,75 +157,43 @@ def _upper(found: re.Match[str]) -> str:
     return found.group(1).upper()
 
 
-def _named(wanted: DeclaredTeam) -> list[str]:
-    """The guards of a team, by the names of their policies."""
-    rules, names = wanted.rules, [f"{HOST_GUARD}{wanted.name}"]
-    if rules is not None and rules.names_nodes and rules.pool:
-        names.append(f"{NODE_GUARD}{wanted.name}")
-    if rules is not None and rules.beside_kai:
-        names.append(f"{OWNER_GUARD}{wanted.name}")
-    return names
+def _policies(host: ClusterState) -> Iterator[Finding]:
+    """What the bindings are about: one whose policy is gone or emptied denies nothing."""
+    of = PolicySet()
+    kinds: list[Kind] = [*ON_HOST]
+    if host.wanted.kai is not None:
+        kinds.append("owners")
+    declared = [*(policy(kind, of) for kind in kinds), *shared_bindings(of).values()]
+    for each in declared:
+        for subject, how in unlike(host, each):
+            cause = f"{how}: nobody judges as declared what is made in the teams' namespaces"
+            yield host.broken(NAME, subject, cause, host.update)
 
 
 def _guards(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
-    if _BINDINGS in host.unreadable:
+    """The team's bounds, and what puts the policies to work in its namespace."""
+    of, rules = PolicySet(), wanted.rules
+    if rules is None:  # a team stack does not know what its platform's declares
+        yield from _guards_there(host, wanted, of)
         return
-    for name in _named(wanted):
-        item = host.named(_BINDINGS, name)
-        subject = f"ValidatingAdmissionPolicyBinding {name}"
-        if item is None:
-            cause = f"it is not there: nobody judges what is made in {wanted.namespace}"
+    declared = [
+        parameters(rules.team, of.namespace, rules.parameters()),
+        *host_bindings(rules, of, wanted.namespace).values(),
+    ]
+    for each in declared:
+        for subject, how in unlike(host, each):
+            cause = f"{how}: nobody judges as declared what is made in {wanted.namespace}"
             yield host.broken(NAME, subject, cause, host.update)
-            continue
-        has = spec(item)
-        selector = (has.get("matchResources") or {}).get("namespaceSelector")
-        changed = {
-            "its actions are": (has.get("validationActions"), ["Deny"]),
-            "its policy is": (has.get("policyName"), name),
-            "it looks at": (selector, {"matchLabels": {_NAME: wanted.namespace}}),
-        }
-        for what, (found, declared) in changed.items():
-            if found != declared:
-                cause = f"it was changed: {what} {found}"
-                yield host.broken(NAME, subject, cause, host.update)
 
 
-def _policies(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
-    """What the bindings are about: one whose policy is gone or emptied denies nothing."""
-    rules = wanted.rules
-    if _POLICIES in host.unreadable or rules is None:
+def _guards_there(host: ClusterState, wanted: DeclaredTeam, of: PolicySet) -> Iterator[Finding]:
+    if BINDINGS in host.unreadable:
         return
-    own = owners(rules)
-    declared: dict[str, dict[str, Any]] = {
-        HOST_GUARD: {
-            "matchConditions": guard.match_conditions(rules),
-            "variables": guard.variables(rules),
-            "validations": guard.validations(rules),
-        },
-        OWNER_GUARD: {
-            "matchConditions": own["match_conditions"],
-            "validations": own["validations"],
-        },
-    }
-    for name in _named(wanted):
-        parts = declared.get(name.removesuffix(wanted.name), {})
-        item = host.named(_POLICIES, name)
-        subject = f"ValidatingAdmissionPolicy {name}"
-        if item is None:
+    for kind in OF_EVERY_TEAM:
+        name = f"kai-fleet-{kind}-{wanted.name}"
+        if host.named(BINDINGS, name) is None:
             cause = f"it is not there: nobody judges what is made in {wanted.namespace}"
-            yield host.broken(NAME, subject, cause, host.update)
-            continue
-        has = spec(item)
-        changed = [part for part, words in parts.items() if _said(has.get(part)) != _said(words)]
-        if has.get("failurePolicy") != "Fail":
-            changed.append("failurePolicy")
-        if changed:
-            cause = f"its {', '.join(changed)} are not as this version declares them"
-            yield host.broken(NAME, subject, cause, host.update)
-
-
-def _said(expressions: Any) -> list[str]:
-    return [str(each.get("expression")) for each in expressions or []]
+            yield host.broken(NAME, f"{BINDING} {name}", cause, host.update)
 
 
 def _rights(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from kai_fleet.cli.doctor.finding import Finding
 from kai_fleet.cli.doctor.known_messages import meaning
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec, status
 from kai_fleet.cli.doctor.objects import condition as condition_of
+from kai_fleet.components.cluster.tenant_kubeconfig import by_whom, mended
 from kai_fleet.components.releases import VCLUSTER, vcluster_support
 from kai_fleet.components.settings.quantities import parse_quantity
 
@@ -37,6 +38,14 @@ def _outside(host: ClusterState, team: TeamState) -> Iterator[Finding]:
     if "namespaces" not in host.unreadable and not host.named("namespaces", wanted.namespace):
         yield host.broken(NAME, subject, f"namespace {wanted.namespace} is not there", host.update)
         return
+    if team.foreign:
+        again = mended(wanted.name, wanted.namespace, host.kubectl)
+        yield host.broken(
+            NAME,
+            f"kubeconfig of {subject}",
+            f"{team.unreached}. {by_whom(wanted.name)}, so nothing in the vCluster was checked",
+            f"have it written again: {', then '.join(f'`{each}`' for each in again)}",
+        )
     item = host.named("statefulsets", wanted.name, wanted.namespace)
     if item is None and "statefulsets" not in host.unreadable:
         cause = f"StatefulSet {wanted.name} is not there: it is not running"
@@ -47,7 +56,7 @@ def _outside(host: ClusterState, team: TeamState) -> Iterator[Finding]:
         yield from not_ready
         if not_ready and not _runs(item):
             return  # so its API does not answer either
-    if team.inside is None:
+    if team.inside is None and not team.foreign:
         only_inside = wanted.access is not None and wanted.access.type == "ClusterIP"
         hint = "; access type ClusterIP is reached from inside the host only" if only_inside else ""
         yield host.broken(
@@ -91,8 +100,13 @@ def _ready(host: ClusterState, team: TeamState, item: Object) -> Iterator[Findin
 
 
 def _made_again(host: ClusterState, team: TeamState) -> str:
-    """Where the chart's Service is left, the release stands, and an update leaves it alone."""
+    """Where the chart's Service is left, the release stands, and an update leaves it alone.
+
+    What the release has is applied only where it was looked at: a tenant may have written it.
+    """
     name, at = team.wanted.name, f"-n {team.wanted.namespace}"
+    if team.records:
+        return "first put Helm's record right (helm-record), then look again"
     if not host.named("services", name, team.wanted.namespace):
         return team.update or host.update
     return (

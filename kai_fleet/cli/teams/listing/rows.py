@@ -69,6 +69,7 @@ def listing(platform: Platform, connected: Connected) -> Listing:
                 states[stack] = read.result()
             except UserError as why:
                 notes.append(str(why))
+    notes += [why for state in states.values() for why in state.refused.values()]
     used, silent = _used(states)
     if silent:
         notes.append(f"GPUs in use are not known where the vCluster did not answer: {silent}")

@@ -11,7 +11,7 @@ from pulumi import automation
 from kai_fleet.cli.display.screen import Say
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import failures, state
+from kai_fleet.cli.recovery import failures, state, vcluster_records
 from kai_fleet.cli.stack_file.reading import PROJECT, ROOT
 from kai_fleet.components.state.targeting import TEAM
 
@@ -45,6 +45,8 @@ def move(
     new = runs.stack(dest, environment, directory)
     if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
         raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
+    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
+    vcluster_records.believe(state.read(old), say, only=team)
     commands = _commands(resources, urn, source, dest)
     for command in commands:
         say(f"pulumi {' '.join(command)}")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet.components.settings.mistakes import NAMESPACE, Location, Mistake, key_path
+from kai_fleet.components.wording import MASK
 
-MASK: Final = "[secret]"  # what stands in place of an encrypted value where nobody decrypts it
 _FIELDS: Final = frozenset({"kubeconfig", "huggingFaceToken"})
 _NAMED: Final = re.compile(
     r"(password|passwd|passphrase|token|secret|dockerconfigjson"

@@ -34,6 +34,8 @@ Quantity = Annotated[
     BeforeValidator(_quantity),
     WithJsonSchema({"type": ["string", "integer"], "description": "200, 2Ti"}),
 ]
+# A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
+VolumeKind = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -55,6 +57,14 @@ class Bounds(Strict):
     objects: Count = Field(
         default=5000,
         description="Of each kind in the host's etcd: services, secrets, config maps, roles.",
+    )
+    ephemeral_storage: Quantity | None = Field(
+        default=None,
+        description="Requests of ephemeral storage; every pod then has to say its own.",
+    )
+    grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = Field(
+        default=3600,
+        description="The longest that a pod may take to end: terminationGracePeriodSeconds.",
     )
 
 
@@ -121,6 +131,15 @@ class Isolation(Strict):
     runtime_classes: list[_Name] = Field(
         default_factory=lambda: list(_NO_GPU_CLASSES),
         description="Runtime classes of the host that show no GPU, so that any pod may name them.",
+    )
+    annotations: list[_Name] = Field(
+        default_factory=list,
+        description="Domains of annotations that runtimes, device and network plugins read, and"
+        " pods may have all the same: memory-qos.nri.io.",
+    )
+    volumes: list[VolumeKind] = Field(
+        default_factory=list,
+        description="Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi.",
     )
     bounds: Bounds = Field(default_factory=Bounds)
     network: Network = Field(default_factory=Network)

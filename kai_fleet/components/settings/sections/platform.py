@@ -35,7 +35,9 @@ class Gpu(Strict):
         default="none", description="`none` where nodes advertise GPUs already, or have none."
     )
     version: Version | None = Field(default=None, description="Chart version.")
-    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
     resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = Field(
         default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."
     )
@@ -48,5 +50,7 @@ class HostKai(Scheduling):
     version: KaiVersion = Field(description=f"Such as {EXAMPLE_VERSION}: a release of the table.")
     gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
     untested: bool = Field(default=False, description=UNTESTED)
-    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")

@@ -47,7 +47,9 @@ class Scheduler(Scheduling):
     )
     gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
     untested: bool = Field(default=False, description=UNTESTED)
-    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
 
 
@@ -74,7 +76,9 @@ class Vcluster(Strict):
     kubernetes_version: Version | None = Field(
         default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
     )
-    chart: Chart | None = Field(default=None, description="Another chart: OCI, URL or path.")
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
     values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
     access: Access | None = None
     untested: bool = Field(default=False, description=UNTESTED)

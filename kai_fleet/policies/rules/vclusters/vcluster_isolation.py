@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kai_fleet.components.wording import listed
+from kai_fleet.policies import vcluster_areas as areas
 from kai_fleet.policies.adapters import plain
-from kai_fleet.policies.model import UNKNOWN, Cluster, called
+from kai_fleet.policies.model import UNKNOWN, Cluster, Unknown, VirtualCluster, called
 from kai_fleet.policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
 NAME = "vcluster-isolation"
@@ -18,54 +20,11 @@ WHY = (
 )
 REMEDY = "Drop the value, or write isolation: {level: off} for that team if it is meant."
 
-_RIGHTS: Final = "gives the vCluster rights on the host"
-_OTHERS: Final = "lets the vCluster change or read what is everybody's"
-_HOST: Final = "reaches the host itself"
-_KEYS: Final[Mapping[str, str]] = {
-    "rbac.clusterRole": _RIGHTS,
-    "rbac.role": _RIGHTS,
-    "rbac.enableVolumeSnapshotRules": _RIGHTS,
-    "controlPlane.advanced.serviceAccount": _RIGHTS,
-    "controlPlane.advanced.workloadServiceAccount": _RIGHTS,
-    "plugin": _RIGHTS,
-    "plugins": _RIGHTS,
-    # The chart gives its account any Secret of any namespace that is named here.
-    "platform": _RIGHTS,
-    "external.platform": _RIGHTS,
-    "experimental.multiNamespaceMode": _RIGHTS,
-    "experimental.nodeMonitors": _RIGHTS,
-    "sync.toHost.customResources": _RIGHTS,
-    "sync.fromHost.customResources": _OTHERS,
-    "policies.networkPolicy": "adds network policies, and these only allow more",
-    "integrations.metricsServer.nodes": _RIGHTS,
-    "integrations.kubeVirt": _RIGHTS,
-    "integrations.externalSecrets": _RIGHTS,
-    "integrations.certManager": _RIGHTS,
-    "integrations.istio": _RIGHTS,
-    "experimental.genericSync": _RIGHTS,
-    "experimental.deploy.host": _HOST,
-    "controlPlane.hostPathMapper": _HOST,
-    "controlPlane.advanced.kubeVip": _HOST,
-    "sync.fromHost.nodes.syncBackChanges": _OTHERS,
-    "sync.fromHost.secrets": _OTHERS,
-    "sync.fromHost.configMaps": _OTHERS,
-    "sync.toHost.persistentVolumes": _OTHERS,
-    "sync.toHost.storageClasses": _OTHERS,
-    "sync.toHost.priorityClasses": _OTHERS,
-    "sync.toHost.volumeSnapshotContents": _OTHERS,
-    "sync.toHost.networkPolicies": "lets the team open the network policies of its namespace",
-    "sync.toHost.namespaces": "makes namespaces on the host that nothing bounds",
-    "networking.replicateServices": _OTHERS,
-}
-# Values that the program writes itself, and the key to write instead.
-_OWN: Final[Mapping[str, str]] = {
-    "sync.fromHost.nodes.selector": "nodePool of the team",
-    "controlPlane.statefulSet.scheduling.nodeSelector": "nodePool of vcluster",
-    "controlPlane.backingStore.etcd.deploy.statefulSet.scheduling.nodeSelector": (
-        "nodePool of vcluster"
-    ),
-}
 _STANDARD: Final = "policies.podSecurityStandard"
+_SECRETS: Final = "exportKubeConfig.additionalSecrets"
+_NAMESPACE: Final = "exportKubeConfig.secret.namespace"
+_ROLES: Final = ("rbac.clusterRole.enabled", "rbac.role.enabled")
+_MEANT: Final = "drop it, or write isolation: {level: off} for the team if that is meant"
 
 
 def check(cluster: Cluster) -> Iterator[Problem]:
@@ -77,26 +36,88 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         if team.values is UNKNOWN:
             yield undecided(NAME, subject, path, "its values are known")
             continue
-        for key, message in _found(team.values):
+        for key, message in _found(team, team.values):
             yield mandatory(NAME, subject, at(path, key), message)
 
 
-def _found(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    meant = "drop it, or write isolation: {level: off} for the team if that is meant"
-    for key, what in _KEYS.items():
-        if _says(plain.get(values, *key.split("."))):
-            yield key, f"has {key}, which {what}; {meant}"
-    for key, instead in _OWN.items():
+def _found(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key, what in _below(values, ""):
+        if key == _NAMESPACE and plain.get(values, *key.split(".")) == team.namespace:
+            continue  # that is where it is in any case
+        yield key, f"has {key}, which {what}; {_MEANT}"
+    yield from _taken_away(values)
+    for key, instead in areas.OWN.items():
         if plain.get(values, *key.split(".")) is not None:
             yield key, f"has {key}, which is where the team's pods may go; write {instead} instead"
     if plain.get(values, *_STANDARD.split(".")) in ("", "privileged"):
-        yield _STANDARD, f"lifts the Pod Security of the vCluster; {meant}"
+        yield _STANDARD, f"lifts the Pod Security of the vCluster; {_MEANT}"
+    yield from _lists(team, values)
 
 
-def _says(value: object) -> bool:
+def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What the program writes, and a value of the user's drops: the chart's own would come back."""
+    for written in areas.WRITTEN:
+        here: object = values
+        steps = written.split(".")
+        for n, step in enumerate(steps, 1):
+            if not isinstance(here, Mapping) or step not in here:
+                break
+            here, key = here[step], ".".join(steps[:n])
+            if here is None or (n < len(steps) and not isinstance(here, Mapping | Unknown)):
+                yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
+                break
+    for role in _ROLES:
+        if plain.get(values, *role.split(".")) == "auto":
+            yield role, f"has {role}, which {areas.RIGHTS}; {_MEANT}"
+
+
+def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
+    """The keys that say something and are refused: at what decides, or where nobody has decided."""
+    for name, item in value.items():
+        key = f"{above}.{name}" if above else str(name)
+        found = areas.decided(key)
+        if name == "patches" and key.startswith("sync.") and _says(item, key):
+            yield key, "changes what is synced to the host, or everybody's, by code of its own"
+        elif isinstance(item, Mapping) and _goes_on(key, item):
+            yield from _below(item, key)
+        elif _says(item, key):
+            if found is None:
+                yield key, areas.UNJUDGED
+            elif found[1] is not None:
+                yield found[0], found[1]
+
+
+def _goes_on(key: str, item: Mapping[str, object]) -> bool:
+    """Whether single keys below have to be looked at."""
+    found = areas.decided(key)
+    synced = key.startswith("sync.") and found is not None and found[1] is None
+    return areas.has_more_below(key) or (synced and item.get("enabled") is not False)
+
+
+def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key in areas.VOLUME_LISTS:
+        for volume in plain.items(plain.get(values, *key.split("."))):
+            kinds = set(volume) - areas.VOLUMES if isinstance(volume, Mapping) else set()
+            if kinds:
+                yield (
+                    key,
+                    f"has a volume of kind {listed(sorted(map(str, kinds)))} in {key}, which may"
+                    " reach beyond the team's namespace; write configMap, secret, emptyDir,"
+                    " projected, downwardAPI or persistentVolumeClaim",
+                )
+    for secret in plain.items(plain.get(values, *_SECRETS.split("."))):
+        said = {k for k, v in secret.items() if _says(v)} if isinstance(secret, Mapping) else set()
+        if isinstance(secret, Mapping) and secret.get("namespace") == team.namespace:
+            said.discard("namespace")
+        for name in sorted(map(str, said - areas.SECRET_KEYS)):
+            what = areas.ELSEWHERE if name == "namespace" else areas.OPEN
+            yield _SECRETS, f"has {name} in {_SECRETS}, which {what}; {_MEANT}"
+
+
+def _says(value: object, key: str = "") -> bool:
     """Whether a value switches something on, or adds something."""
     if isinstance(value, Mapping):
-        if value.get("enabled") is False:
+        if value.get("enabled") is False and key not in areas.BY_NAME:
             return False
-        return any(_says(item) for item in value.values())
+        return any(_says(item, f"{key}.{name}") for name, item in value.items())
     return value not in (None, False, "", [], "auto")

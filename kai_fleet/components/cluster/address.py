@@ -1,0 +1,49 @@
+"""Where a vCluster's API is reached, from its Service: somebody else may have written that."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*")
+
+
+def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str | None:
+    """`host:port` at which a vCluster's Service is reached by this type of access; None while it
+    has none. `host` goes before what a load balancer says.
+
+    A load balancer says a DNS name or an address, which is neither link-local, where clouds have
+    their metadata, nor of many. Another one is none.
+    """
+    metadata, ports = service["metadata"], (service.get("spec") or {}).get("ports") or [{}]
+    match access:
+        case "NodePort":
+            port = _port(ports[0].get("nodePort"))
+            return f"{host}:{port}" if port else None
+        case "LoadBalancer":
+            ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+            given = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
+            port = _port(ports[0].get("port"))
+            where = _where(str(given)) if given else None
+            return f"{host or where}:{port}" if where and port else None
+    port = _port(ports[0].get("port"))
+    return f"{metadata['name']}.{metadata['namespace']}.svc:{port}" if port else None
+
+
+def _port(found: object) -> int | None:
+    return found if isinstance(found, int) and 0 < found < 1 << 16 else None
+
+
+def _where(given: str) -> str | None:
+    try:
+        address = ipaddress.ip_address(given)
+    except ValueError:
+        # What looks like a number is read as an address by some, as 2852039166 is.
+        is_name = _NAME.fullmatch(given) and not given.rpartition(".")[2].isdigit()
+        return given if is_name else None
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return None
+    return f"[{address}]" if address.version == 6 else str(address)

@@ -1,0 +1,1 @@
+"""Guards: ValidatingAdmissionPolicies as YAML, a team's bounds as a ConfigMap, and bindings."""

@@ -1,0 +1,127 @@
+"""What one team may have on the host, as the parameters that the guards' policies read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from typing import Final, Literal
+
+# Where the KAI is that shares GPUs among the team's pods.
+KaiPlace = Literal["inside", "host", "none"]
+
+KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
+CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")
+GRACE_SECONDS: Final = 3600
+_GPU_NAME: Final = re.compile(
+    r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
+    r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
+)
+# Never an address of the internet, whatever a stack says: this host, loopback, link-local and its
+# metadata servers, private and shared networks, documentation, multicast, reserved.
+_NEVER_PUBLIC: Final = (
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+    *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+    *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "168.63.129.16/32"),
+)
+
+
+@dataclass(frozen=True)
+class HostRules:
+    """What one team's pods may have on the host.
+
+    `pool` are the labels of its nodes, `control_pool` those of its control plane's, and
+    `foreign_pools` those of others, which a team without a pool keeps off. `names_nodes`: its pods
+    come with a node (a scheduler inside chose it). `shared_nodes`: other teams' pods may be on the
+    same nodes. `devices` are the names of all devices that it is granted, the GPU's first;
+    `device_classes` are those of DRA. `priorities` are the classes that its pods may name,
+    `runtime_classes` those that give no GPU. `queues_only`: GPUs are for pods that KAI schedules.
+    `platform_images` begin the names of KAI's images. `beside_kai`: the host has a KAI, of which
+    the team may use the `queues`, and those that begin with `queue_prefix` and are none of, or
+    below, `foreign_queues`. `attachments`: its pods may join other networks; `endpoints`: its
+    Services may name addresses that are not public, and `private` networks (CIDRs) count as such.
+    `annotations` are domains of annotations that runtimes and plugins read and the team may write,
+    `volumes` kinds of volumes beyond those of Pod Security's `restricted`. `grace_seconds` is the
+    longest that a pod may take to end.
+    """
+
+    team: str
+    devices: Sequence[str]
+    pool: Mapping[str, str] = field(default_factory=dict)
+    control_pool: Mapping[str, str] = field(default_factory=dict)
+    foreign_pools: Sequence[Mapping[str, str]] = ()
+    names_nodes: bool = False
+    shared_nodes: bool = True
+    kai: KaiPlace = "none"
+    device_classes: Sequence[str] = ()
+    priorities: Sequence[str] = ()
+    runtime_classes: Sequence[str] = ()
+    queues_only: bool = False
+    restricted: bool = False
+    platform_images: Sequence[str] = ()
+    beside_kai: bool = False
+    queues: Sequence[str] = ()
+    queue_prefix: str | None = None
+    foreign_queues: Sequence[str] = ()
+    attachments: bool = False
+    endpoints: bool = False
+    private: Sequence[str] = ()
+    annotations: Sequence[str] = ()
+    volumes: Sequence[str] = ()
+    grace_seconds: int = GRACE_SECONDS
+
+    def gpus(self) -> list[str]:
+        """The devices that are GPUs, of those that the team is granted."""
+        first, *others = self.devices
+        return [first, *(name for name in others if _GPU_NAME.search(name))]
+
+    def parameters(self) -> dict[str, str]:
+        """The data of the team's ConfigMap. What is not there grants nothing."""
+        found: dict[str, str] = {
+            "team": self.team,
+            "kai": self.kai,
+            "devices": ",".join(self.devices),
+            "gpus": ",".join(self.gpus()),
+            "deviceClasses": ",".join(self.device_classes),
+            "runtimeClasses": ",".join(self.runtime_classes),
+            "sharedNodes": _flag(self.shared_nodes) or "false",
+            "queuesOnly": _flag(self.queues_only),
+            "pool": _labels(self.pool),
+            "controlPool": _labels(self.control_pool),
+            "foreignPools": ",".join(_labels(pool, "&") for pool in self.foreign_pools),
+            "namesNodes": _flag(self.names_nodes),
+            "priorities": ",".join(self.priorities),
+            "besideKai": _flag(self.beside_kai),
+            "queues": ",".join(self.queues),
+            "queuePrefix": self.queue_prefix or "",
+            "foreignQueues": ",".join(self.foreign_queues),
+            "attachments": _flag(self.attachments),
+            "endpoints": _flag(self.endpoints),
+            "privateRanges": ",".join(_ranges(self.private)),
+            "privateV6": _flag(any(":" in cidr for cidr in self.private)),
+            "annotations": ",".join(self.annotations),
+            "volumes": ",".join(self.volumes),
+            "graceSeconds": str(self.grace_seconds),
+            "restricted": _flag(self.restricted),
+            "kaiImages": ",".join(self.platform_images) if self.restricted else "",
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+def _flag(on: bool) -> str:
+    return "true" if on else ""
+
+
+def _labels(pool: Mapping[str, str], between: str = ",") -> str:
+    return between.join(f"{key}={value}" for key, value in sorted(pool.items()))
+
+
+def _ranges(private: Iterable[str]) -> list[str]:
+    """The first and last address of each IPv4 network, as numbers: every version of Kubernetes that
+    has policies can compare those, and functions for networks came later.
+    """
+    networks = (
+        ip_network(cidr, strict=False) for cidr in (*_NEVER_PUBLIC, *private) if ":" not in cidr
+    )
+    return [f"{int(net.network_address)}-{int(net.broadcast_address)}" for net in networks]

@@ -1,0 +1,127 @@
+"""What one team's pods may ask of KAI, as the parameters that the policy of queues reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kai_fleet.components.guards.policies import (
+    AUDIT,
+    DENY,
+    WARN,
+    Kind,
+    Object,
+    PolicySet,
+    binding,
+    parameters,
+    policy,
+)
+from kai_fleet.components.settings.sections.guard import GuardMode, OutsideQueues
+from kai_fleet.components.wording import listed
+
+# A denial is read by a person: of many queues it names the first.
+_QUEUES_IN_A_MESSAGE: Final = 12
+_WHEN: Final = ["CREATE", "UPDATE"]
+PODS: Final = {
+    "resourceRules": [
+        {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": _WHEN}
+    ]
+}
+# What makes pods: whoever applies it is warned, for its pods are going to be judged.
+TEMPLATES: Final = {
+    "resourceRules": [
+        {
+            "apiGroups": [group],
+            "apiVersions": ["v1"],
+            "resources": kinds,
+            "operations": _WHEN,
+        }
+        for group, kinds in (
+            ("apps", ["deployments", "statefulsets", "replicasets"]),
+            ("batch", ["jobs", "cronjobs"]),
+        )
+    ]
+}
+
+
+@dataclass(frozen=True)
+class QueueRules:
+    """`queues` are the team's leaf queues. `mode` is `deny`, or `audit` for roll-out: pods pass,
+    with a warning to whoever makes them and an entry in the API server's audit log. Queues whose
+    names begin with `prefix` are the team's, too, but for the `foreign` ones. `pod_groups`: a pod
+    may name a PodGroup in place of a queue; only where every queue is the team's, for a PodGroup
+    may have any. `outside` is what happens to pods that ask for `gpu_resource` and not for KAI,
+    which run beside the queues.
+    """
+
+    team: str
+    queues: Sequence[str]
+    mode: GuardMode = "deny"
+    gpu_sharing: bool = True
+    prefix: str | None = None
+    foreign: Sequence[str] = ()
+    pod_groups: bool = False
+    outside: OutsideQueues = "allow"
+    gpu_resource: str = "nvidia.com/gpu"
+
+    def parameters(self) -> dict[str, str]:
+        """The data of the ConfigMap."""
+        allowed = listed(list(self.queues), limit=_QUEUES_IN_A_MESSAGE)
+        allowed = allowed or "none: the team has no leaf queue"
+        if self.prefix:
+            allowed += f", or a queue named {self.prefix}…"
+        found = {
+            "team": self.team,
+            "queues": ",".join(self.queues),
+            "allowed": allowed,
+            "queuePrefix": self.prefix or "",
+            "foreignQueues": ",".join(self.foreign),
+            "podGroups": "true" if self.pod_groups else "",
+            "sharing": "true" if self.gpu_sharing else "false",
+            "become": "denied" if self.mode == "deny" else "warned about",
+            "gpuResource": self.gpu_resource,
+        }
+        return {key: value for key, value in found.items() if value}
+
+    def bindings(
+        self, of: PolicySet, parameter: tuple[str, str], namespace: Any = None
+    ) -> dict[str, Object]:
+        """The bindings by the last part of their resources' names."""
+        team, queues = self.team, of.called("queues")
+        made = {"namespace": namespace, "parameter": parameter}
+        act = DENY if self.mode == "deny" else AUDIT
+        found = {
+            "binding": binding(f"kai-fleet-queues-{team}", queues, actions=act, match=PODS, **made),
+            "templates-binding": binding(
+                f"kai-fleet-templates-{team}", queues, actions=WARN, match=TEMPLATES, **made
+            ),
+        }
+        if self.outside != "allow":
+            found["outside-binding"] = binding(
+                f"kai-fleet-outside-queues-{team}",
+                of.called("outside-queues"),
+                actions=DENY if self.outside == "deny" else AUDIT,
+                **made,
+            )
+        return found
+
+
+def place_inside(team: str) -> tuple[PolicySet, tuple[str, str]]:
+    """The names of the guard's objects in a cluster that is the team's own: its policies, and the
+    name and namespace of its ConfigMap.
+    """
+    return PolicySet(f"-{team}"), (f"kai-fleet-guard-{team}", "kube-system")
+
+
+def inside_vcluster(rules: QueueRules) -> list[Object]:
+    """Every object of the guard in a cluster that is the team's own."""
+    of, named = place_inside(rules.team)
+    kinds: list[Kind] = ["queues"]
+    if rules.outside != "allow":
+        kinds.append("outside-queues")
+    return [
+        *(policy(kind, of) for kind in kinds),
+        parameters(*named, rules.parameters()),
+        *rules.bindings(of, named).values(),
+    ]

@@ -1,0 +1,1 @@
+"""Rules about where charts and images come from."""

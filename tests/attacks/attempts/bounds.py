@@ -1,0 +1,111 @@
+"""Bounds that forget: time, priorities, nodes of others (T16, T18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
+from tests.attacks.objects import fraction, pod
+
+_TEN_YEARS = 315_360_000
+_POOLLESS = ("nlp", "sim")
+_TAINTS = "tolerates the taints of nodes that are not of the team"
+_SELECTS = "selects nodes that are not of the team"
+
+
+def _affinity(*terms: Any) -> Any:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+_BY_NAME = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["system-1"]}]}
+_ANY = {"matchExpressions": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+_PLATFORM = {"key": "kai-fleet/pool", "operator": "In", "values": ["spare", "platform"]}
+_EVERY_POOL = {"key": "kai-fleet/pool", "operator": "Exists"}
+
+
+def _named_of_another(team: str) -> Any:
+    found = fraction(team)
+    found["metadata"]["name"] = "train-b"  # and names the ConfigMap of train-a
+    return found
+
+
+BOUNDS = [
+    Attempt(
+        "ten years to end",
+        EVERY_MODE,
+        lambda t: pod(t, terminationGracePeriodSeconds=_TEN_YEARS),
+        "write 3600 or less",
+    ),
+    Attempt(
+        "a second more than is granted",
+        ("mig",),
+        lambda t: pod(t, terminationGracePeriodSeconds=7201),
+        "isolation.bounds.graceSeconds",
+    ),
+    Attempt(
+        "ten years to end, when it is deleted",  # a pod without a node goes at once
+        ("ml",),
+        lambda t: pod(t),
+        "s to end; write its own",
+        change=("", {"kind": "DeleteOptions", "gracePeriodSeconds": _TEN_YEARS}),
+        verb="DELETE",
+    ),
+    *(
+        Attempt(
+            f"KAI's priority class {name} with another scheduler",
+            ("nlp",),
+            lambda t, n=name: pod(t, priorityClassName=n),
+            "write schedulerName: kai-scheduler",
+        )
+        for name in ("train",)
+    ),
+    Attempt(
+        "the share of another pod, where it is known", ("nlp",), _named_of_another, "of another pod"
+    ),
+    Attempt(
+        "any node by its name, from a team without nodes",
+        _POOLLESS,
+        lambda t: pod(t, affinity=_affinity(_BY_NAME)),
+        "names its node by matchFields",
+    ),
+    Attempt(
+        "any node by its name, in the second of two terms",
+        _POOLLESS,
+        lambda t: pod(t, affinity=_affinity(_ANY, _BY_NAME)),
+        "names its node by matchFields",
+    ),
+    Attempt(
+        "every taint, from a team without nodes",
+        _POOLLESS,
+        lambda t: pod(t, tolerations=[{"operator": "Exists"}]),
+        _TAINTS,
+    ),
+    Attempt(
+        "every taint with one effect",
+        _POOLLESS,
+        lambda t: pod(t, tolerations=[{"operator": "Exists", "effect": "NoSchedule"}]),
+        _TAINTS,
+    ),
+    Attempt(
+        "the taint of the pools",
+        _POOLLESS,
+        lambda t: pod(t, tolerations=[{"key": "kai-fleet/pool", "operator": "Exists"}]),
+        _TAINTS,
+    ),
+    Attempt(
+        "the platform's nodes by their label",
+        _POOLLESS,
+        lambda t: pod(t, nodeSelector={"kai-fleet/pool": "platform"}),
+        _SELECTS,
+    ),
+    *(
+        Attempt(
+            f"the platform's nodes by affinity: {what}",
+            _POOLLESS,
+            lambda t, e=expression: pod(t, affinity=_affinity({"matchExpressions": [e]})),
+            _SELECTS,
+        )
+        for what, expression in (("among others", _PLATFORM), ("any pool", _EVERY_POOL))
+    ),
+]

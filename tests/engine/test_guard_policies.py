@@ -1,0 +1,171 @@
+"""Policies that are there once for all teams: what one team touches, what an update does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from kai_fleet.components.guards import policies
+from kai_fleet.components.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
+from kai_fleet.components.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.components.guards.policies import PolicySet
+from tests.engine.bare_engine import new_stack
+from tests.engine.product import api
+from tests.engine.sandbox_commands import kubectl, until
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+TEAMS = ("first", "second")
+GREEDY = {
+    "metadata": {"name": "p"},
+    "spec": {
+        "containers": [
+            {
+                "name": "c",
+                "image": "x",
+                "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
+            }
+        ]
+    },
+}
+SLOW = {
+    "metadata": {"name": "p"},
+    "spec": {"terminationGracePeriodSeconds": 900, "containers": [{"name": "c", "image": "x"}]},
+}
+RULES = HostRules("first", devices=["nvidia.com/gpu"], grace_seconds=600)
+NO_BOUNDS = "no params found for policy binding with `Deny`"
+OF = PolicySet("-upgrade")  # beside the host's own
+
+
+def program(**rules: HostRules) -> Callable[[], None]:
+    """The policies of a host, and the guards of two teams."""
+
+    def declare() -> None:
+        made = GuardPolicies("upgrade", GuardPoliciesArgs(of=OF))
+        for team in TEAMS:
+            own = rules.get(team, replace(RULES, team=team))
+            HostGuard(f"{team}-guard", HostGuardArgs(f"up-{team}", own, made))
+
+    return declare
+
+
+@pytest.fixture(scope="module")
+def core(sandbox):
+    return client.CoreV1Api(api(sandbox.kubeconfig.read_text()))
+
+
+@pytest.fixture(scope="module")
+def stack(sandbox, core, tmp_path_factory):
+    for team in TEAMS:
+        labels = {"kai-fleet/isolation": "baseline"}
+        core.create_namespace({"metadata": {"name": f"up-{team}", "labels": labels}})
+    made = new_stack(sandbox, tmp_path_factory.mktemp("upgrade"), "upgrade")
+    made.up(program=program())
+    for team in TEAMS:
+        until(lambda team=team: "drop the variable" in refusal(core, team, GREEDY), 30)
+    return made
+
+
+def refusal(core: client.CoreV1Api, team: str, body: Any) -> str:
+    """Why a pod is denied; nothing where it passes."""
+    try:
+        core.create_namespaced_pod(f"up-{team}", body, dry_run="All")
+    except ApiException as why:
+        # A policy may know its bounds a moment later; until then everything is denied.
+        assert why.status == 403 or NO_BOUNDS in str(why.body), why.body
+        return str(why.body)
+    return ""
+
+
+def versions(sandbox: Any, team: str | None) -> dict[str, str]:
+    """What tells whether a team's objects, or those of all teams, were changed or made anew."""
+    found = {}
+    for kind, version in (
+        ("validatingadmissionpolicies", "generation"),
+        ("validatingadmissionpolicybindings", "generation"),
+        ("configmaps -n kai-fleet-guards-upgrade", "resourceVersion"),
+    ):
+        each = f"{{.metadata.name}}={{.metadata.uid}}/{{.metadata.{version}}}"
+        path = f"{{range .items[*]}}{each} {{end}}"
+        said = kubectl(sandbox, "get", *kind.split(), "-o", f"jsonpath={path}")
+        for name, told in (pair.split("=") for pair in said.split()):
+            of = next((it for it in TEAMS if name == it or name.endswith(f"-{it}")), None)
+            if of == team and (team is not None or name.endswith("-upgrade")):
+                found[f"{kind} {name}"] = told
+    return found
+
+
+def test_a_teams_change_touches_its_bounds_and_nothing_else(stack, sandbox, core):
+    everybody, other = versions(sandbox, None), versions(sandbox, "second")
+    assert len(everybody) == 8
+    assert len(other) == 4
+    assert "write 600 or less" in refusal(core, "first", SLOW)
+    stack.up(program=program(first=replace(RULES, grace_seconds=1200)))
+    until(lambda: not refusal(core, "first", SLOW), 30)
+    assert "write 600 or less" in refusal(core, "second", SLOW)
+    assert versions(sandbox, None) == everybody
+    assert versions(sandbox, "second") == other
+
+
+def test_an_update_of_the_policies_leaves_no_moment_without_them(stack, core, monkeypatch):
+    """A pod that is always wrong is sent all the while; the policies of the next version come."""
+    read = policies._read
+    newer = {**read("pods"), "spec": {**read("pods")["spec"]}}
+    newer["spec"]["validations"] = [
+        {
+            "expression": "!object.metadata.name.startsWith('late')",
+            "messageExpression": "'of the next version'",
+            "reason": "Forbidden",
+        },
+        *read("pods")["spec"]["validations"],
+    ]
+    monkeypatch.setattr(policies, "_read", lambda kind: newer if kind == "pods" else read(kind))
+    over, heard = threading.Event(), []
+
+    def attack() -> None:
+        while not over.is_set():
+            heard.append(refusal(core, "second", GREEDY))
+
+    attacker = threading.Thread(target=attack)
+    attacker.start()
+    try:
+        stack.up(program=program())
+        late = {**SLOW, "metadata": {"name": "late"}}
+        until(lambda: "of the next version" in refusal(core, "second", late), 30)
+    finally:
+        over.set()
+        attacker.join()
+    assert len(heard) > 20
+    assert all("drop the variable" in each for each in heard)
+
+
+def test_without_a_teams_bounds_everything_is_denied(stack, core):
+    core.delete_namespaced_config_map("first", "kai-fleet-guards-upgrade")
+    plain = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    assert NO_BOUNDS in until(lambda: refusal(core, "first", plain), 30)
+    assert refusal(core, "second", plain) == ""
+    stack.up(program=program(), refresh=True)
+    until(lambda: not refusal(core, "first", plain), 30)
+
+
+def test_the_api_server_finds_no_fault_with_any_expression(stack, core):
+    """It checks the types of each against the kinds that it is about."""
+    admission = client.AdmissionregistrationV1Api(core.api_client)
+
+    def checked() -> list[Any]:
+        found = [
+            it
+            for it in admission.list_validating_admission_policy().items
+            if it.metadata.name.endswith("-upgrade")
+        ]
+        return found if all(it.status and it.status.type_checking for it in found) else []
+
+    for policy in until(checked, 60):
+        assert not policy.status.type_checking.expression_warnings, policy.metadata.name

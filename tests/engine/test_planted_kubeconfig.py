@@ -1,0 +1,146 @@
+"""A tenant writes the kubeconfig of its vCluster: whoever reads it on the operator's machine runs
+nothing of it, says whose it is, and how it is put right.
+
+By the token of the vCluster's own account, as its chart grants it, on a real API server.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+
+import pytest
+import yaml
+from kubernetes import client
+
+from kai_fleet.cli.doctor.causes import commands
+from kai_fleet.cli.stack_file import reading
+from tests.attacks.http import Http
+from tests.engine.doctor_mends import OF_KUBECONFIGS, Mending, eventually
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+SECRET = "/api/v1/namespaces/team-ml/secrets/vc-ml"
+SAID = "has users[0].user.exec in its key config, which vCluster does not write there"
+BY = "Somebody who can write in the namespace of team ml wrote it"
+DELETE = "-n team-ml delete secret vc-ml"
+RESTART = "-n team-ml rollout restart statefulset ml"
+PROBE = (
+    "PROBE_KUBECONFIG=\"$(cat '{host}')\" PROBE_SECRET=team-ml/vc-ml PROBE_SERVER=https://x:1"
+    " KAI_VERSION=v0.9.3 KAI_TIMEOUT=5 .venv/bin/fleet-probe kai wait"
+)
+OF_VCLUSTER = (
+    "PROBE_KUBECONFIG=\"$(cat '{host}')\" VCLUSTER_NAME=ml VCLUSTER_NAMESPACE=team-ml"
+    " VCLUSTER_ACCESS={access} VCLUSTER_HOST=127.0.0.1 VCLUSTER_TIMEOUT=60"
+    " .venv/bin/fleet-probe vcluster"
+)
+READERS = {
+    "doctor": ".venv/bin/fleet doctor --stack sandbox",
+    "usage": ".venv/bin/fleet usage --stack sandbox --now",
+    "report": ".venv/bin/fleet report --stack sandbox --html report.html",
+    "preview": ".venv/bin/fleet preview --stack sandbox",
+    "up": ".venv/bin/fleet up --stack sandbox",
+    "a probe inside": PROBE,
+    "the probe of the vCluster": OF_VCLUSTER,
+}
+
+
+@pytest.fixture(scope="module")
+def mend(one_team):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "ROOT", one_team.folder)
+        yield Mending(one_team)
+
+
+@pytest.fixture(scope="module")
+def tenant(one_team):
+    """The account of the team's vCluster."""
+    host = one_team.host()
+    asked = client.AuthenticationV1TokenRequest(
+        spec=client.V1TokenRequestSpec(audiences=[], expiration_seconds=3600)
+    )
+    given = client.CoreV1Api(host).create_namespaced_service_account_token(
+        "vc-ml", "team-ml", asked
+    )
+    own = client.Configuration()
+    own.host, own.ssl_ca_cert = host.configuration.host, host.configuration.ssl_ca_cert
+    own.api_key = {"authorization": f"Bearer {given.status.token}"}
+    return Http(client.ApiClient(own))
+
+
+@pytest.fixture(scope="module")
+def marker(mend, tenant, tmp_path_factory):
+    """What the planted program would write, once it is planted; nobody else can change it then."""
+    file = tmp_path_factory.mktemp("marker") / "run"
+    there = tenant.get(SECRET)["data"]
+    document = yaml.safe_load(base64.b64decode(there["config"]))
+    (user,) = document["users"]
+    user["user"] = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "interactiveMode": "Never",
+            "command": "sh",
+            "args": ["-c", f"env > {shlex.quote(str(file))}"],
+        }
+    }
+    text = base64.b64encode(yaml.safe_dump(document).encode()).decode()
+    tenant.ask("PATCH", SECRET, {"immutable": True, "data": {"config": text}})
+    return file
+
+
+def run(mend, one_team, reader):
+    service = client.CoreV1Api(one_team.host()).read_namespaced_service("ml", "team-ml")
+    return mend.run(
+        READERS[reader].format(host=one_team.sandbox.kubeconfig, access=service.spec.type)
+    )
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_runs_nothing_of_it_and_says_whose_it_is(reader, mend, one_team, marker):
+    done = run(mend, one_team, reader)
+    said = " ".join(f"{done.stdout} {done.stderr}".split())
+    assert not marker.exists(), marker.read_text()
+    assert done.returncode != 0, said
+    assert "Traceback" not in said
+    plain = "".join(said.split())  # a table breaks words
+    for words in (SAID, BY, DELETE, RESTART):
+        assert words.replace(" ", "") in plain, said
+
+
+def test_the_doctor_counts_the_vcluster_as_broken_and_checks_the_rest(mend, marker):
+    done = mend.run(".venv/bin/fleet doctor --stack sandbox --json")
+    record = json.loads(done.stdout)
+    assert (record["healthy"], done.returncode) == (False, 1)
+    found = [it for it in record["findings"] if it["subject"] == "kubeconfig of vCluster ml"]
+    assert [(it["check"], it["health"], it["cluster"]) for it in found] == [
+        ("vcluster", "broken", "host")
+    ]
+    assert f"its Secret vc-ml {SAID}" in found[0]["cause"]
+    assert "so nothing in the vCluster was checked" in found[0]["cause"]
+    checks = {it["check"] for it in record["findings"]}
+    assert checks >= {"nodes", "isolation", "gpu-quota"}
+
+
+def test_what_was_kept_from_before_still_serves_the_operator(mend, one_team, marker):
+    """The state has what an update built anew, and nothing of what is in the Secret now."""
+    done = mend.run(".venv/bin/fleet team kubeconfig ml --stack sandbox")
+    assert done.returncode == 0
+    assert "exec" not in done.stdout
+    assert yaml.safe_load(done.stdout) == yaml.safe_load(one_team.kubeconfig.read_text())
+    assert mend.run(".venv/bin/fleet teams --stack sandbox").returncode == 0
+    assert not marker.exists()
+
+
+def test_the_printed_commands_put_it_right(mend, one_team, tenant, marker):
+    finding = mend("vcluster", "kubeconfig of vCluster ml")
+    assert [it.partition(" -n ")[2] for it in commands(finding.fix)] == [
+        "team-ml delete secret vc-ml",
+        "team-ml rollout restart statefulset ml",
+    ]
+    assert mend.ran >= OF_KUBECONFIGS
+    eventually(lambda: not mend.found("vcluster", "ml"))
+    assert "immutable" not in tenant.get(SECRET)
+    assert mend.run(READERS["preview"]).returncode == 0
+    assert mend.run(READERS["usage"]).returncode == 0
+    assert not marker.exists()

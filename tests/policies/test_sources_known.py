@@ -1,0 +1,453 @@
+"""sources-known: what names a chart or an image stays where the platform says, however spelled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pulumi
+import pytest
+
+from kai_fleet.components.isolation.team_rules import of_declared, of_granted
+from kai_fleet.components.releases import KAI, VCLUSTER, sources
+from kai_fleet.components.releases.sources import MIRROR
+from kai_fleet.components.settings import load
+from kai_fleet.components.settings.platform_facts import PlatformFacts
+from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.policies import validation
+from kai_fleet.policies.adapters.from_resources import Declared, clusters
+from kai_fleet.policies.image_names import names
+from kai_fleet.policies.pack.config import RuleConfig
+from kai_fleet.policies.rules import check
+from kai_fleet.policies.unknown import UNKNOWN
+
+NAME = "sources-known"
+DIGEST = f"sha256:{'a' * 64}"
+CLUSTER = {"name": "lab", "context": "lab"}
+TEAM = {
+    "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+    "nodePool": {"pool": "ml"},
+    "gpus": 2,
+    "queues": {"top": {"children": {"train": {"gpu": 2}}}},
+}
+MIRRORED = {"charts": ["oci://mirror.corp/charts"], "images": ["mirror.corp"]}
+
+
+def at(path, value, **more):
+    """A platform's stack file with one value at a dotted path of the team ml, or of the stack."""
+    raw = {"cluster": CLUSTER, "teams": {"ml": json.loads(json.dumps(TEAM))}, **more}
+    here = raw if path.startswith(("gpu", "kai", "vcluster", "cluster")) else raw["teams"]["ml"]
+    *steps, last = path.split(".")
+    for step in steps:
+        here = here.setdefault(step, {})
+    here[last] = value
+    return raw
+
+
+def told(raw, **more):
+    problems = validation.validate(raw, **more).problems
+    return {p.path: p.message for p in problems if p.rule == NAME and not p.undecided}
+
+
+ELSEWHERE = [
+    "oci://evil.example/kai-scheduler",
+    "oci://ghcr.io/nvidia/kai-scheduler.evil.com/kai-scheduler",
+    "oci://ghcr.io/nvidia/kai-scheduler-evil/kai-scheduler",
+    "oci://ghcr.io/nvidia",
+    "oci://ghcr.io/kai-scheduler/../x",
+    "oci://ghcr.io/kai-scheduler/kai-scheduler/../../evil/x",
+    "oci://ghcr.io//kai-scheduler/kai-scheduler/x",
+    "oci://ghcr.io@evil.example/kai-scheduler/kai-scheduler/kai-scheduler",
+    "oci://GHCR.io/kai-scheduler/kai-scheduler/kai-scheduler",
+    "OCI://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
+    "oci://ghcr.io:8443/kai-scheduler/kai-scheduler/kai-scheduler",
+    "oci://ghcr.io./kai-scheduler/kai-scheduler/kai-scheduler",
+    " oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
+    "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler\n",
+    "oci://ghcr.io\\@evil.example/kai-scheduler/kai-scheduler",
+    "https://charts.loft.sh.evil.example/vcluster-0.36.1.tgz",
+    "https://charts.loft.sh@evil.example/vcluster-0.36.1.tgz",
+    "https://charts.loft.sh/%2e%2e/vcluster-0.36.1.tgz",
+    "https://charts.loft.sh?redirect=evil.example",
+    "http://charts.loft.sh/vcluster-0.36.1.tgz",
+    "https://evil.example/vcluster-0.36.1.tgz",
+    "./chart",
+    "../chart",
+    "chart",
+    "vcluster",
+    "/x.tgz",
+    "file:///x.tgz",
+    "git+https://charts.loft.sh/x",
+]
+
+
+@pytest.mark.parametrize("chart", ELSEWHERE)
+@pytest.mark.parametrize("key", ["vcluster", "scheduler", "gpu", "kai"])
+def test_a_chart_from_anywhere_else_is_refused_at_its_key(key, chart):
+    raw = at(f"{'vcluster' if key == 'vcluster' else key}.chart", chart)
+    if key == "kai":
+        raw["kai"]["version"] = "v0.16.8"
+        raw["teams"] = {}
+    place = "kai-fleet:teams.ml.scheduler" if key == "scheduler" else f"kai-fleet:{key}"
+    message = told(raw)[f"{place}.chart"]
+    assert "drop it" in message
+    assert "kai-fleet:sources.charts" in message
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
+        f"oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler@{DIGEST}",
+        "oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler:v0.9.3",
+        "https://charts.loft.sh/charts/vcluster-0.36.1.tgz",
+    ],
+)
+def test_charts_of_the_tables_places_pass(chart):
+    assert told(at("vcluster.chart", chart)) == {}
+
+
+def test_every_chart_of_the_tables_is_in_a_known_place():
+    places = [sources.chart_place(each) for each in sources.CHARTS]
+    assert all(sources.in_any(sources.chart_place(it.chart), places) for it in KAI.values())
+
+
+def test_a_message_repeats_the_value_and_no_password():
+    raw = at("vcluster.chart", "oci://evil.example/vcluster")
+    assert "chart: oci://evil.example/vcluster, which" in told(raw)["kai-fleet:vcluster.chart"]
+    raw = at("vcluster.chart", "oci://user:hunter2@evil.example/vcluster")
+    assert "hunter2" not in str(told(raw))
+    raw = at("scheduler.values.global.registry", "secret.example/kai")
+    assert "secret.example" not in str(told(raw, encrypted=frozenset({"teams"})))
+    assert told(raw, encrypted=frozenset({"teams"}))
+
+
+def test_what_is_encrypted_and_not_read_here_is_an_open_question():
+    raw = at("scheduler.values.global.registry", "[secret]")
+    assert told(raw) == {}
+    problems = validation.validate(raw).problems
+    assert [p.rule for p in problems if p.undecided] == [NAME]
+
+
+VALUES = [
+    # vCluster: one registry for all, and each image by its parts
+    ("vcluster", "controlPlane.advanced.defaultImageRegistry", "evil.example"),
+    ("vcluster", "controlPlane.advanced.defaultImageRegistry", "ghcr.io.evil.example/loft-sh"),
+    ("vcluster", "controlPlane.advanced.defaultImageRegistry", "ghcr.io/loft-sh-evil"),
+    ("vcluster", "controlPlane.advanced.defaultImageRegistry", "GHCR.IO/loft-sh"),
+    ("vcluster", "controlPlane.advanced.defaultImageRegistry", "ghcr.io/loft-sh/../evil"),
+    ("vcluster", "controlPlane.advanced.defaultImageRegistry", "user:pw@ghcr.io/loft-sh"),
+    ("vcluster", "controlPlane.statefulSet.image.registry", "evil.example"),
+    ("vcluster", "controlPlane.statefulSet.image.repository", "evil/vcluster"),
+    ("vcluster", "controlPlane.statefulSet.image.tag", "0.36.1/../../evil"),
+    ("vcluster", "controlPlane.statefulSet.image.tag", "5000/evil:1"),
+    ("vcluster", "controlPlane.distro.k8s.image.repository", "loft-sh-evil/kubernetes"),
+    ("vcluster", "controlPlane.backingStore.etcd.deploy.statefulSet.image.registry", ""),
+    ("vcluster", "controlPlane.coredns.deployment.image", "evil/coredns"),
+    ("vcluster", "controlPlane.coredns.deployment.image", "evil.example/coredns/coredns"),
+    (
+        "vcluster",
+        "controlPlane.coredns.overwriteManifests",
+        'spec: {"containers": [{"name": "c", "im\\u0061ge": "evil.example/x"}]}',
+    ),
+    ("vcluster", "controlPlane.coredns.overwriteManifests", "image: {{ .IMAGE }}: x"),
+    ("vcluster", "sync.toHost.pods.rewriteHosts.initContainer.image.repository", "evil/alpine"),
+    ("vcluster", "sync.toHost.pods.translateImage", {"binder": "evil.example/binder"}),
+    (
+        "vcluster",
+        "controlPlane.statefulSet.sidecarContainers",
+        [{"name": "s", "image": "evil.example/s"}],
+    ),
+    ("vcluster", "controlPlane.statefulSet.initContainers", [{"name": "s", "image": "busybox"}]),
+    (
+        "vcluster",
+        "controlPlane.statefulSet.env",
+        [{"name": "DEFAULT_IMAGE_REGISTRY", "value": "evil.example"}],
+    ),
+    ("vcluster", "plugins", {"p": {"image": "evil.example/p"}}),
+    ("vcluster", "plugin", {"p": {"image": "evil.example/p"}}),
+    ("vcluster", "deploy.kubeProxy.image", "evil.example/p"),
+    ("vcluster", "deploy.metallb.speakerImage", "evil.example/p"),
+    ("vcluster", "deploy.cni.flannel.initImage", "evil.example/p"),
+    ("vcluster", "privateNodes.joinNode.containerd.pauseImage", "evil.example/p"),
+    (
+        "vcluster",
+        "experimental.deploy.vcluster.helm",
+        [{"chart": {"name": "x", "repo": "https://evil.example"}}],
+    ),
+    ("vcluster", "experimental.deploy.vcluster.helm", [{"chart": {"name": "./x"}}]),
+    ("vcluster", "experimental.deploy.vcluster.helm", [{"bundle": "H4sIAAAAAAAA"}]),
+    ("vcluster", "global.imageRegistry", "evil.example"),
+    # KAI: one registry, and names below it
+    ("scheduler", "global.registry", "evil.example"),
+    ("scheduler", "global.registry", "evil"),
+    ("scheduler", "global.registry", "ghcr.io"),
+    ("scheduler", "global.registry", "ghcr.io/kai-scheduler"),
+    ("scheduler", "global.registry", "ghcr.io/kai-scheduler/kai-scheduler-evil"),
+    ("scheduler", "crdupgrader.image.registry", "evil.example"),
+    ("scheduler", "operator.image.name", "../../evil/operator"),
+    ("scheduler", "operator.image.name", "operator@sha256:abc"),
+    ("scheduler", "operator.image.tag", "v1/../x"),
+    ("scheduler", "global.tag", "v0.16.8/../../x"),
+    ("scheduler", "binder.resourceReservationImage.name", "/../../evil"),
+    (
+        "scheduler",
+        "binder.additionalArgs",
+        ["--resource-reservation-pod-image=evil.example/reserve"],
+    ),
+    (
+        "scheduler",
+        "binder.additionalArgs",
+        ["-resource-reservation-pod-image", "evil.example/reserve"],
+    ),
+    ("scheduler", "nodescaleadjuster.additionalArgs", ["--v=2 --scaling-pod-image evil/x"]),
+    # NVIDIA's: a repository with or without the image, or the whole name in either
+    ("gpu", "operator.repository", "evil.example/nvidia"),
+    ("gpu", "operator", {"repository": "", "version": "", "image": "evil.example/operator:1"}),
+    ("gpu", "operator", {"repository": None, "version": None, "image": "busybox"}),
+    ("vcluster", "controlPlane.coredns", {"image": {"registry": None, "repository": "evil/x"}}),
+    ("gpu", "driver.manager", {"repository": "nvcr.io", "image": "nvidia-evil/x"}),
+    ("gpu", "driver.image", "evil.example/driver"),
+    ("gpu", "toolkit.version", "1/../../x"),
+    ("gpu", "node-feature-discovery.image.repository", "evil.example/nfd"),
+    ("gpu", "image.repository", "nvcr.io/nvidia.evil.example/k8s-device-plugin"),
+    ("gpu", "gfd.image.registry", "evil.example"),
+    ("gpu", "initContainers", [{"name": "i", "image": "busybox"}]),
+    ("gpu", "operator.env", [{"name": "DRIVER_IMAGE", "value": "evil.example/driver"}]),
+    ("gpu", "extra", {"DRIVER_IMAGE": "evil.example/driver"}),
+    ("gpu", "kataManager.config.runtimeClasses", [{"artifacts": {"url": "evil.example/kata:1"}}]),
+]
+
+
+@pytest.mark.parametrize(("part", "key", "value"), VALUES)
+def test_an_image_or_registry_in_a_value_is_refused_at_its_key(part, key, value):
+    raw = at(f"{part}.values.{key}", value)
+    found = told(raw)
+    place = "kai-fleet:teams.ml.scheduler" if part == "scheduler" else f"kai-fleet:{part}"
+    assert found
+    assert all(path.startswith(f"{place}.values.{key}") for path in found)
+    assert all("drop it" in text or "write a tag" in text for text in found.values())
+    if part == "vcluster":
+        raw = {"cluster": CLUSTER, "teams": raw["teams"]}
+        raw["teams"]["ml"]["vcluster"] = {"values": at(f"gpu.values.{key}", value)["gpu"]["values"]}
+        assert all(p.startswith(f"kai-fleet:teams.ml.vcluster.values.{key}") for p in told(raw))
+        assert told(raw)
+
+
+RIGHT = [
+    ("vcluster", "controlPlane.statefulSet.image.repository", "loft-sh/vcluster-pro"),
+    ("vcluster", "controlPlane.statefulSet.image", {"registry": "ghcr.io", "tag": "0.36.1"}),
+    ("vcluster", "controlPlane.statefulSet.imagePullPolicy", "Always"),
+    ("vcluster", "controlPlane.coredns.deployment.image", "coredns/coredns:1.12.1"),
+    ("vcluster", "controlPlane.distro.k8s.image.tag", f"v1.34.4@{DIGEST}"),
+    (
+        "vcluster",
+        "controlPlane.backingStore.etcd.deploy.statefulSet.image",
+        {"registry": "registry.k8s.io", "repository": "etcd", "tag": "3.6.4-0"},
+    ),
+    ("vcluster", "experimental.deploy.vcluster.manifests", "kind: Pod\nspec: {image: users/own}"),
+    ("vcluster", "sync.fromHost.nodes.clearImageStatus", True),
+    ("scheduler", "global.registry", "ghcr.io/nvidia/kai-scheduler"),
+    ("scheduler", "global.imagePullSecrets", [{"name": "regcred"}]),
+    ("scheduler", "global.imagePullPolicy", "Always"),
+    ("scheduler", "operator.image", {"name": "operator", "tag": "v0.16.8"}),
+    ("scheduler", "binder.additionalArgs", ["--v=4"]),
+    ("gpu", "operator", {"repository": "nvcr.io/nvidia", "image": "gpu-operator"}),
+    ("gpu", "driver", {"image": "driver", "version": "570.124.06", "imagePullSecrets": ["r"]}),
+    ("gpu", "toolkit.version", "v1.17.5-ubuntu22.04"),
+    ("gpu", "image", {"repository": "nvcr.io/nvidia/k8s-device-plugin", "tag": "v0.20.0"}),
+    (
+        "gpu",
+        "node-feature-discovery.image.repository",
+        "registry.k8s.io/nfd/node-feature-discovery",
+    ),
+    ("gpu", "config.map", {"default": "version: v1\nsharing: {}"}),
+    ("gpu", "gfd.enabled", True),
+]
+
+
+@pytest.mark.parametrize(("part", "key", "value"), RIGHT)
+def test_what_the_charts_name_themselves_and_what_names_nothing_passes(part, key, value):
+    assert told(at(f"{part}.values.{key}", value)) == {}
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("vcluster", "chart", "oci://mirror.corp/charts/vcluster"),
+        ("scheduler", "chart", f"oci://mirror.corp/charts/kai/kai-scheduler@{DIGEST}"),
+        ("gpu", "chart", "oci://mirror.corp/charts/gpu-operator"),
+        ("vcluster", "values.controlPlane.advanced.defaultImageRegistry", "mirror.corp"),
+        ("vcluster", "values.controlPlane.advanced.defaultImageRegistry", "mirror.corp/vc/"),
+        ("vcluster", "values.controlPlane.coredns.deployment.image", "mirror.corp/coredns:1"),
+        ("scheduler", "values.global.registry", "mirror.corp/kai"),
+        ("gpu", "values.operator.repository", "mirror.corp/nvidia"),
+        ("gpu", "values.validator", {"repository": "mirror.corp/nvidia", "image": "v"}),
+    ],
+)
+def test_a_mirror_passes_once_the_platform_names_it(part, key, value):
+    assert told(at(f"{part}.{key}", value))
+    assert told(at(f"{part}.{key}", value, sources=MIRRORED)) == {}
+
+
+def test_a_mirror_is_no_more_than_its_own_paths_and_host():
+    for chart in (
+        "oci://mirror.corp/x",
+        "oci://mirror.corp.evil/charts/x",
+        "https://mirror.corp/x",
+    ):
+        assert told(at("vcluster.chart", chart, sources=MIRRORED))
+    raw = at("scheduler.values.global.registry", "mirror.corp:5000/kai", sources=MIRRORED)
+    assert told(raw)
+
+
+def test_the_parts_of_one_image_count_together_where_stack_and_team_write_them():
+    raw = at("vcluster.values.controlPlane.advanced.defaultImageRegistry", "mirror.corp")
+    image = {"controlPlane": {"statefulSet": {"image": {"repository": "flat/vcluster"}}}}
+    raw["teams"]["ml"]["vcluster"] = {"values": image}
+    raw["sources"] = MIRRORED
+    assert told(raw) == {}
+    del raw["vcluster"]
+    own = "kai-fleet:teams.ml.vcluster.values.controlPlane.statefulSet.image.repository"
+    assert list(told(raw)) == [own]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"charts": ["/srv/charts"]}, "write oci://mirror.example.com/charts"),
+        ({"charts": ["http://mirror.corp"]}, "not encrypted"),
+        ({"charts": ["oci://mirror.corp/x:1"]}, "names one version"),
+        ({"images": ["u:p@mirror.corp"]}, "no plain host"),
+        ({"images": ["mirror.corp/x:1"]}, "write mirror.example.com"),
+        ({"image": []}, "unknown key"),
+        ({"images": ["[secret]"]}, "reviewers have to read it"),
+    ],
+)
+def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
+    problems = validation.validate({"cluster": CLUSTER, "sources": wrong}).refused
+    assert any(says in p.message for p in problems)
+    assert all(p.path.startswith("kai-fleet:sources") for p in problems)
+    assert "u:p" not in str(problems)
+
+
+def test_sources_are_read_by_reviewers_and_so_in_clear(monkeypatch):
+    read = {"cluster": CLUSTER, "sources": MIRRORED}, frozenset({"sources"}), []
+    monkeypatch.setattr(validation, "read_config", lambda: read)
+    with pytest.raises(pulumi.RunError, match=r"kai-fleet:sources: .*write it in clear"):
+        validation.checked_settings(DeployedState(), validation._nobody)
+
+
+def test_images_of_workloads_are_their_users_own():
+    own = {"mine": {"team": "ml", "kind": "pod", "image": "evil.example/x", "queue": "train"}}
+    assert told({"cluster": CLUSTER, "teams": {"ml": TEAM}, "workloads": own}) == {}
+
+
+def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
+    raw = {"cluster": {"name": "lab", "kind": {"image": f"kindest/node:v1.34.0@{DIGEST}"}}}
+    assert told(raw) == {}
+    raw["cluster"]["kind"]["image"] = "evil/node:v1"
+    assert "evil/node:v1" in told(raw)["kai-fleet:cluster.kind.image"]
+
+
+def test_a_team_stack_has_its_platforms_sources_and_writes_none():
+    granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
+    platform = load({"cluster": CLUSTER, "teamStacks": granted, "sources": MIRRORED}).settings
+    facts = PlatformFacts.read(json.loads(json.dumps(PlatformFacts.of(platform).output())))
+    assert facts.sources.images == ["mirror.corp"]
+    team = {**TEAM, "name": "nlp", "nodePool": {"pool": "nlp"}}
+    team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}
+    raw = {"platform": {"stack": "prod"}, "team": team}
+    assert told(raw, facts_of=lambda _: facts) == {}
+    team["vcluster"] = {"chart": "oci://evil.example/vcluster"}
+    said = told(raw, facts_of=lambda _: facts)["kai-fleet:team.vcluster.chart"]
+    assert "kai-fleet:sources.charts of the platform's stack" in said
+    refused = validation.validate({**raw, "sources": MIRRORED}, facts_of=lambda _: facts).refused
+    assert "kai-fleet:sources" in [p.path for p in refused]
+
+
+def test_the_guard_knows_kai_by_the_tables_places_and_the_sources_and_by_no_teams_values():
+    registry = {"global": {"registry": "mirror.corp/kai"}}
+    raw = at("scheduler.values", registry, sources={"images": ["mirror.corp/kai"]})
+    raw["teamStacks"] = {"nlp": {"nodePool": {"pool": "nlp"}}}
+    own = ["ghcr.io/nvidia/kai-scheduler/", "ghcr.io/kai-scheduler/kai-scheduler/"]
+    settings = load(raw).settings
+    assert list(of_declared(settings, "ml").platform_images) == [*own, "mirror.corp/kai/"]
+    assert list(of_granted(settings, "nlp").platform_images) == [*own, "mirror.corp/kai/"]
+    settings = load({**raw, "sources": {}}).settings
+    assert list(of_declared(settings, "ml").platform_images) == own
+
+
+def test_at_restricted_kais_registry_is_named_as_a_whole():
+    raw = at("scheduler.values.global.registry", "mirror.corp/kai", sources=MIRRORED)
+    raw["teams"]["ml"]["isolation"] = {"level": "restricted"}
+    (message,) = told(raw).values()
+    assert "have the very registry with its path written in kai-fleet:sources.images" in message
+    raw["sources"] = {**MIRRORED, "images": ["mirror.corp", "mirror.corp/kai"]}
+    assert told(raw) == {}
+    raw["teams"]["ml"]["scheduler"]["values"]["operator"] = {"image": {"name": "below/operator"}}
+    assert list(told(raw)) == ["kai-fleet:teams.ml.scheduler.values.operator.image.name"]
+
+
+@pytest.mark.parametrize("chart", ["kai", "vcluster"])
+def test_every_key_of_every_version_that_names_an_image_is_looked_at(chart):
+    """Also one that a newer chart brings, as long as its name says what it is."""
+    folder = Path(sources.__file__).parent
+    read = json.loads((folder / f"{chart}_value_keys.json").read_text())
+    keys = {key for group in read["keys"] for key in group["keys"]}
+    ends = ("image", "registry", "repository", "Image", "Registry", "Repository")
+    meant = {it for it in keys if it.endswith(ends) and not it.startswith("snapshots")}
+    meant |= {it for it in keys if it.endswith((".image.tag", ".image.name", "Image.name"))}
+    assert len(meant) > 15
+    assert len(VCLUSTER) > 1
+    for key in meant:
+        values = "evil.example/../x"
+        for step in reversed(key.split(".")):
+            values = {step: values}
+        assert [it for it in names(chart, values) if "evil.example/../x" in it.name], key
+
+
+def release(**props):
+    name = "kubernetes:helm.sh/v3:Release"
+    return Declared(f"urn:pulumi:s::p::{name}::r", name, "r", props)
+
+
+def refused(resource, config=None):
+    read = [RuleConfig.of(config or {}).applied(it) for it in clusters([resource])]
+    return [p for p in check(read) if p.rule == NAME]
+
+
+LOFT = {"repo": "https://charts.loft.sh"}
+
+
+@pytest.mark.parametrize(
+    "props",
+    [
+        {"chart": "oci://evil.example/vcluster", "version": "0.36.1"},
+        {"chart": "./vcluster"},
+        {"chart": "/srv/kai-scheduler-v0.16.8.tgz"},
+        {"chart": "vcluster", "repositoryOpts": {"repo": "https://evil.example"}},
+        {"chart": "../evil/vcluster", "repositoryOpts": LOFT},
+        {"chart": "vcluster", "repositoryOpts": LOFT, "values": {"plugins": {"image": "evil/x"}}},
+        {"chart": "gpu-operator", "repositoryOpts": {"repo": "http://helm.ngc.nvidia.com/nvidia"}},
+    ],
+)
+def test_the_pack_refuses_it_in_any_program(props):
+    (problem,) = refused(release(**props))
+    assert problem.path.startswith("urn:")
+    assert "evil" not in problem.message, "a secret comes in clear there"
+
+
+def test_the_pack_lets_the_tables_places_a_mirror_and_the_programs_own_by(tmp_path, monkeypatch):
+    assert refused(release(chart="vcluster", repositoryOpts=LOFT)) == []
+    assert refused(release(chart="oci://evil.example/nginx")) == [], "nothing of ours"
+    (question,) = refused(release(chart="vcluster", repositoryOpts={"repo": UNKNOWN}))
+    assert question.undecided
+    mirror = release(chart="oci://mirror.corp/charts/kai-scheduler", version="v0.16.8")
+    assert refused(mirror)
+    assert refused(mirror, {"charts": ["oci://mirror.corp/charts", "no place"]}) == []
+    package = release(chart=str(tmp_path / "vcluster-0.36.1.tgz"))
+    assert refused(package)
+    monkeypatch.setenv(MIRROR, str(tmp_path))
+    assert refused(package) == []
+    assert refused(release(chart=str(tmp_path / "x" / "vcluster-0.36.1.tgz")))

@@ -1,0 +1,202 @@
+"""What a tenant's own API server can do to whoever asks it: little, and not for long."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+import time
+
+import pytest
+
+from kai_fleet.cli.usage.prometheus import TOKEN, at_url
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import Refused, Unreachable
+from tests.unit.canned_api import kubeconfig, serving
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture
+def server():
+    with serving() as both:
+        yield both
+
+
+@pytest.fixture
+def raw():
+    """A server that answers each connection as a function does; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve(answer):
+            def accept():
+                while True:
+                    try:
+                        found, _ = listening.accept()
+                    except OSError:
+                        return
+                    threading.Thread(target=one, args=(found,), daemon=True).start()
+
+            def one(found):
+                with found:
+                    found.recv(65536)
+                    try:
+                        answer(found)
+                    except OSError:
+                        return
+
+            threading.Thread(target=accept, daemon=True).start()
+            return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+        yield serve
+
+
+def drip(found, what, every=0.02):
+    for _ in range(5000):
+        found.sendall(what)
+        time.sleep(every)
+
+
+SLOW = {
+    "its head": lambda found: drip(found, b"X"),
+    "its headers": lambda found: (found.sendall(HEAD), drip(found, b"X: y\r\n")),
+    "its body": lambda found: (
+        found.sendall(HEAD + b"Content-Length: 100000\r\n\r\n"),
+        drip(found, b" "),
+    ),
+    "its chunks": lambda found: (
+        found.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n"),
+        drip(found, b"1\r\n \r\n"),
+    ),
+    "one chunk": lambda found: (
+        found.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n"),
+        drip(found, b" "),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+@pytest.mark.parametrize("limits", [{"seconds": 0.3}, {"in_all": 0.3}], ids=["one", "all"])
+def test_an_answer_that_never_ends_is_given_up_in_time(raw, what, limits):
+    url = raw(SLOW[what])
+    begun = time.monotonic()
+    with pytest.raises(Unreachable, match=r"does not answer in time|timed out"):
+        Api.of_kubeconfig(kubeconfig(url), **limits).get("/version")
+    assert time.monotonic() - begun < 2
+
+
+def flood(found, head=b"Connection: close\r\n\r\n"):
+    found.sendall(HEAD + head)
+    while True:
+        found.sendall(b" " * 65536)
+
+
+ENDLESS = {
+    "a body": flood,
+    "a body of that length": lambda it: flood(it, b"Content-Length: 9999999999\r\n\r\n"),
+    "a chunk": lambda it: flood(it, b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"),
+    "an error": lambda it: (it.sendall(b"HTTP/1.1 500 No\r\n"), flood(it)),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_an_answer_of_gigabytes_is_given_up(raw, what):
+    url = raw(ENDLESS[what])
+    with pytest.raises(Unreachable, match="it answers more than 1 MiB"):
+        Api.of_kubeconfig(kubeconfig(url), most=1 << 20).get("/version")
+
+
+def test_a_little_that_unpacks_to_gigabytes_is_not_unpacked(raw):
+    body = gzip.compress(b" " * (64 << 20))
+    length = f"Content-Length: {len(body)}\r\n".encode()
+    head = HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n" + length
+    url = raw(lambda found: found.sendall(head + b"\r\n" + body))
+    with pytest.raises(Unreachable, match="what answers there is no Kubernetes API"):
+        Api.of_kubeconfig(kubeconfig(url)).get("/version")
+
+
+def test_pages_without_an_end_are_given_up(server):
+    api, url = server
+    api.answers["/api/v1/pods"] = (200, {"items": [], "metadata": {"continue": "x"}})
+    with pytest.raises(Unreachable, match="it answers more than 1 MiB"):
+        Api.of_kubeconfig(kubeconfig(url), most=1 << 20).list("/api/v1/pods")
+
+
+def test_json_that_is_too_deep_is_no_api(raw):
+    body = b"[" * 500_000
+    head = HEAD + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+    url = raw(lambda found: found.sendall(head + body))
+    with pytest.raises(Unreachable, match="what answers there is no Kubernetes API"):
+        Api.of_kubeconfig(kubeconfig(url)).get("/version")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308, 304])
+def test_nobody_is_sent_elsewhere(raw, server, status):
+    api, url = server
+    head = f"HTTP/1.1 {status} Away\r\nLocation: {url}/secret\r\nContent-Length: 2\r\n\r\n".encode()
+    here = raw(lambda found: found.sendall(head + b"{}"))
+    with pytest.raises(Refused, match=f"{status} Away"):
+        Api.of_kubeconfig(kubeconfig(here)).get("/version")
+    assert api.asked == []
+
+
+def test_a_connection_is_used_again(server):
+    api, url = server
+    reader = Api.of_kubeconfig(kubeconfig(url), in_all=5.0)
+    for _ in range(3):
+        assert reader.get("/version") == {"major": "1"}
+    assert len(api.asked) == 3
+
+
+def test_what_is_read_moves_no_cursor(server):
+    api, url = server
+    message = "a\x1b[2Jb\x9b1mc\u202ed\r\u200be\tf\ng"
+    api.answers["/api/v1/events"] = (200, {"items": [{"message": message, "\x1bk": [message]}]})
+    (event,) = Api.of_kubeconfig(kubeconfig(url)).list("/api/v1/events")
+    assert event == {"message": "a[2Jb1mcde\tf\ng", "k": ["a[2Jb1mcde\tf\ng"]}
+
+
+def test_what_has_none_stays_as_it_is(server):
+    api, url = server
+    said = {"message": "a\tb\n<&> \\u001b é … 日本", "count": 3}
+    api.answers["/api/v1/events"] = (200, {"items": [said]})
+    assert Api.of_kubeconfig(kubeconfig(url)).list("/api/v1/events") == [said]
+
+
+def test_a_refusal_in_a_tenants_words_is_one_plain_line(raw):
+    body = json.dumps({"message": "no\x1b[2J\nerror: fake " + "x" * 9000}).encode()
+    head = b"HTTP/1.1 403 No\x1b[31m\r\nContent-Length: %d\r\n\r\n" % len(body)
+    url = raw(lambda found: found.sendall(head + body))
+    with pytest.raises(Refused) as why:
+        Api.of_kubeconfig(kubeconfig(url)).get("/version")
+    assert str(why.value) == "403 No[31m"
+    assert why.value.message.startswith("no[2J error: fake xxx")
+    assert len(why.value.message) == 2000
+
+
+def test_prometheus_token_is_for_its_own_address(raw, server, monkeypatch):
+    monkeypatch.setenv(TOKEN, "s3cret-value")
+    api, url = server
+    head = f"HTTP/1.1 302 Away\r\nLocation: {url}/\r\nContent-Length: 2\r\n\r\n".encode()
+    here = raw(lambda found: found.sendall(head + b"{}"))
+    with pytest.raises(Unreachable, match="answers 302: write its own address"):
+        at_url(here)("up")
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"status": "error", "error": "no\x1b[2J\nerror: fake"}, r"answers: no\[2J error: fake$"),
+        ({"status": "success", "data": {"result": [{"metric": {}}]}}, "is no Prometheus"),
+        ({"status": "success", "data": {"result": [{"metric": {}, "value": [0, "x"]}]}}, "is no"),
+        ({"status": "success"}, "is no Prometheus"),
+        ([], "answers: no result"),
+    ],
+)
+def test_an_answer_that_is_not_prometheus_own_is_a_sentence(server, answer, says):
+    api, url = server
+    api.answers["/api/v1/query"] = (200, answer)
+    with pytest.raises(Unreachable, match=says):
+        at_url(url)("up")

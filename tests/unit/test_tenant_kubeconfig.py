@@ -1,0 +1,234 @@
+"""A vCluster's way in: three pieces of data are taken from what a tenant may have written."""
+
+import base64
+
+import pytest
+import trustme
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from kai_fleet.components.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    of_secret,
+    pieces,
+    rebuilt,
+    told,
+)
+from kai_fleet.kube.api import Api
+from tests.unit import canned_api
+from tests.unit.vcluster_secrets import CLUSTER, USER, config, data, encoded, keys, serving
+
+SERVER = "https://10.0.0.1:443"
+
+
+def refused(given):
+    with pytest.raises(TenantKubeconfigError) as why:
+        of_secret(given, SERVER, "team-ml-ml")
+    assert "s3cret-value" not in str(why.value)
+    assert "hostname" not in str(why.value)
+    return why.value
+
+
+def test_what_vcluster_writes_becomes_a_kubeconfig_for_the_address_that_is_known():
+    built = yaml.safe_load(of_secret(data(), SERVER, "team-ml-ml"))
+    own = config(server=SERVER)
+    own.pop("preferences")
+    assert built == own
+
+
+def test_it_lets_its_bearer_in():
+    with serving() as (_, url):
+        assert Api.of_kubeconfig(of_secret(data(), url, "ml")).get("/version") == {"major": "1"}
+
+
+def test_keys_of_every_kind_that_vcluster_writes_are_taken():
+    ca = trustme.CA(key_type=trustme.KeyType.RSA)
+    issued = ca.issue_cert("admin.example", key_type=trustme.KeyType.RSA)
+    pem = issued.private_key_pem.bytes()
+    key = serialization.load_pem_private_key(pem, None)
+    for form in (PrivateFormat.TraditionalOpenSSL, PrivateFormat.PKCS8):
+        text = key.private_bytes(Encoding.PEM, form, NoEncryption())
+        given = {
+            "certificate-authority": encoded(ca.cert_pem.bytes()),
+            "client-certificate": encoded(issued.cert_chain_pems[0].bytes()),
+            "client-key": encoded(text),
+        }
+        built = yaml.safe_load(of_secret(given, SERVER, "ml"))
+        assert base64.b64decode(built["users"][0]["user"]["client-key-data"]) == text
+
+
+@pytest.mark.parametrize("key", USER)
+def test_a_user_with_anything_but_its_certificate_is_refused_by_the_keys_name(key):
+    document = config()
+    document["users"][0]["user"][key] = USER[key]
+    why = refused(data(document))
+    assert str(why) == (
+        f"has users[0].user.{key} in its key config, which vCluster does not write there"
+    )
+    assert why.foreign
+
+
+@pytest.mark.parametrize("key", CLUSTER)
+def test_a_cluster_with_anything_but_its_authority_is_refused_by_the_keys_name(key):
+    document = config()
+    document["clusters"][0]["cluster"][key] = CLUSTER[key]
+    said = str(refused(data(document)))
+    assert f"has clusters[0].cluster.{key} in its key config" in said
+
+
+def test_a_key_that_nobody_knows_is_not_repeated():
+    document = config()
+    document["users"][0]["user"]["\x1b[2Js3cret-value"] = "x"
+    said = str(refused(data(document)))
+    assert said == "has something in its key config, which vCluster does not write there"
+
+
+@pytest.mark.parametrize("plural", ["clusters", "users", "contexts"])
+def test_there_is_one_of_each(plural):
+    for entries in ([], config()[plural] + config()[plural], "x", None):
+        document = config() | {plural: entries}
+        assert f"has not one entry in {plural}" in str(refused(data(document)))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "it is not YAML"),
+        ("", "it is not one document"),
+        ("--- {}\n--- {}\n", "it is not one document"),
+        ("users: &a []\nclusters: *a\n", "it has an alias"),
+        ("users: !!python/object/apply:os.system ['touch m']", "it has a tag"),
+        ("users: []\nusers: [{name: s3cret-value}]\n", "it has a key twice"),
+        ("a: " + "[" * 20_000, "it has too many levels"),
+        ("{[a]: b}", "it has a key that is no text"),
+        ("- a", "holds no kubeconfig in its key config"),
+        ("users: " + "x" * 200_000, "holds more than 128 KiB at its key config"),
+        ("\x00", "it is not YAML"),
+        ("\xff", "holds no plain text at its key config"),
+    ],
+)
+def test_a_document_that_is_no_plain_one_is_refused(text, says):
+    assert says in str(refused(data() | {"config": encoded(text)}))
+
+
+@pytest.mark.parametrize("key", ["certificate-authority", "client-certificate", "client-key"])
+def test_a_piece_that_is_not_there_yet_is_waited_for(key):
+    given = data()
+    del given[key]
+    why = refused(given)
+    assert str(why) == f"has no key {key}"
+    assert not why.foreign
+
+
+def test_the_pieces_beside_the_document_are_the_same():
+    other = keys("other")
+    given = data() | {"client-key": encoded(other.key)}
+    assert str(refused(given)) == "has another client-key in its key config"
+
+
+def without_document(**other):
+    given = data(**other)
+    del given["config"]
+    return given
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"client_key": encoded(keys("other").key)}, "has a client-key that is not the"),
+        ({"client_key": encoded(keys().certificate)}, "no private key at its key client-key"),
+        ({"client_certificate": encoded(keys().key)}, "no certificate at its key client-c"),
+        ({"certificate_authority": encoded("/etc/hostname")}, "no certificate at its key cert"),
+        ({"certificate_authority": encoded(b"x: y\n" + keys().authority)}, "no certificate at"),
+        ({"certificate_authority": encoded(keys().authority * 9)}, "holds 9 certificates"),
+        ({"certificate_authority": encoded(keys().authority * 99)}, "more than 32 KiB"),
+        ({"certificate_authority": ""}, "if vCluster's value exportKubeConfig.insecure is set"),
+        ({"client_key": ""}, "if vCluster's value exportKubeConfig.serviceAccount is set"),
+        ({"client_key": "?"}, "holds no plain text at its key client-key"),
+        ({"client_key": ["x"]}, "at its key client-key"),
+        (
+            {"client_key": encoded("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")},
+            "no private key at its key client-key",
+        ),
+    ],
+)
+def test_a_piece_that_is_not_what_it_should_be_is_refused(given, says):
+    assert says in str(refused(without_document(**given)))
+
+
+def test_a_key_with_a_password_is_refused():
+    key = rsa.generate_private_key(65537, 1024)
+    text = key.private_bytes(
+        Encoding.PEM,
+        PrivateFormat.TraditionalOpenSSL,
+        serialization.BestAvailableEncryption(b"p"),
+    )
+    assert "no private key" in str(refused(without_document(client_key=encoded(text))))
+
+
+def test_nothing_of_the_pieces_is_in_what_python_shows_of_them():
+    assert "PRIVATE KEY" not in repr(pieces(data()))
+
+
+def test_the_message_names_team_and_key_and_has_the_commands_that_mend_it():
+    document = config()
+    document["users"][0]["user"]["exec"] = USER["exec"]
+    assert told("ml", "team-ml", refused(data(document))) == (
+        "Secret vc-ml of namespace team-ml has users[0].user.exec in its key config, which vCluster"
+        " does not write there. Somebody who can write in the namespace of team ml wrote it;"
+        " nothing of it was used. Have vCluster write it again: kubectl -n team-ml delete secret"
+        " vc-ml and kubectl -n team-ml rollout restart statefulset ml"
+    )
+
+
+def test_what_a_state_holds_is_built_anew_at_its_own_address():
+    text = yaml.safe_dump(config(server=SERVER))
+    assert yaml.safe_load(rebuilt(text)[0]) == yaml.safe_load(
+        of_secret(data(), SERVER, "team-ml-ml")
+    )
+    assert rebuilt(rebuilt(text)[0])[0] == rebuilt(text)[0]
+
+
+@pytest.mark.parametrize("server", ["http://10.0.0.1", "file:///etc/hostname", "https://a@b", "x"])
+def test_what_a_state_holds_is_for_https(server):
+    with pytest.raises(TenantKubeconfigError, match=r"no https:// address"):
+        rebuilt(yaml.safe_dump(config(server=server)))
+
+
+@pytest.mark.parametrize("key", USER)
+def test_what_a_state_holds_is_refused_like_a_secret(key):
+    document = config(server=SERVER)
+    document["users"][0]["user"][key] = USER[key]
+    with pytest.raises(TenantKubeconfigError, match=f"user.{key} "):
+        rebuilt(yaml.safe_dump(document))
+
+
+@pytest.mark.parametrize("way", ["content", "file"])
+def test_the_operators_own_kubeconfig_runs_its_credential_plugin_as_ever(way, tmp_path):
+    """What is trusted is who wrote it: the stack file's `kubeconfig`, a context of one's own."""
+    plugin = tmp_path / "plugin"
+    plugin.write_text(
+        "#!/bin/sh\n"
+        f"touch {tmp_path}/marker\n"
+        'echo \'{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+        ' "status": {"token": "t"}}\'\n'
+    )
+    plugin.chmod(0o755)
+    run = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": str(plugin),
+            "interactiveMode": "Never",
+        }
+    }
+    with canned_api.serving() as (_, url):
+        text = canned_api.kubeconfig(url, user=run)
+        if way == "content":
+            api = Api.of_kubeconfig(text)
+        else:
+            (tmp_path / "own").write_text(text)
+            api = Api.of_context(str(tmp_path / "own"), "lab")
+        assert api.get("/version") == {"major": "1"}
+    assert (tmp_path / "marker").exists()

@@ -1,0 +1,126 @@
+"""Whoever asks an API server is on the page that says how what tenants write is narrowed.
+
+What asks is found by what it imports: the project's client of Kubernetes, the official one, a
+client of HTTP, the engine's functions, other programs. A module that is handed what another one has
+read is not found; that other one is.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from kai_fleet.cli.stack_file.reading import ROOT
+
+PRODUCT = ROOT / "kai_fleet"
+PAGE = ROOT / "docs" / "isolation.md"
+HEADING = "## What is read from where a tenant can write"
+WAYS = (
+    *("kai_fleet.kube.api.Api", "kai_fleet.kube.kubeconfig"),
+    *("kubernetes", "pulumi.runtime.invoke", "pulumi.runtime.invoke_output"),
+    *("urllib3", "urllib.request", "requests", "http.client", "socket", "subprocess"),
+)
+# These ask, and nothing that a tenant can write answers.
+ELSEWHERE = {
+    "cli/diff/base.py": "git",
+    "cli/doctor/sources.py": "it opens the host for gather.py, by the operator's own kubeconfig",
+    "cli/engine/environment.py": "the operator's Pulumi",
+    "cli/reference/licenses.py": "the licences of installed packages",
+    "cli/recovery/locks.py": "this machine's name",
+    "cli/teams/own_stack/credentials.py": "a token of an account of the platform's",
+    "cli/upstream/registry.py": "registries of charts",
+    "components/cluster/kind/this_machine.py": "the operator's docker",
+    "components/host/platform_reading.py": "the state of the platform's stack",
+    "components/state/deployed_state.py": "the stack's own state",
+    "package/environment.py": "uv",
+}
+
+
+def imported(tree: ast.Module) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{name.name}" for name in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return found
+
+
+def makes_a_provider(tree: ast.Module) -> bool:
+    """Whether the engine is given a way to a cluster there."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "Provider"
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "kubernetes"
+        for node in ast.walk(tree)
+    )
+
+
+def asks(file: Path) -> bool:
+    tree = ast.parse(file.read_text())
+    return makes_a_provider(tree) or any(
+        name == way or name.startswith(f"{way}.") for name in imported(tree) for way in WAYS
+    )
+
+
+def readers() -> set[str]:
+    """Every module that asks somebody, but for the client itself, which has a page's paragraph."""
+    names = (file.relative_to(PRODUCT).as_posix() for file in PRODUCT.rglob("*.py"))
+    return {name for name in names if not name.startswith("kube/") and asks(PRODUCT / name)}
+
+
+def on_the_page() -> dict[str, list[list[str]]]:
+    """The rows that name a module, by module."""
+    text = PAGE.read_text().partition(f"{HEADING}\n")[2].partition("\n## ")[0]
+    found: dict[str, list[list[str]]] = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        for module in re.findall(r"`([\w/]+\.py)`", cells[1] if len(cells) == 3 else ""):
+            found.setdefault(module, []).append(cells)
+    return found
+
+
+def test_every_module_that_asks_a_cluster_is_on_the_page():
+    unknown = readers() - on_the_page().keys() - ELSEWHERE.keys()
+    assert unknown == set(), (
+        f"{', '.join(sorted(unknown))}: say in docs/isolation.md, under {HEADING!r}, what it reads"
+        " and how that is narrowed"
+    )
+
+
+def test_what_is_on_the_page_is_there():
+    named = on_the_page()
+    assert len(named) > 15
+    assert [it for it in (*named, *ELSEWHERE) if not (PRODUCT / it).is_file()] == []
+    assert named.keys() & ELSEWHERE.keys() == set()
+    assert ELSEWHERE.keys() - readers() == set(), "these ask nobody any more"
+
+
+def test_each_row_says_how_it_is_narrowed():
+    for rows in on_the_page().values():
+        assert all(what and how for what, _, how in rows)
+
+
+def test_nobody_else_reads_the_secret_of_a_vcluster():
+    """Its name is written in these modules only, and each gives its data to the one function."""
+    named = {
+        name
+        for name in readers()
+        if re.search(r"secrets/vc-|secrets/\{name\}", (PRODUCT / name).read_text())
+    }
+    # The last one deletes it, and secrets.py hands it to secret.py for virtual_cluster.py.
+    assert named == {
+        "cli/doctor/gather.py",
+        "components/probes/pods.py",
+        "components/probes/vcluster.py",
+        "components/probes/wait.py",
+        "provider/secrets.py",
+    }
+    for name in named - {"components/probes/pods.py", "provider/secrets.py"} | {
+        "components/vcluster/virtual_cluster.py"
+    }:
+        names = imported(ast.parse((PRODUCT / name).read_text()))
+        assert any(".tenant_kubeconfig." in it for it in names), name

@@ -1,0 +1,53 @@
+"""Before a refresh or a move: the records of the stack's vClusters, and of no other release."""
+
+from __future__ import annotations
+
+import pytest
+
+from kai_fleet.cli.errors import UserError
+from kai_fleet.cli.recovery import object_reader, vcluster_records
+from kai_fleet.cli.recovery.state import RELEASE, State
+from kai_fleet.components.releases.helm_record import Forged
+
+HOST = "urn:pulumi:lab::kai-fleet::pulumi:providers:kubernetes::host"
+OF = "urn:pulumi:lab::kai-fleet::kai-fleet:index:{}$" + f"{RELEASE}::{{}}-release"
+
+
+def release(team, part="VirtualCluster"):
+    return {
+        "urn": OF.format(part, team),
+        "type": RELEASE,
+        "inputs": {"namespace": f"team-{team}", "name": team},
+        "provider": f"{HOST}::id",
+    }
+
+
+def believed(monkeypatch, forged, **which):
+    asked = []
+
+    class Cluster:
+        def __init__(self, *_):
+            """Nothing to open."""
+
+        def forged(self, namespace, name):
+            asked.append(name)
+            return forged.get(name, [])
+
+    monkeypatch.setattr(object_reader, "Cluster", Cluster)
+    host = {"urn": HOST, "type": "pulumi:providers:kubernetes", "inputs": {}}
+    resources = [host, release("ml"), release("nlp"), release("kai", "KaiScheduler")]
+    vcluster_records.believe(State({"resources": resources}), lambda _: None, **which)
+    return asked
+
+
+def test_every_vcluster_is_looked_at_and_no_kai(monkeypatch):
+    assert believed(monkeypatch, {}) == ["ml", "nlp"]
+    assert believed(monkeypatch, {}, only="nlp") == ["nlp"]
+
+
+def test_all_that_are_wrong_are_named_at_once(monkeypatch):
+    forged = {name: [Forged(f"{name}-x", "has a hook, Job x")] for name in ("ml", "nlp")}
+    with pytest.raises(UserError) as why:
+        believed(monkeypatch, forged)
+    for name in ("ml", "nlp"):
+        assert f"kubectl -n team-{name} delete secret {name}-x" in str(why.value)

@@ -1,0 +1,190 @@
+"""The role that the platform gives a vCluster's account, beside the one of each version's chart."""
+
+from __future__ import annotations
+
+import pytest
+
+from kai_fleet.cli.plan.recorder import record
+from kai_fleet.components.isolation import vcluster_role
+from kai_fleet.components.releases import VCLUSTER
+from kai_fleet.components.releases.chart_values import nested
+from kai_fleet.components.settings.sections.isolation import Isolation
+from kai_fleet.components.settings.sections.teams import Access
+from kai_fleet.components.team_stacks import rights
+from kai_fleet.components.vcluster.values import vcluster_values
+from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
+
+READ = {"get", "list", "watch"}
+CHANGE = {"patch", "update"}
+WRITE = {"create", "delete", *CHANGE, *READ}
+# What chart/templates/role.yaml of each tag gives with the values that this program writes: by
+# group and resource, the verbs.
+SINCE_THE_FIRST = {
+    **dict.fromkeys([("", it) for it in ("configmaps", "secrets", "services", "pods")], WRITE),
+    **dict.fromkeys([("", f"pods/{it}") for it in ("attach", "portforward", "exec")], WRITE),
+    **dict.fromkeys([("", "persistentvolumeclaims"), ("", "endpoints")], WRITE),
+    **dict.fromkeys([("", "pods/status"), ("", "pods/ephemeralcontainers")], CHANGE),
+    **dict.fromkeys([("apps", it) for it in ("statefulsets", "replicasets", "deployments")], READ),
+    ("", "pods/log"): READ,
+    ("", "events"): READ,
+}
+SINCE = {
+    29: {("", "events"): {"create", *READ}},
+    30: {("discovery.k8s.io", "endpointslices"): WRITE},
+    31: {("apps", it): {"patch", "update", *READ} for it in ("statefulsets", "deployments")},
+    32: {
+        ("", "pods/resize"): {"patch", "update"},
+        ("events.k8s.io", "events"): {"create", *READ},
+    },
+}
+# And with values by which a team syncs more.
+BY_VALUE = {
+    "sync.toHost.ingresses.enabled": ("networking.k8s.io", "ingresses"),
+    "sync.toHost.serviceAccounts.enabled": ("", "serviceaccounts"),
+    "sync.toHost.podDisruptionBudgets.enabled": ("policy", "poddisruptionbudgets"),
+    "sync.toHost.resourceClaims.enabled": ("resource.k8s.io", "resourceclaims"),
+    "sync.toHost.gatewayApi.enabled": ("gateway.networking.k8s.io", "httproutes"),
+}
+
+
+def of_chart(release):
+    """The right of the chart's own role, by group and resource."""
+    minor = int(release.line.split(".")[1])
+    found = dict(SINCE_THE_FIRST)
+    for since, more in SINCE.items():
+        if minor >= since:
+            found |= more
+    return found
+
+
+def granted(rules):
+    """(group, resource, verb, whether bound to names) of every rule."""
+    return {
+        (group, resource, verb, bool(rule.get("resource_names")))
+        for rule in rules
+        for group in rule["api_groups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_of_every_version_it_is_less_than_what_its_chart_gives(version):
+    ours = granted(vcluster_role.rules("ml", VCLUSTER[version], {}))
+    charts = of_chart(VCLUSTER[version])
+    assert {it for it in ours if it[2] not in charts.get(it[:2], ())} == set()
+    theirs = {(*key, verb) for key, verbs in charts.items() for verb in verbs}
+    assert len({it[:3] for it in ours}) < len(theirs)
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_it_syncs_what_every_vcluster_syncs(version):
+    ours = granted(vcluster_role.rules("ml", VCLUSTER[version], {}))
+    for kind in ("configmaps", "secrets", "services", "pods", "persistentvolumeclaims"):
+        assert {verb for _, it, verb, _ in ours if it == kind} == WRITE
+    for sub in ("exec", "attach", "portforward"):
+        assert ("", f"pods/{sub}", "create", False) in ours
+    assert ("", "pods/status", "update", False) in ours
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_renewed(version):
+    rules = vcluster_role.rules("ml", VCLUSTER[version], {})
+    writing = [it for it in rules if it["api_groups"] == ["apps"] and set(it["verbs"]) - READ]
+    named = [(it["resources"], it["verbs"], it.get("resource_names")) for it in writing]
+    renewed = [(["statefulsets"], ["patch"], ["ml"]), (["deployments"], ["patch"], ["ml"])]
+    assert named == (renewed if VCLUSTER[version].renews else [])
+
+
+def test_an_etcd_of_its_own_is_restarted_too():
+    values = nested("controlPlane.backingStore.etcd.deploy.enabled", True)
+    rules = vcluster_role.rules("ml", VCLUSTER["v0.36.1"], values)
+    assert ["ml", "ml-etcd"] in [it.get("resource_names") for it in rules]
+
+
+@pytest.mark.parametrize("key", BY_VALUE)
+def test_what_a_team_syncs_besides_it_may(key):
+    of, release = BY_VALUE[key], VCLUSTER["v0.36.1"]
+    assert of not in {it[:2] for it in granted(vcluster_role.rules("ml", release, {}))}
+    with_it = granted(vcluster_role.rules("ml", release, nested(key, True)))
+    assert {verb for group, kind, verb, _ in with_it if (group, kind) == of} == WRITE
+
+
+def test_several_control_planes_agree_by_a_lease():
+    release = VCLUSTER["v0.36.1"]
+    several = nested("controlPlane.statefulSet.highAvailability.replicas", 3)
+    leases = [
+        "leases" in {it[1] for it in granted(vcluster_role.rules("ml", release, values))}
+        for values in ({}, several)
+    ]
+    assert leases == [False, True]
+
+
+# Rights that no vCluster is given, whatever its version and values.
+NEVER = {
+    *("pods/eviction", "pods/binding", "pods/proxy", "services/proxy", "services/status"),
+    *("serviceaccounts/token", "statefulsets/scale", "deployments/scale", "statefulsets/status"),
+    *("persistentvolumeclaims/status", "resourcequotas", "networkpolicies", "limitranges"),
+    *("roles", "rolebindings", "services/finalizers", "namespaces"),
+}
+
+
+def test_the_widest_of_them_has_no_right_that_nobody_needs():
+    every = [vcluster_role.rules("ml")]
+    for release in VCLUSTER.values():
+        every += [vcluster_role.rules("ml", release, nested(key, True)) for key in BY_VALUE]
+    for rules in every:
+        assert {it[1] for it in granted(rules)} & NEVER == set()
+        assert {it[2] for it in granted(rules)} <= {*WRITE}
+
+
+def declared(raw):
+    return [it for it in record("lab", raw) if it.type.startswith("kubernetes:rbac")]
+
+
+def test_the_platform_declares_it_in_every_mode_and_for_team_stacks():
+    for raw in (WITH_KAI_INSIDE, WITH_KAI_ON_HOST):
+        teams = {
+            name
+            for name in (*raw["teams"], *raw["teamStacks"])
+            if raw["teams"].get(name, {}).get("isolation") != {"level": "off"}
+        }
+        found = {
+            (kind, it.inputs["metadata"]["namespace"]): it
+            for it in declared(raw)
+            if (kind := it.type.rsplit(":", 1)[-1]) in ("Role", "RoleBinding")
+            and it.inputs["metadata"]["name"] == vcluster_role.NAME
+        }
+        assert {kind for kind, _ in found} == {"Role", "RoleBinding"}
+        assert {space for _, space in found} == {f"team-{name}" for name in teams}
+        for (kind, space), it in found.items():
+            if kind == "RoleBinding":
+                name = space.removeprefix("team-")
+                assert [s["name"] for s in it.inputs["subjects"]] == [f"vc-{name}"]
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_no_chart_makes_a_role_of_its_own_where_teams_are_isolated(version):
+    def rbac(isolation):
+        values = vcluster_values(
+            VCLUSTER[version],
+            name="ml",
+            namespace="team-ml",
+            mode="virtual",
+            node_pool={},
+            access=Access(),
+            isolation=isolation,
+        )
+        return values.get("rbac")
+
+    assert rbac(Isolation()) == {"clusterRole": {"enabled": False}, "role": {"enabled": False}}
+    assert rbac(Isolation(level="off")) is None
+
+
+def test_a_team_stack_holds_no_right_only_to_pass_it_on():
+    held = granted(rights.in_namespace())
+    subresources = {it[1] for it in held if "/" in it[1]}
+    assert subresources == {"pods/log"}
+    for kind in ("roles", "rolebindings"):
+        assert {verb for _, it, verb, _ in held if it == kind} == {"delete", *READ}
+    assert {verb for _, it, verb, _ in held if it == "pods"} == {"delete", *READ}
