@@ -267,8 +267,10 @@ def renew_certificate(sandbox: Any, host: client.ApiClient) -> None:
     authority.client("admin", "kubernetes-admin", "system:masters")
     core = client.CoreV1Api(host)
     old = core.read_namespaced_secret("vc-mover", "team-mover").data["client-certificate"]
-    core.delete_namespaced_secret("vc-mover", "team-mover")
-    core.delete_namespaced_pod("mover-0", "team-mover")
+    restarted = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
+    client.AppsV1Api(host).patch_namespaced_stateful_set(
+        "mover", "team-mover", {"spec": {"template": restarted}}
+    )
 
     def is_new() -> bool:
         found = core.list_namespaced_secret("team-mover").items
