@@ -52,7 +52,6 @@ def test_its_kubeconfig_is_a_secret_and_its_name_its_identity(declared):
     provider = next(i for i in declared.values() if i.urn.endswith("kubernetes::host"))
     assert provider.inputs == {
         "clusterIdentifier": "lab",
-        "enableConfigMapMutable": "true",
         "enablePatchForce": "true",
         "kubeconfig": SECRET,
     }

@@ -87,7 +87,6 @@ def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
     provider = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
     assert provider.inputs == {
         "clusterIdentifier": UNKNOWN,
-        "enableConfigMapMutable": "true",
         "enablePatchForce": "true",
         "kubeconfig": SECRET,
     }

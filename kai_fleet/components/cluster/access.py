@@ -35,9 +35,6 @@ class ClusterAccess:
             # What somebody changed by hand is put right; without this the API server refuses to,
             # because whoever changed it owns the field now.
             enable_patch_force=True,
-            # A team's bounds are a ConfigMap, without which a guard denies everything: changed in
-            # place. Otherwise the plugin deletes it and makes a new one.
-            enable_config_map_mutable=True,
             opts=opts,
         )
 
