@@ -10,13 +10,13 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.components.guards.guard_policies import ON_HOST
+from kai_fleet.components.guards.guard_policies import kinds
 from kai_fleet.components.guards.policies import PolicySet, policy
-from tests.attacks.attempts import ATTEMPTS
+from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
 from tests.attacks.host import RBAC, said
 from tests.attacks.http import Http
 from tests.attacks.legitimate import ALLOWED
-from tests.attacks.objects import control_plane, of_queue, pod
+from tests.attacks.objects import control_plane, of_queue, pod, stateful_set
 from tests.attacks.sending import sent, tried
 from tests.engine.sandbox_commands import until
 
@@ -66,7 +66,7 @@ def test_there_are_enough_of_both():
     assert {team for *_, team in DENIED} >= {"ml", "nlp", "dev"}
 
 
-KINDS = (*ON_HOST, "owners")
+KINDS = [kind for kind in kinds(beside_kai=True) if kind != "queues"]
 # What is said to nobody whom these attempts go by: RBAC keeps accounts of a team from these.
 ELSEWHERE = (
     "is given a node past its scheduler",
@@ -75,6 +75,7 @@ ELSEWHERE = (
     "which is no queue of the team",  # the guard of queues is asked first
     "is given devices by its status",
     "leave it to whoever operates",  # below
+    "has no bounds of a team",  # tests/engine/test_guard_policies.py
 )
 
 
@@ -237,6 +238,17 @@ def test_where_kai_is_on_the_host_a_deployment_there_is_taken_with_a_warning(
         assert f"write the label kai.scheduler/queue: {team}" in said
     else:
         assert warning() == ""
+
+
+@pytest.mark.parametrize("team", EVERY_MODE)
+def test_a_vcluster_restarts_itself_as_it_does_when_its_certificates_end(host, team):
+    space, admin = f"/apis/apps/v1/namespaces/team-{team}/statefulsets", Http(host.admin)
+    admin.post(space, stateful_set(team, control_plane(team)))
+    patch = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
+    try:
+        Http(host.accounts[f"vcluster {team}"]).ask("PATCH", f"{space}/{team}", patch, dryRun="All")
+    finally:
+        admin.ask("DELETE", f"{space}/{team}")
 
 
 @pytest.mark.parametrize("team", ["ml", "nlp", "dev", "tight", "mig"])

@@ -14,7 +14,7 @@ OWN = {"node-role.kubernetes.io/ml": ""}
 def said(rules, body, user=None):
     user = user or account("team-dev", "vc-dev")
     request = creation("pods", "team-dev", user)
-    return list(refusals("pods", body, request, {"data": rules.parameters()}))
+    return list(refusals("pods", body, request, rules.parameters()))
 
 
 def placed(**selector):
@@ -52,7 +52,7 @@ def bound(name, taints):
     node = {"metadata": {"name": "n"}, "spec": {"taints": taints}}
     request = creation("pods", "team-nlp", {"username": "system:kube-scheduler"}, name)
     request |= {"subResource": "binding"}
-    return list(refusals("nodes", {"target": {"name": "n"}}, request, node))
+    return list(refusals("nodes", {"target": {"name": "n"}}, request, params=node))
 
 
 TAINTED = [{"key": "a", "effect": "NoSchedule"}]
