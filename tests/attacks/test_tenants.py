@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import suppress
 
 import pytest
 from kubernetes import client
@@ -11,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from kai_fleet.components.guards.guard_policies import kinds
 from kai_fleet.components.guards.policies import PolicySet, policy
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
-from tests.attacks.host import said
+from tests.attacks.host import RBAC, said
 from tests.attacks.http import Http
 from tests.attacks.legitimate import ALLOWED
 from tests.attacks.objects import control_plane, of_queue, pod, stateful_set
@@ -71,6 +73,8 @@ ELSEWHERE = (
     "has a status that no controller wrote",
     "claims a device class",
     "which is no queue of the team",  # the guard of queues is asked first
+    "is given devices by its status",
+    "leave it to whoever operates",  # below
     "has no bounds of a team",  # tests/engine/test_guard_policies.py
 )
 
@@ -96,6 +100,95 @@ def test_every_sentence_of_the_policies_is_said_to_some_attack(host):
 def _longest(expression):
     """The longest piece of text of a message."""
     return max(re.findall(r"'([^']*)'", expression), key=len)
+
+
+@pytest.mark.parametrize("team", ["ml", "nlp", "dev"])
+@pytest.mark.parametrize("who", ["vcluster {}", "vcluster {} delegate"])
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+@pytest.mark.parametrize("how", ["exec", "attach", "portforward"])
+def test_nobody_of_the_team_gets_into_its_control_plane(host, team, who, how, verb):
+    pods = f"/api/v1/namespaces/team-{team}/pods"
+    own = Http(host.accounts[who.format(team)])
+    for name in (f"{team}-0", f"{team}-etcd-1", f"{team}-5b8d7f9c6d-x7k2p"):
+        with pytest.raises(ApiException) as refused:
+            own.ask(verb, f"{pods}/{name}/{how}", command="sh", stdout="true")
+        assert refused.value.status == 403
+        assert "leave it to whoever operates the host" in said(refused.value)
+    with pytest.raises(ApiException) as absent:  # what is synced: that it is not there is said
+        own.ask(verb, f"{pods}/web-x-default-x-{team}/{how}", command="sh", stdout="true")
+    assert absent.value.status == 404
+
+
+@pytest.mark.parametrize("team", ["nlp", "sim"])
+def test_a_control_plane_is_placed_on_the_platforms_tainted_nodes(host, team):
+    """Other pods of the teams without nodes of their own are not, whatever they tolerate."""
+    admin, space = Http(host.admin), f"team-{team}"
+    taint = {"key": "kai-fleet/pool", "value": "platform", "effect": "NoSchedule"}
+    node = {
+        "metadata": {"name": f"of-platform-{team}", "labels": {"kai-fleet/pool": "platform"}},
+        "spec": {"taints": [taint]},
+    }
+    template = control_plane(team)
+    others = pod(team, name="other")
+    admin.post("/api/v1/nodes", node)
+    time.sleep(1)  # until the API server's policies see the node
+    pods = f"/api/v1/namespaces/{space}/pods"
+    try:
+        for name, body in ((f"{team}-0", template), ("other", others)):
+            body = {**body, "metadata": {**body["metadata"], "name": name}}
+            admin.post(pods, {"apiVersion": "v1", "kind": "Pod", **body})
+
+        def place(name):
+            target = {"kind": "Node", "name": node["metadata"]["name"]}
+            admin.post(f"{pods}/{name}/binding", {"metadata": {"name": name}, "target": target})
+
+        place(f"{team}-0")
+        with pytest.raises(ApiException) as refused:
+            place("other")
+        assert "is not one of the nodes" in said(refused.value)
+    finally:
+        for name in (f"{team}-0", "other"):
+            with suppress(ApiException):
+                admin.ask("DELETE", f"{pods}/{name}", gracePeriodSeconds="0")
+        admin.ask("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+
+
+_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team-mig/resourceclaims"
+
+
+def test_devices_of_a_claim_are_the_schedulers_to_give(host):
+    """Where the platform has claims synced, a vCluster's account may write their status."""
+    there = {"name": "claims", "namespace": "team-mig"}
+    kinds = ["resourceclaims", "resourceclaims/status"]
+    host.post(
+        "Role",
+        {
+            "metadata": there,
+            "rules": [{"apiGroups": ["resource.k8s.io"], "resources": kinds, "verbs": ["*"]}],
+        },
+    )
+    account = {"kind": "ServiceAccount", "name": "vc-mig", "namespace": "team-mig"}
+    role = {"apiGroup": RBAC, "kind": "Role", "name": "claims"}
+    host.post("RoleBinding", {"metadata": there, "roleRef": role, "subjects": [account]})
+
+    def claim(kind):
+        asked = {"name": "one", "exactly": {"deviceClassName": kind}}
+        return {"metadata": {"name": "mine"}, "spec": {"devices": {"requests": [asked]}}}
+
+    own, admin = Http(host.accounts["vcluster mig"]), Http(host.admin)
+    with pytest.raises(ApiException) as refused:
+        own.post(_CLAIMS, claim("gpu.nvidia.com"))
+    assert "claims a device class that the team is not granted" in said(refused.value)
+    own.post(_CLAIMS, claim("small"))
+    given = {"request": "one", "driver": "gpu.nvidia.com", "pool": "ml-1", "device": "gpu-0"}
+    patch = {"status": {"allocation": {"devices": {"results": [given]}}}}
+    try:
+        with pytest.raises(ApiException) as refused:
+            own.ask("PATCH", f"{_CLAIMS}/mine/status", patch)
+        assert "past the scheduler; leave that to Kubernetes" in said(refused.value)
+        admin.ask("PATCH", f"{_CLAIMS}/mine/status", patch, dryRun="All")
+    finally:
+        admin.ask("DELETE", f"{_CLAIMS}/mine")
 
 
 OF_THE_RELEASE = ("change it by the values", "leave it to whoever installs")

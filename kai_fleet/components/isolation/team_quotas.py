@@ -45,9 +45,9 @@ def gpu_bound(gpus: int, resource: str, isolation: Isolation) -> dict[str, str]:
     found |= {
         f"{name}.deviceclass.resource.k8s.io/devices": str(count) for name, count in classes.items()
     }
-    if not classes:
-        found["count/resourceclaims.resource.k8s.io"] = "0"
-        found["count/resourceclaimtemplates.resource.k8s.io"] = "0"
+    claims = isolation.bounds.objects if classes else 0
+    found["count/resourceclaims.resource.k8s.io"] = str(claims)
+    found["count/resourceclaimtemplates.resource.k8s.io"] = str(claims)
     return found
 
 
@@ -60,6 +60,8 @@ def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
             "requests.memory": bounds.memory,
             "requests.ephemeral-storage": bounds.ephemeral_storage,
             "pods": bounds.pods,
+            # Those that have ended too, which fill etcd until somebody deletes them.
+            "count/pods": bounds.objects,
         },
         "objects": {
             "services": bounds.objects,
