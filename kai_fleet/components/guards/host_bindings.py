@@ -15,6 +15,8 @@ from kai_fleet.components.guards.policies import (
     binding,
 )
 
+_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+
 
 def host_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, Object]:
     """The bindings by the last part of their resources' names; `namespace` is the team's."""
@@ -34,6 +36,8 @@ def host_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, 
             f"kai-fleet-nodes-{team}{suffix}",
             of.called("nodes"),
             namespace=namespace,
+            # Pods of a pool are bound to it by their node selector, their control plane to its own.
+            match={"resourceRules": [_PODS]} if rules.pool else None,
             # Where no such node is, there is none to keep off.
             param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
         )
