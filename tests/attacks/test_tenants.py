@@ -177,9 +177,13 @@ def test_devices_of_a_claim_are_the_schedulers_to_give(host):
         return {"metadata": {"name": "mine"}, "spec": {"devices": {"requests": [asked]}}}
 
     own, admin = Http(host.accounts["vcluster mig"]), Http(host.admin)
-    with pytest.raises(ApiException) as refused:
-        own.post(_CLAIMS, claim("gpu.nvidia.com"))
-    assert "claims a device class that the team is not granted" in said(refused.value)
+
+    def denied():
+        with pytest.raises(ApiException) as refused:
+            own.post(_CLAIMS, claim("gpu.nvidia.com"))
+        return "claims a device class that the team is not granted" in said(refused.value)
+
+    until(denied, 30)  # its right is there a moment later
     own.post(_CLAIMS, claim("small"))
     given = {"request": "one", "driver": "gpu.nvidia.com", "pool": "ml-1", "device": "gpu-0"}
     patch = {"status": {"allocation": {"devices": {"results": [given]}}}}
