@@ -193,3 +193,17 @@ def test_the_place_of_a_team_with_a_stack_of_its_own_is_looked_at_with_its_platf
         "ValidatingAdmissionPolicyBinding kai-fleet-nodes-nlp",
         "ClusterRole kai-fleet-vcluster-nlp",
     } <= subjects
+
+
+def test_pods_that_name_one_config_map_of_kai_are_named():
+    lab = Lab()
+    notes = {"runai/shared-gpu-configmap": "train-abcdefg-shared-gpu"}
+    for name, phase in (("one", "Running"), ("two", "Pending"), ("over", "Succeeded")):
+        about = meta(name, "team-ml", annotations=notes)
+        spec = {"nodeName": "ml-0", "containers": [{"name": "a", "image": "x"}]}
+        lab.host["pods"].append({"metadata": about, "spec": spec, "status": {"phase": phase}})
+    (finding,) = [f for f in lab.ill() if f.check == "shared-gpu"]
+    assert finding.health is Health.WARNING
+    assert finding.subject == "pods one, two in namespace team-ml"
+    assert "train-abcdefg-shared-gpu" in finding.cause
+    assert "KAI writes it" in finding.fix
