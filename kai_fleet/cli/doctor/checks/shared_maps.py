@@ -30,8 +30,8 @@ def _of_namespace(host: ClusterState, namespace: str) -> Iterator[Finding]:
             yield host.warning(
                 NAME,
                 f"pods {', '.join(sorted(pods))} in namespace {namespace}",
-                f"they name one ConfigMap of KAI's, {config_map}, in {_MAP}: each may see the GPU of"
-                " the other",
+                f"they name one ConfigMap of KAI's, {config_map}, in {_MAP}: each may see the GPU"
+                " of the other",
                 "have the team make them anew inside its vCluster, without that annotation: KAI"
                 " writes it",
             )
