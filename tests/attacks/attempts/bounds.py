@@ -161,6 +161,10 @@ BOUNDS = [
             lambda t, e=expression: pod(t, affinity=_affinity({"matchExpressions": [e]})),
             _SELECTS,
         )
-        for what, expression in (("among others", _PLATFORM), ("any pool", _EVERY_POOL))
+        for what, expression in (
+            ("among others", _PLATFORM),
+            ("any pool", _EVERY_POOL),
+            ("any number", {**_PLATFORM, "operator": "Gt", "values": ["0"]}),
+        )
     ),
 ]

@@ -10,7 +10,9 @@ _LEAVE = "debugging containers to the stack that installs it"
 
 def _running(team: str) -> Object:
     """A pod of its StatefulSet, on the platform's nodes."""
-    return {"apiVersion": "v1", "kind": "Pod", **control_plane(team)}
+    found = {"apiVersion": "v1", "kind": "Pod", **control_plane(team)}
+    found["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    return found
 
 
 def _config(team: str) -> Object:
@@ -50,6 +52,27 @@ CONTROL = [
             "has a name as pods of the control plane",
         )
         for name in ("-7", "-etcd-0", "-5b8d7f9c6d-x7k2p")
+    ),
+    Attempt(
+        "a larger control plane",
+        EVERY_MODE,
+        _running,
+        "leave its resources to the stack",
+        change=(
+            "resize",
+            {
+                "spec": {
+                    "containers": [{"name": "syncer", "resources": {"requests": {"cpu": "64"}}}]
+                }
+            },
+        ),
+    ),
+    Attempt(
+        "the control plane's values for ever",
+        EVERY_MODE,
+        _config,
+        "change it by the values of the vCluster",
+        change=("", {"immutable": True}),
     ),
     Attempt(
         "another program by the control plane's own values",

@@ -56,7 +56,8 @@ class Bounds(Strict):
     node_ports: Count = Field(default=50, description="Node ports of all services.")
     objects: Count = Field(
         default=5000,
-        description="Of each kind in the host's etcd: services, secrets, config maps, roles.",
+        description="Of each kind in the host's etcd: services, secrets, config maps, roles;"
+        " pods that have ended, with those that run.",
     )
     ephemeral_storage: Quantity | None = Field(
         default=None,
