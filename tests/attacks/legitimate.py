@@ -321,6 +321,11 @@ ALLOWED = [
             tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
         ),
     ),
+    Allowed(
+        "a synced pod that begins like the control plane's",
+        ("nlp", "sim"),
+        lambda t: pod(t, name=f"{t}-0-x-default-x-{t}"),
+    ),
     Allowed("an address from outside", EVERY_MODE, lambda _: endpoints("8.8.8.8")),
     Allowed("a slice from outside", EVERY_MODE, lambda _: endpoint_slice("8.8.8.8")),
     Allowed(

@@ -70,6 +70,7 @@ KINDS = [kind for kind in kinds(beside_kai=True) if kind != "queues"]
 # What is said to nobody whom these attempts go by: RBAC keeps accounts of a team from these.
 ELSEWHERE = (
     "is given a node past its scheduler",
+    "drop the toleration of its taint",  # tests/attacks/test_nodes.py
     "has a status that no controller wrote",
     "claims a device class",
     "which is no queue of the team",  # the guard of queues is asked first

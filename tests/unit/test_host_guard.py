@@ -52,7 +52,8 @@ def bound(name, taints):
     node = {"metadata": {"name": "n"}, "spec": {"taints": taints}}
     request = creation("pods", "team-nlp", {"username": "system:kube-scheduler"}, name)
     request |= {"subResource": "binding"}
-    return list(refusals("nodes", {"target": {"name": "n"}}, request, params=node))
+    body = {"metadata": {"name": name}, "target": {"name": "n"}}
+    return list(refusals("nodes", body, request, params=node))
 
 
 TAINTED = [{"key": "a", "effect": "NoSchedule"}]

@@ -9,6 +9,8 @@ from typing import Any
 from kai_fleet.components.guards.host_rules import HostRules
 from kai_fleet.components.guards.policies import Object, PolicySet, binding
 
+_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+
 
 def node_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, Object]:
     """What keeps the team's pods off nodes of others, by the last part of the resources' names."""
@@ -19,6 +21,8 @@ def node_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, 
             f"kai-fleet-nodes-{rules.team}{suffix}",
             of.called("nodes"),
             namespace=namespace,
+            # Pods of a pool are bound to it by their node selector, their control plane to its own.
+            match={"resourceRules": [_PODS]} if rules.pool else None,
             # Where no such node is, there is none to keep off.
             param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
         )

@@ -154,6 +154,16 @@ BOUNDS = [
         lambda t: pod(t, nodeSelector={"kai-fleet/pool": "platform"}),
         _SELECTS,
     ),
+    # A binding says of a pod its name only, by which the policy of nodes knows control planes.
+    *(
+        Attempt(
+            f"the place of its control plane on the platform's nodes: {name.format('…')}",
+            _POOLLESS,
+            lambda t, n=name: pod(t, name=n.format(t)),
+            "name it otherwise",
+        )
+        for name in ("{}-7", "{}-etcd-0", "{}-5b8-abcde")
+    ),
     *(
         Attempt(
             f"the platform's nodes by affinity: {what}",

@@ -49,7 +49,7 @@ CONTROL = [
             f"a pod by the name of one of the control plane: {name}",
             EVERY_MODE,
             lambda t, n=name: pod(t, name=t + n),
-            "has a name as pods of the control plane",
+            "has a name like the pods of the control plane",
         )
         for name in ("-7", "-etcd-0", "-5b8d7f9c6d-x7k2p")
     ),

@@ -26,7 +26,7 @@ def _status(name: str, **status: Any) -> Attempt:
         name,
         EVERY_MODE,
         lambda t: pod(t),
-        "leave these to Kubernetes",
+        f"has {next(iter(status))} in its status that no node wrote; leave these to Kubernetes",
         change=("status", {"status": status}),
     )
 
