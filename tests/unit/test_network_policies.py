@@ -101,6 +101,6 @@ def test_what_only_looks_like_a_network_is_a_mistake_of_the_stack_file(key, writ
     raw = {"teams": {"ml": {"isolation": {"network": {key: [written]}}}}}
     (mistake,) = (it for it in load(raw).mistakes if "network" in str(it))
     assert str(mistake) == (
-        f"kai-fleet:teams.ml.isolation.network.{key}.0 is '{written}', which is no network; write one"
-        " such as 10.20.0.0/16 or fd00:1::/32"
+        f"kai-fleet:teams.ml.isolation.network.{key}.0 is '{written}', which is no network;"
+        " write one such as 10.20.0.0/16 or fd00:1::/32"
     )
