@@ -267,8 +267,9 @@ def _camel(key: str) -> str:
     return first + "".join(other.capitalize() for other in others)
 
 
-def _bounds() -> dict[str, str]:
-    settings = load(SETTINGS).settings
+def bounds(raw: dict[str, Any]) -> dict[str, str]:
+    """The annotations of the namespace of team ml, of these settings."""
+    settings = load(raw).settings
     assert settings is not None
     rules = teams_of(settings)["ml"].rules
     assert rules is not None
@@ -287,7 +288,7 @@ def _host() -> dict[str, list[Any]]:
                         "pod-security.kubernetes.io/enforce": "baseline",
                         "kai-fleet/isolation": "baseline",
                     },
-                    annotations=_bounds(),
+                    annotations=bounds(SETTINGS),
                 )
             }
         ],

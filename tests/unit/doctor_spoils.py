@@ -7,6 +7,7 @@ from tests.unit.doctor_samples import (
     Lab,
     Spoil,
     as_sent,
+    bounds,
     deployment,
     event,
     meta,
@@ -98,4 +99,6 @@ def in_host_mode():
     lab.ml["pods"] = []
     role = lab.named("clusterroles", "kai-fleet-vcluster-ml", "host")
     role["rules"] = as_sent(vcluster_rights.rules(sees_nodes=False))
+    space = lab.named("namespaces", "team-ml", "host")
+    space["metadata"]["annotations"] = bounds(lab.settings)
     return lab
