@@ -10,9 +10,10 @@ import pytest
 from kai_fleet.cli.engine import runs, targeting
 from kai_fleet.cli.plan import recorder
 from kai_fleet.cli.plan.recorder import record
+from kai_fleet.components.isolation.team_places import team_namespaces
 from kai_fleet.components.settings import load
 from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.components.state.targeting import Targets, declared
+from kai_fleet.components.state.targeting import Declared, Targets, declared
 
 TEAM = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "a"}, "gpus": 1}
 SETTINGS = {
@@ -188,3 +189,10 @@ def test_a_run_has_begun_once_it_changes_something(operation, began):
         SimpleNamespace(diagnostic_event=None, resource_pre_event=step, res_op_failed_event=None)
     )
     assert steps.began is began
+
+
+def test_a_command_about_one_team_asks_for_the_guards_of_this_version_first():
+    """They are of all teams: an update of one team leaves them as they are."""
+    platform, run = SimpleNamespace(guards=None), Declared(("ml",))
+    with pytest.raises(pulumi.RunError, match="not there yet, so nothing was done: run make up"):
+        team_namespaces(SETTINGS, run, platform, None, DeployedState())
