@@ -40,6 +40,12 @@ def team_namespaces(
     if isinstance(settings, Tenant):
         _holds_none(settings, deployed)
         return {}
+    if not run.whole and not deployed.has(GUARD_POLICIES, "host-guards"):
+        raise pulumi.RunError(
+            "this version of kai-fleet declares the guards of all teams in one place, and they are"
+            " not there yet, so nothing was done: run make up STACK="
+            f"{pulumi.get_stack()}, then the same command again"
+        )
     opts = pulumi.ResourceOptions(
         parent=parent,
         provider=platform.provider,
@@ -47,12 +53,6 @@ def team_namespaces(
         transformations=platform.transformations,
     )
     policies = platform.guards
-    if not run.whole and not deployed.has(GUARD_POLICIES, "host-guards"):
-        raise pulumi.RunError(
-            "this version of kai-fleet declares the guards of all teams in one place, and they are"
-            " not there yet, so nothing was done: run make up STACK="
-            f"{pulumi.get_stack()}, then the same command again"
-        )
     wanted = {name: of_team(settings, name, platform.access, policies) for name in run.teams}
     accounts = access.accounts if access else {}
     wanted |= {
