@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
@@ -33,20 +34,21 @@ class Sandbox:
         """An administrator's; its context is `kai-fleet-sandbox`."""
         return self.directory / "kubeconfig"
 
-    def version(self, tool: str) -> str:
-        """The version of one of its tools; "" where it has none of that name."""
-        state = read_state(self.directory)
-        return state.tools.get(tool, {}).get("version", "") if state else ""
-
     def env(self) -> dict[str, str]:
-        """What the engine, its plugins and a person's tools need in their environment."""
+        """What the engine, its plugins and a person's tools need in their environment.
+
+        A language host that was built runs programs with the first python3 on PATH.
+        """
+        folders = [self.directory / "bin", Path(sys.prefix) / "bin", os.environ.get("PATH", "")]
         return {
-            "PATH": os.pathsep.join([str(self.directory / "bin"), os.environ.get("PATH", "")]),
+            "PATH": os.pathsep.join(map(str, folders)),
             "KUBECONFIG": str(self.kubeconfig),
             "KAI_FLEET_CHARTS": str(self.directory / "charts"),
             "PULUMI_BACKEND_URL": f"file://{self.directory / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "sandbox",
             "PULUMI_HOME": str(self.directory / "pulumi-home"),
+            # The program's providers say so too, but the plugin that is built reads it here.
+            "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
         }
 

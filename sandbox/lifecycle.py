@@ -17,8 +17,8 @@ from sandbox.control_plane.processes import Part, Processes
 from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
 from sandbox.errors import SandboxError
 from sandbox.nodes import fake_nodes
-from sandbox.tools import launchers, plugin_folder, toolbox
-from sandbox.tools.table import LANGUAGE_HOST, ON_PATH
+from sandbox.tools import plugin_folder, toolbox
+from sandbox.tools.table import KUBERNETES_PROVIDER, ON_PATH
 
 Say = Callable[[str], None]
 
@@ -49,10 +49,6 @@ def up(say: Say) -> Sandbox:
         paths = {name: tool.path for name, tool in found.items()}
         in_home = plugin_folder.install(found, where / "pulumi-home")
         on_path = {name: path for name, path in paths.items() if name not in in_home}
-        host = found[LANGUAGE_HOST]
-        if host.origin == "built":
-            old = launchers.language_host(where / "launchers", LANGUAGE_HOST, host.path)
-            on_path[LANGUAGE_HOST] = old
         _link_tools(where / "bin", on_path)
         chart_packages.package(where / "charts", say)
         remembered = {
@@ -72,6 +68,11 @@ def up(say: Say) -> Sandbox:
             raise SandboxError(f"{why}\n{afresh}") from why
         if started:
             took = time.monotonic() - begun
+            if found[KUBERNETES_PROVIDER].origin == "built":
+                say(
+                    f"Pulumi's Kubernetes plugin is v{found[KUBERNETES_PROVIDER].version}, the"
+                    " newest that package registries have; the SDK asks for a newer one"
+                )
             say(f"the control plane is up after {took:.1f} s ({', '.join(started)} started)")
         else:
             say("the control plane is up already")

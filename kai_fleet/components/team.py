@@ -22,7 +22,11 @@ from kai_fleet.components.settings.sections.teams import Access, Vcluster
 from kai_fleet.components.settings.sections.teams import Team as TeamSettings
 from kai_fleet.components.settings.tenant import Tenant
 from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.components.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet.components.vcluster.virtual_cluster import (
+    MOVED,
+    VirtualCluster,
+    VirtualClusterArgs,
+)
 
 
 @dataclass
@@ -144,7 +148,10 @@ class Team(pulumi.ComponentResource):
         """KAI of the team's own version and its queues, inside the vCluster."""
         scheduler = args.team.scheduler
         inside = pulumi.ResourceOptions(
-            parent=self, provider=self.vcluster.provider, deleted_with=self.vcluster.provider
+            parent=self,
+            provider=self.vcluster.provider,
+            deleted_with=self.vcluster.provider,
+            aliases=MOVED,
         )
         # Before the scheduler: no pod is placed that it has not seen.
         guard = self._guard(name, args, leaves(args.team.queues), inside)

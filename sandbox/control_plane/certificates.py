@@ -14,7 +14,6 @@ import yaml
 if TYPE_CHECKING:
     import trustme
 
-# Whose authority it is: a stand-in provider knows a cluster of the sandbox by it.
 ORGANIZATION: Final = "kai-fleet sandbox"
 
 

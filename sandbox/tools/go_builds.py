@@ -15,18 +15,25 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from sandbox.tools.table import GoBuild, Say, ToolError
 
 GO_MODULES: Final = Path(__file__).parents[1] / "go"
 PROGRESS_SECONDS: Final = 15.0
+_LOOK_SECONDS: Final = 0.2
 # Lines that say why a Go build stopped; the rest of its output is downloads and package names.
 _CAUSE = re.compile(r"go: (?!downloading|finding|found|added|extracting)|.*\.go:\d+|.*error")
 
 
-def build(title: str, version: str, recipe: GoBuild, log: Path, into: Path, say: Say) -> None:
-    """Build every binary of `recipe` into the existing folder `into`; output goes to `log`."""
+def build(
+    title: str, version: str, recipe: GoBuild, log: Path, into: Path, say: Say, stopped: Event
+) -> None:
+    """Build every binary of `recipe` into the existing folder `into`; output goes to `log`.
+
+    Raises ToolError, also once it is `stopped`.
+    """
     go = shutil.which("go")
     if go is None:
         raise ToolError(
@@ -41,8 +48,14 @@ def build(title: str, version: str, recipe: GoBuild, log: Path, into: Path, say:
     output = str(into / next(iter(recipe.binaries))) if len(recipe.binaries) == 1 else f"{into}/"
     say(f"{title}: building from source with Go, about {recipe.minutes} min on two cores")
     with tempfile.TemporaryDirectory(prefix="kai-fleet-build-") as module, log.open("wb") as said:
-        shutil.copy(GO_MODULES / recipe.module / "go.mod", module)
         started = time.monotonic()
+        shutil.copytree(GO_MODULES / recipe.module, module, dirs_exist_ok=True)
+        for name, source in recipe.embeds.items():
+            content = json.loads(_module_file(title, go, version, source).read_bytes())
+            if name == "schema.json":  # a release's says its version, the module's none
+                content = {"version": version} | content
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+            (Path(module) / name).write_text(text, encoding="utf-8")
         process = subprocess.Popen(
             [go, "build", *options, "-o", output, *recipe.binaries.values()],
             cwd=module,
@@ -53,7 +66,9 @@ def build(title: str, version: str, recipe: GoBuild, log: Path, into: Path, say:
             start_new_session=True,
         )
         try:
-            while (code := _ended(process)) is None:
+            while (code := _ended(process, stopped)) is None:
+                if stopped.is_set():
+                    raise ToolError(f"{title}: the build was stopped; start it again.")
                 say(f"{title}: still building, {spell_seconds(time.monotonic() - started)}")
         finally:
             if process.poll() is None:  # interrupted: end it, compilers included
@@ -67,9 +82,8 @@ def build(title: str, version: str, recipe: GoBuild, log: Path, into: Path, say:
             f"{title}: `{go} build` failed after {elapsed}: {cause}. "
             f"Its whole output is in {log}.{advice}"
         )
-    for name, (source, path) in recipe.scripts.items():
-        module_of = _module_folder(title, go, source.format(version=version))
-        shutil.copy(module_of / path, into / name)
+    for name, source in recipe.copies.items():
+        shutil.copyfile(_module_file(title, go, version, source), into / name)
         (into / name).chmod(0o755)
     say(f"{title}: built in {elapsed}")
 
@@ -99,8 +113,9 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _module_folder(title: str, go: str, module: str) -> Path:
-    """Where Go unpacked a module such as `example.org/m@v1.2.3`, after verifying it."""
+def _module_file(title: str, go: str, version: str, source: tuple[str, str]) -> Path:
+    """A file of a module such as `example.org/m@v1.2.3`, unpacked by Go once it is verified."""
+    module, path = source[0].format(version=version), source[1]
     done = subprocess.run(
         [go, "mod", "download", "-json", module],
         cwd=GO_MODULES,
@@ -110,18 +125,19 @@ def _module_folder(title: str, go: str, module: str) -> Path:
         check=False,
     )
     try:
-        return Path(json.loads(done.stdout)["Dir"])
+        return Path(json.loads(done.stdout)["Dir"]) / path
     except (ValueError, KeyError):
         said = (done.stderr or done.stdout).strip() or "no answer"
         raise ToolError(f"{title}: Go cannot fetch {module}: {said}.") from None
 
 
-def _ended(process: subprocess.Popen[bytes]) -> int | None:
-    """Its exit code, or None when it is time to say that it goes on."""
-    try:
-        return process.wait(PROGRESS_SECONDS)
-    except subprocess.TimeoutExpired:
-        return None
+def _ended(process: subprocess.Popen[bytes], stopped: Event) -> int | None:
+    """Its exit code, or None when it is time to say that it goes on, or is to stop."""
+    until = time.monotonic() + PROGRESS_SECONDS
+    while (code := process.poll()) is None and time.monotonic() < until:
+        if stopped.wait(_LOOK_SECONDS):
+            break
+    return code
 
 
 def _cause(log: Path) -> str:

@@ -19,16 +19,6 @@ STAND_INS: Final = Path(sys.prefix) / "kai-fleet"
 _SCRIPTS: Final = Path(__file__).with_name("scripts")
 
 
-def policy_pack(folder: Path, name: str) -> Path:
-    """The launcher through which the engine runs a policy pack, as `folder/name`."""
-    return _written(folder / name, "policy-pack.sh", python=sys.executable)
-
-
-def language_host(folder: Path, name: str, host: Path) -> Path:
-    """A launcher `folder/name` for a language host that was built from an older release."""
-    return _written(folder / name, "language-host.sh", host=str(host))
-
-
 def provider(name: str, module: str) -> Path:
     """A launcher of that name for a provider that is a Python module of this checkout."""
     named = {"python": sys.executable, "checkout": str(CHECKOUT), "module": module}

@@ -18,10 +18,12 @@ def install(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
     """Link every provider among `tools` into a Pulumi home; returns the names of those linked.
 
     A provider that was on PATH already is left alone: it is the user's choice, and is found there.
+    One that was built is older than the SDK asks for, and the engine takes such a one from PATH
+    only, with a warning.
     """
     linked = []
     for name, tool in tools.items():
-        if not name.startswith(_PREFIX) or tool.origin == "path":
+        if not name.startswith(_PREFIX) or tool.origin in ("path", "built"):
             continue
         kind = f"resource-{name.removeprefix(_PREFIX)}"
         link = pulumi_home / "plugins" / f"{kind}-v{tool.version}" / name

@@ -17,6 +17,7 @@ import tempfile
 import time
 import zlib
 from pathlib import Path
+from threading import Event
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
@@ -42,10 +43,10 @@ def this_platform() -> str:
     return f"{platform.system().lower()}/{_MACHINES.get(machine, machine)}"
 
 
-def fetch(title: str, release: Release, into: Path, say: Say) -> None:
+def fetch(title: str, release: Release, into: Path, say: Say, stopped: Event) -> None:
     """Put the release's files into the existing folder `into`.
 
-    Raises NoRelease, or ToolError when what came is not what was pinned.
+    Raises NoRelease, or ToolError when what came is not what was pinned, or once it is `stopped`.
     """
     here = this_platform()
     if os.environ.get(SWITCH, "").lower() == "off":
@@ -57,7 +58,7 @@ def fetch(title: str, release: Release, into: Path, say: Say) -> None:
     wanted = release.sums.get(here) or _published_sum(release, here)
     with tempfile.NamedTemporaryFile(prefix="kai-fleet-release-") as file:
         algorithm = {64: "sha256", 128: "sha512"}[len(wanted)]
-        found = _download(title, address, algorithm, file, say)
+        found = _download(title, address, algorithm, file, say, stopped)
         if found != wanted:
             raise ToolError(
                 f"{title}: {address} is not the file that was pinned: its checksum is {found}, "
@@ -81,7 +82,9 @@ def _published_sum(release: Release, here: str) -> str:
     raise NoRelease(f"{address} has no checksum of {name}")
 
 
-def _download(title: str, address: str, algorithm: str, file: IO[bytes], say: Say) -> str:
+def _download(
+    title: str, address: str, algorithm: str, file: IO[bytes], say: Say, stopped: Event
+) -> str:
     digest = hashlib.new(algorithm)
     received = 0
     spoken = time.monotonic()
@@ -89,6 +92,8 @@ def _download(title: str, address: str, algorithm: str, file: IO[bytes], say: Sa
         say(f"{title}: downloading {address}")
         try:
             for block in answer.iter_content(1 << 18):
+                if stopped.is_set():
+                    raise ToolError(f"{title}: the download was stopped; start it again.")
                 digest.update(block)
                 file.write(block)
                 received += len(block)

@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 KUBERNETES_PROVIDER: Final = "pulumi-resource-kubernetes"
 COMMAND_PROVIDER: Final = "pulumi-resource-command"
-POLICY_LAUNCHER: Final = "pulumi-analyzer-policy-python"
 LANGUAGE_HOST: Final = "pulumi-language-python"
 YAML_HOST: Final = "pulumi-language-yaml"
 
@@ -60,18 +59,20 @@ class GoBuild:
     `module` is a folder of `sandbox/go`; `go` the oldest Go release that compiles it;
     `module_version` is that of the Go module where it counts otherwise than the bundle;
     `variables` are set by the linker, which is how Go programs learn their version; `tags` choose
-    what is compiled; `scripts` maps a file name to a path inside a Go module, for what is not
-    compiled; `minutes` is a rough time on two cores, told to whoever waits.
+    what is compiled; `copies` maps a file name to a Go module and a path in it, for what is not
+    compiled; `embeds` does so for JSON that our own main package embeds; `minutes` is a rough time
+    on two cores, told to whoever waits.
     """
 
     module: str
     binaries: dict[str, str]
-    go: tuple[int, int]
+    go: Version
     minutes: int
     variables: dict[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     module_version: str = ""
-    scripts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    copies: dict[str, tuple[str, str]] = field(default_factory=dict)
+    embeds: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,8 @@ class PathCheck:
     """What a tool on PATH must answer: `oldest` <= version < `below`.
 
     `ask` are the arguments that make it print its version. A `companion` ships with another tool
-    and is taken when that one is; its `below` is the first version of the other tool that does
-    without it. What is neither is a Pulumi plugin, asked over its protocol. What is `tests_only` no
-    sandbox needs.
+    and is taken when that one is. What is neither is a Pulumi plugin, asked over its protocol. What
+    is `tests_only` no sandbox needs.
     """
 
     oldest: Version = ()
@@ -93,10 +93,6 @@ class PathCheck:
     def accepts(self, version: Version) -> bool:
         """Whether this version will do."""
         return self.oldest <= version < self.below
-
-    def needed_by(self, version: Version) -> bool:
-        """Whether a companion is needed by the other tool in this version."""
-        return not self.below or version < self.below
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Getting the sandbox's tools: from PATH, the cache, the official release, or source.
 
 `ensure` is the only way in. What it makes is kept in the user's cache, one folder for each tool
-and version, and is shared by all checkouts. Where neither a release nor a module proxy has a
-Pulumi provider plugin, a launcher for the stand-in of this checkout takes its place.
+and version, and is shared by all checkouts. Where neither a release nor a module proxy has Pulumi's
+Command plugin, a launcher for the stand-in of this checkout takes its place.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Final, Literal
 
 import platformdirs
@@ -24,9 +26,7 @@ from sandbox.tools import go_builds, launchers, path_tools, release_downloads
 from sandbox.tools.table import (
     BUNDLES,
     COMMAND_PROVIDER,
-    KUBERNETES_PROVIDER,
     ON_PATH,
-    POLICY_LAUNCHER,
     Bundle,
     Say,
     ToolError,
@@ -38,11 +38,10 @@ __all__ = ["Origin", "Tool", "ToolError", "cache_root", "ensure", "standins"]
 Origin = Literal["path", "release", "built", "stand-in"]
 # After this long with a stand-in, the official release is looked for again.
 ASK_AGAIN_SECONDS: Final = 24 * 3600.0
+# Of two builds one downloads or links while the other compiles; each takes up to 3 GB of memory.
+AT_ONCE: Final = 2
 
-_STAND_INS: Final = {
-    KUBERNETES_PROVIDER: "sandbox.providers.kubernetes",
-    COMMAND_PROVIDER: "sandbox.providers.command",
-}
+_STAND_INS: Final = {COMMAND_PROVIDER: "sandbox.command_plugin"}
 
 
 @dataclass(frozen=True)
@@ -62,24 +61,36 @@ def cache_root() -> Path:
 
 
 def ensure(names: Sequence[str], say: Say) -> dict[str, Tool]:
-    """Find or make every named tool; `say` gets progress. Raises ToolError.
-
-    A companion that its tool does without in this version is left out.
-    """
+    """Find or make every named tool, two at a time; `say` gets progress. Raises ToolError."""
     unknown = sorted(set(names) - set(ON_PATH))
     if unknown:
         raise ToolError(f"no such tool: {', '.join(unknown)}; there are {', '.join(ON_PATH)}.")
-    found: dict[str, Tool] = {}
     taken: dict[str, str] = {}
-    for bundle in BUNDLES:
-        wanted = {name for name in bundle.tools if name in names}
-        # A companion is taken from where the tool that it ships with is.
-        wanted |= {ON_PATH[name].companion for name in wanted} - {""}
-        found |= _bundle(bundle, [name for name in bundle.tools if name in wanted], say, taken)
+    stopped = Event()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [
+            pool.submit(_bundle, bundle, wanted, say, taken, stopped)
+            for bundle, wanted in _longest_first(names)
+        ]
+        try:
+            found = {name: tool for one in asked for name, tool in one.result().items()}
+        except BaseException:
+            stopped.set()  # the other builds
+            pool.shutdown(cancel_futures=True)
+            raise
     if taken:
         why = "; ".join(dict.fromkeys(taken.values()))
-        say(f"kai-fleet's stand-ins take the place of {' and '.join(taken)}: {why}")
-    return {name: found[name] for name in names if name in found}
+        say(f"kai-fleet's stand-in takes the place of {' and '.join(taken)}: {why}")
+    return {name: found[name] for name in names}
+
+
+def _longest_first(names: Sequence[str]) -> list[tuple[Bundle, list[str]]]:
+    """The bundles with what is wanted of each; what is built longest is begun first."""
+    # A companion is taken from where the tool that it ships with is.
+    all_wanted = {*names, *(ON_PATH[name].companion for name in names)}
+    by_length = sorted(BUNDLES, key=lambda it: sum(r.minutes for r in it.builds), reverse=True)
+    wanted = [(bundle, [it for it in bundle.tools if it in all_wanted]) for bundle in by_length]
+    return [(bundle, tools) for bundle, tools in wanted if tools]
 
 
 def standins(tools: Mapping[str, Tool]) -> list[str]:
@@ -89,7 +100,7 @@ def standins(tools: Mapping[str, Tool]) -> list[str]:
 
 
 def _bundle(
-    bundle: Bundle, wanted: Sequence[str], say: Say, taken: dict[str, str]
+    bundle: Bundle, wanted: Sequence[str], say: Say, taken: dict[str, str], stopped: Event
 ) -> dict[str, Tool]:
     """`taken` gets the bundle's title and a reason where a stand-in takes its place."""
     have, lacking = _present(bundle, wanted)
@@ -98,7 +109,7 @@ def _bundle(
         with locks.held(lock, lambda: say(f"{bundle.title}: another process is getting it")):
             # The other process may have got it.
             if missing := [name for name in lacking if not _kept(bundle, name)]:
-                _acquire(bundle, missing, say, taken)
+                _acquire(bundle, missing, say, taken, stopped)
         have, lacking = _present(bundle, wanted)
     if lacking:
         raise ToolError(f"{bundle.title}: {', '.join(lacking)} did not come with it.")
@@ -110,12 +121,10 @@ def _present(bundle: Bundle, wanted: Sequence[str]) -> tuple[dict[str, Tool], li
     have: dict[str, Tool] = {}
     lacking = []
     for name in wanted:
-        check = ON_PATH[name]
-        other = have.get(check.companion)
-        if other and not check.needed_by(numbers(other.version)):
-            continue
+        companion = ON_PATH[name].companion
+        other = have.get(companion)
         # A companion comes with the other one, and lies beside it.
-        tool = None if check.companion and not other else _found(bundle, name, other)
+        tool = None if companion and not other else _found(bundle, name, other)
         if tool:
             have[name] = tool
         else:
@@ -130,9 +139,6 @@ def _found(bundle: Bundle, name: str, other: Tool | None) -> Tool | None:
             return Tool(name, found[1], found[0], "path")
     elif other.origin == "path" and (path := path_tools.beside(name, other.path, _folder())):
         return Tool(name, other.version, path, "path")
-    if name == POLICY_LAUNCHER:
-        path = launchers.policy_pack(_folder() / bundle.folder(name, bundle.version), name)
-        return Tool(name, bundle.version, path, "built")
     return _kept(bundle, name) or _standing_in(bundle, name)
 
 
@@ -156,7 +162,9 @@ def _kept(bundle: Bundle, name: str) -> Tool | None:
     return None
 
 
-def _acquire(bundle: Bundle, missing: Sequence[str], say: Say, taken: dict[str, str]) -> None:
+def _acquire(
+    bundle: Bundle, missing: Sequence[str], say: Say, taken: dict[str, str], stopped: Event
+) -> None:
     for name in missing:
         for sentence in path_tools.refused(name, ON_PATH[name], _folder()):
             say(f"{bundle.title}: not used: {sentence}")
@@ -164,7 +172,7 @@ def _acquire(bundle: Bundle, missing: Sequence[str], say: Say, taken: dict[str, 
     if bundle.release:
         try:
             with _made(bundle, bundle.release.version, "release") as fresh:
-                release_downloads.fetch(bundle.title, bundle.release, fresh, say)
+                release_downloads.fetch(bundle.title, bundle.release, fresh, say, stopped)
                 _run_once(bundle, fresh)
             return
         except release_downloads.NoRelease as reason:
@@ -177,7 +185,7 @@ def _acquire(bundle: Bundle, missing: Sequence[str], say: Say, taken: dict[str, 
             part = f" ({recipe.module})" if len(bundle.builds) > 1 else ""
             title = f"{bundle.title} {bundle.version}{part}"
             with _made(bundle, bundle.version, "built") as fresh:
-                go_builds.build(title, bundle.version, recipe, log, fresh, say)
+                go_builds.build(title, bundle.version, recipe, log, fresh, say, stopped)
     for name in missing:
         if name in _STAND_INS:
             os.utime(launchers.provider(name, _STAND_INS[name]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from kai_fleet.components.releases import KAI
 from tests.attacks.objects import (
+    PLACED,
     RESTRICTED,
     VISIBLE,
     Object,
@@ -165,6 +167,51 @@ ALLOWED = [
         EVERY_MODE,
         lambda t: pod(t, container(resources={"limits": {"vpc.amazonaws.com/efa": "4"}})),
     ),
+    Allowed(
+        "half a GPU in the second container, and none in the first",
+        ("nlp",),
+        lambda t: _behind(fraction(t), container("first", env=VOID)),
+    ),
+    Allowed(
+        "a claim of a device class that is granted",
+        ("mig",),
+        lambda t: pod(
+            t,
+            container(resources={"claims": [{"name": "small"}]}),
+            resourceClaims=[{"name": "small", "resourceClaimName": "mine"}],
+        ),
+    ),
+    Allowed(
+        "a pod away from others of the team, as vCluster translates it",
+        EVERY_MODE,
+        lambda t: pod(t, affinity={"podAntiAffinity": _apart("team-" + t)}),
+    ),
+    Allowed(
+        "a probe with a grace period of its own",
+        EVERY_MODE,
+        lambda t: pod(
+            t,
+            container(
+                livenessProbe={"tcpSocket": {"port": 80}, "terminationGracePeriodSeconds": 60}
+            ),
+        ),
+    ),
+    Allowed(
+        "a pod whose name only begins like the control plane's",
+        EVERY_MODE,
+        lambda t: pod(t, name=f"{t}-0-x-default-x-{t}"),
+    ),
+    Allowed(
+        "a pod that waits, and tolerates a taint of its own",
+        (*EVERY_MODE, "sim"),
+        lambda t: pod(
+            t,
+            schedulingGates=[{"name": "example.com/wait"}],
+            tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            nodeName=None,
+            nodeSelector={"kai-fleet/pool": "ml"} if t == "ml" else PLACED[t].get("nodeSelector"),
+        ),
+    ),
     Allowed("a runtime without GPUs", EVERY_MODE, lambda t: pod(t, runtimeClassName="kata")),
     Allowed(
         "KAI's runtime class, every container void",
@@ -301,6 +348,22 @@ ALLOWED = [
         ),
     ),
 ]
+
+
+def _behind(body: Object, first: Object) -> Object:
+    """With another container before that of the share, whose ConfigMaps KAI counts."""
+    spec = json.loads(json.dumps(body["spec"]).replace("shared-gpu-0", "shared-gpu-1"))
+    spec["containers"].insert(0, first)
+    return {**body, "spec": spec}
+
+
+def _apart(namespace: str) -> Object:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+    wish = {"weight": 1, "podAffinityTerm": {**term, "namespaces": [namespace]}}
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": [term],
+        "preferredDuringSchedulingIgnoredDuringExecution": [wish],
+    }
 
 
 def _of_nlp(body: Object) -> Object:

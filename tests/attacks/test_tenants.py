@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import suppress
 
 import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.components.guards.guard_policies import ON_HOST
+from kai_fleet.components.guards.guard_policies import kinds
 from kai_fleet.components.guards.policies import PolicySet, policy
-from tests.attacks.attempts import ATTEMPTS
-from tests.attacks.host import said
+from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
+from tests.attacks.host import RBAC, said
 from tests.attacks.http import Http
 from tests.attacks.legitimate import ALLOWED
-from tests.attacks.objects import control_plane, of_queue, pod
+from tests.attacks.objects import control_plane, of_queue, pod, stateful_set
 from tests.attacks.sending import sent, tried
 from tests.engine.sandbox_commands import until
 
@@ -64,7 +66,7 @@ def test_there_are_enough_of_both():
     assert {team for *_, team in DENIED} >= {"ml", "nlp", "dev"}
 
 
-KINDS = (*ON_HOST, "owners")
+KINDS = [kind for kind in kinds(beside_kai=True) if kind != "queues"]
 # What is said to nobody whom these attempts go by: RBAC keeps accounts of a team from these.
 ELSEWHERE = (
     "is given a node past its scheduler",
@@ -72,6 +74,9 @@ ELSEWHERE = (
     "has a status that no controller wrote",
     "claims a device class",
     "which is no queue of the team",  # the guard of queues is asked first
+    "is given devices by its status",
+    "leave it to whoever operates",  # below
+    "has no bounds of a team",  # tests/engine/test_guard_policies.py
 )
 
 
@@ -96,6 +101,99 @@ def test_every_sentence_of_the_policies_is_said_to_some_attack(host):
 def _longest(expression):
     """The longest piece of text of a message."""
     return max(re.findall(r"'([^']*)'", expression), key=len)
+
+
+@pytest.mark.parametrize("team", ["ml", "nlp", "dev"])
+@pytest.mark.parametrize("who", ["vcluster {}", "vcluster {} delegate"])
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+@pytest.mark.parametrize("how", ["exec", "attach", "portforward"])
+def test_nobody_of_the_team_gets_into_its_control_plane(host, team, who, how, verb):
+    pods = f"/api/v1/namespaces/team-{team}/pods"
+    own = Http(host.accounts[who.format(team)])
+    for name in (f"{team}-0", f"{team}-etcd-1", f"{team}-5b8d7f9c6d-x7k2p"):
+        with pytest.raises(ApiException) as refused:
+            own.ask(verb, f"{pods}/{name}/{how}", command="sh", stdout="true")
+        assert refused.value.status == 403
+        assert "leave it to whoever operates the host" in said(refused.value)
+    with pytest.raises(ApiException) as absent:  # what is synced: that it is not there is said
+        own.ask(verb, f"{pods}/web-x-default-x-{team}/{how}", command="sh", stdout="true")
+    assert absent.value.status == 404
+
+
+@pytest.mark.parametrize("team", ["nlp", "sim"])
+def test_a_control_plane_is_placed_on_the_platforms_tainted_nodes(host, team):
+    """Other pods of the teams without nodes of their own are not, whatever they tolerate."""
+    admin, space = Http(host.admin), f"team-{team}"
+    taint = {"key": "kai-fleet/pool", "value": "platform", "effect": "NoSchedule"}
+    node = {
+        "metadata": {"name": f"of-platform-{team}", "labels": {"kai-fleet/pool": "platform"}},
+        "spec": {"taints": [taint]},
+    }
+    template = control_plane(team)
+    others = pod(team, name="other")
+    admin.post("/api/v1/nodes", node)
+    time.sleep(1)  # until the API server's policies see the node
+    pods = f"/api/v1/namespaces/{space}/pods"
+    try:
+        for name, body in ((f"{team}-0", template), ("other", others)):
+            body = {**body, "metadata": {**body["metadata"], "name": name}}
+            admin.post(pods, {"apiVersion": "v1", "kind": "Pod", **body})
+
+        def place(name):
+            target = {"kind": "Node", "name": node["metadata"]["name"]}
+            admin.post(f"{pods}/{name}/binding", {"metadata": {"name": name}, "target": target})
+
+        place(f"{team}-0")
+        with pytest.raises(ApiException) as refused:
+            place("other")
+        assert "is not one of the nodes" in said(refused.value)
+    finally:
+        for name in (f"{team}-0", "other"):
+            with suppress(ApiException):
+                admin.ask("DELETE", f"{pods}/{name}", gracePeriodSeconds="0")
+        admin.ask("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+
+
+_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team-mig/resourceclaims"
+
+
+def test_devices_of_a_claim_are_the_schedulers_to_give(host):
+    """Where the platform has claims synced, a vCluster's account may write their status."""
+    there = {"name": "claims", "namespace": "team-mig"}
+    kinds = ["resourceclaims", "resourceclaims/status"]
+    host.post(
+        "Role",
+        {
+            "metadata": there,
+            "rules": [{"apiGroups": ["resource.k8s.io"], "resources": kinds, "verbs": ["*"]}],
+        },
+    )
+    account = {"kind": "ServiceAccount", "name": "vc-mig", "namespace": "team-mig"}
+    role = {"apiGroup": RBAC, "kind": "Role", "name": "claims"}
+    host.post("RoleBinding", {"metadata": there, "roleRef": role, "subjects": [account]})
+
+    def claim(kind):
+        asked = {"name": "one", "exactly": {"deviceClassName": kind}}
+        return {"metadata": {"name": "mine"}, "spec": {"devices": {"requests": [asked]}}}
+
+    own, admin = Http(host.accounts["vcluster mig"]), Http(host.admin)
+
+    def denied():
+        with pytest.raises(ApiException) as refused:
+            own.post(_CLAIMS, claim("gpu.nvidia.com"))
+        return "claims a device class that the team is not granted" in said(refused.value)
+
+    until(denied, 30)  # its right is there a moment later
+    own.post(_CLAIMS, claim("small"))
+    given = {"request": "one", "driver": "gpu.nvidia.com", "pool": "ml-1", "device": "gpu-0"}
+    patch = {"status": {"allocation": {"devices": {"results": [given]}}}}
+    try:
+        with pytest.raises(ApiException) as refused:
+            own.ask("PATCH", f"{_CLAIMS}/mine/status", patch)
+        assert "past the scheduler; leave that to Kubernetes" in said(refused.value)
+        admin.ask("PATCH", f"{_CLAIMS}/mine/status", patch, dryRun="All")
+    finally:
+        admin.ask("DELETE", f"{_CLAIMS}/mine")
 
 
 OF_THE_RELEASE = ("change it by the values", "leave it to whoever installs")
@@ -145,6 +243,17 @@ def test_where_kai_is_on_the_host_a_deployment_there_is_taken_with_a_warning(
         assert f"write the label kai.scheduler/queue: {team}" in said
     else:
         assert warning() == ""
+
+
+@pytest.mark.parametrize("team", EVERY_MODE)
+def test_a_vcluster_restarts_itself_as_it_does_when_its_certificates_end(host, team):
+    space, admin = f"/apis/apps/v1/namespaces/team-{team}/statefulsets", Http(host.admin)
+    admin.post(space, stateful_set(team, control_plane(team)))
+    patch = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
+    try:
+        Http(host.accounts[f"vcluster {team}"]).ask("PATCH", f"{space}/{team}", patch, dryRun="All")
+    finally:
+        admin.ask("DELETE", f"{space}/{team}")
 
 
 @pytest.mark.parametrize("team", ["ml", "nlp", "dev", "tight", "mig"])

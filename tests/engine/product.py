@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import semver
 import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
@@ -17,7 +16,6 @@ from ruamel.yaml import YAML
 
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.stack_file.reading import ROOT
-from sandbox.lifecycle import Sandbox
 from tests.engine.sandbox_commands import until
 
 
@@ -122,11 +120,6 @@ class Product:
 def api(kubeconfig: str) -> client.ApiClient:
     """A client from a kubeconfig's content."""
     return config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
-
-
-def refuses_moves(sandbox: Sandbox) -> bool:
-    """Whether Pulumi's own check refuses to move a team (docs/team-stacks.md)."""
-    return bool(semver.Version.parse(sandbox.version("pulumi")) >= semver.Version(3, 259))
 
 
 def queues(cluster: client.ApiClient) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend
     core = client.CoreV1Api(host)
     level = "pod-security.kubernetes.io/enforce"
     core.patch_namespace("team-ml", {"metadata": {"labels": {level: None}}})
-    core.delete_namespaced_resource_quota("shared", "team-ml")
+    core.delete_namespaced_resource_quota("objects", "team-ml")
     core.patch_namespaced_resource_quota(
         "gpus", "team-ml", {"spec": {"hard": {"requests.nvidia.com/gpu": "99"}}}
     )
@@ -83,7 +83,7 @@ def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend
     queues.patch_cluster_custom_object(*things.QUEUES, "train", limit)
     wanted = (
         ("isolation", "namespace team-ml"),
-        ("isolation", "ResourceQuota shared"),
+        ("isolation", "ResourceQuota objects"),
         ("gpu-quota", "lets the team have 99 GPUs"),
         ("isolation", "NetworkPolicy kai-fleet-pods"),
         ("isolation", "ValidatingAdmissionPolicyBinding kai-fleet-host-ml"),

@@ -10,7 +10,6 @@ import pulumi
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 import pytest
-import semver
 from kubernetes import client
 from pulumi import automation
 
@@ -200,8 +199,6 @@ def test_options_of_a_component_reach_what_is_in_it(own, host):
 
 @pytest.mark.slow
 def test_an_alias_keeps_what_a_renamed_component_made(own, host, unique):
-    """Where the engine hands aliases on: before v3.217 it does not, and what they keep is made
-    anew, which Kubernetes refuses while the old one has the name."""
     inputs = {"cluster": host, "team": unique, "queues": ["train"], "namespace": "default"}
 
     def program(name: str = "old", **more) -> None:
@@ -215,9 +212,6 @@ def test_an_alias_keeps_what_a_renamed_component_made(own, host, unique):
     def renamed() -> None:
         program("new", aliases=[pulumi.Alias(name="old")])
 
-    if semver.Version.parse(own.sandbox.version("pulumi")) < semver.Version(3, 217):
-        assert "already exists" in own.fails(renamed)
-        return
     assert changed(own.up(renamed)) == {}
     assert own.field(".metadata.uid", *kind) == before
     assert Declared(own)["QueueGuard", "new"]

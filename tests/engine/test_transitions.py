@@ -16,6 +16,8 @@ from kubernetes import client
 
 from kai_fleet.components.isolation.vcluster_rights import called
 from kai_fleet.components.releases import KAI
+from sandbox.control_plane.certificates import Authority
+from sandbox.vcluster import vcluster
 from tests.engine.ends import ends
 from tests.engine.product import (
     Product,
@@ -34,6 +36,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 # What differs by version is inside the release and in what judges its pods.
 BY_VERSION = {"Stack kai-fleet-switching", "ValidatingAdmissionPolicy mover-guard-policy"}
 OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"
+OLD_VCLUSTER, NEW_VCLUSTER = "v0.35.3", "v0.36.1"
 # A directory of the projects' own charts, packaged: then these are installed, not stand-ins.
 REAL_CHARTS = os.environ.get("KAI_FLEET_REAL_CHARTS")
 FREE = {"quota": "unlimited"}
@@ -81,7 +84,8 @@ def host(sandbox):
 def first(product):
     """The stack with the team in it, which came to a neighbour that was there before."""
     product.up()
-    product.edit(lambda config: config["kai-fleet:teams"].update(mover=team(OLD, "ml")))
+    mover = team(OLD, "ml") | {"vcluster": {"version": OLD_VCLUSTER}}
+    product.edit(lambda config: config["kai-fleet:teams"].update(mover=mover))
     return product.up()
 
 
@@ -222,6 +226,58 @@ def test_rolling_back_is_the_same_edit_back(first, product):
     only_mover(run)
     assert images(inside(run)) == dict.fromkeys(KAI[NEW].deployments, NEW)
     assert uids(inside(run)) == before
+
+
+def replaced(run: Run) -> set[str]:
+    return {name for name, op in run.changed.items() if op not in ("create", "update", "delete")}
+
+
+def test_what_goes_with_a_vcluster_is_replaced_with_that_alone(first, product, sandbox, host):
+    """An update replaces what is `deletedWith` something that it replaces.
+
+    All that is inside a vCluster goes with its provider, what bounds a team with its namespace.
+    """
+    before = uids(inside(first))
+    renew_certificate(sandbox, host)
+    renewed = product.up()
+    assert "kubernetes mover" in renewed.changed, "it has the new certificate"
+    assert (replaced(renewed), uids(inside(renewed))) == (set(), before)
+
+    def edit(config):
+        config["kai-fleet:guard"] = {"mode": "audit"}
+
+    product.edit(edit)
+    audited = product.up()
+    assert {"ValidatingAdmissionPolicyBinding mover-guard-binding"} <= set(audited.changed)
+    assert replaced(audited) == set()
+
+    def upgrade(config):
+        config["kai-fleet:teams"]["mover"]["vcluster"]["version"] = NEW_VCLUSTER
+
+    product.edit(upgrade)
+    upgraded = product.up()
+    assert upgraded.operations["Release mover-release"] == "update"
+    assert (replaced(upgraded), uids(inside(upgraded))) == (set(), before)
+
+
+def renew_certificate(sandbox: Any, host: client.ApiClient) -> None:
+    """Have the vCluster issue its administrator's certificate anew, as a restart of it does."""
+    authority = Authority(vcluster.folder(sandbox.directory, "team-mover", "mover") / "certs")
+    authority.path("admin").certificate.unlink()
+    authority.client("admin", "kubernetes-admin", "system:masters")
+    core = client.CoreV1Api(host)
+    old = core.read_namespaced_secret("vc-mover", "team-mover").data["client-certificate"]
+    restarted = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
+    client.AppsV1Api(host).patch_namespaced_stateful_set(
+        "mover", "team-mover", {"spec": {"template": restarted}}
+    )
+
+    def is_new() -> bool:
+        found = core.list_namespaced_secret("team-mover").items
+        secrets = {it.metadata.name: it.data for it in found}
+        return secrets.get("vc-mover", {}).get("client-certificate", old) != old
+
+    until(is_new)
 
 
 def test_a_removed_team_leaves_nothing(first, product, sandbox, host):

@@ -128,7 +128,7 @@ class Running:
                 engine = process.name() == "pulumi"
             except psutil.Error:
                 continue
-            provider = "providers.kubernetes" in line or "pulumi-resource-kubernetes" in line
+            provider = "pulumi-resource-kubernetes" in line
             if who == "all" or (who == "engine" and engine) or (who == "provider" and provider):
                 _quietly(process.kill)
                 killed.append(process)

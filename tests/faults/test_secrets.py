@@ -150,8 +150,6 @@ def test_nothing_printed_has_one(ran, markers, what):
 def test_no_command_line_has_one(ran, markers):
     seen = ran["commands"].said
     assert "fleet-probe kai" in seen, "the probes were seen"
-    # Pulumi's own plugin has helm inside; the stand-in starts it.
-    assert "helm install" in seen or "sandbox.providers.kubernetes" not in seen
     assert [marker for marker in markers if marker in seen] == []
 
 

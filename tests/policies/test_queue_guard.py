@@ -38,8 +38,17 @@ def declared(**settings):
     return {(item.type.rsplit(":", 1)[-1], item.name): item for item in found}
 
 
-def rules_of(found, guard):
-    return found[("ConfigMap", f"{guard}-rules")].inputs
+def bounds_in(made):
+    variables = made.inputs["spec"]["variables"]
+    return next(each["expression"] for each in variables if each["name"] == "bounds")
+
+
+def bounds_of(policy):
+    return next(it["expression"] for it in policy["spec"]["variables"] if it["name"] == "bounds")
+
+
+def annotations_of(found, team):
+    return found[("Namespace", f"{team}-namespace")].inputs["metadata"]["annotations"]
 
 
 def bound(found, guard, part="binding"):
@@ -51,22 +60,11 @@ def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     made, binding = found[(POLICY, "ml-guard-policy")], bound(found, "ml-guard")
     inside = next(i for i in found.values() if i.urn.endswith("kubernetes::ml"))
     assert made.provider == inside.urn
-    assert rules_of(found, "ml-guard")["data"]["queues"] == "serve,train"
+    assert "'guard.kai-fleet/queues': 'serve,train'" in bounds_in(made)
     assert made.inputs["spec"]["failurePolicy"] == "Fail"
     assert binding["policyName"] == made.inputs["metadata"]["name"]
     assert binding["validationActions"] == ["Deny"]
     assert "namespaceSelector" not in binding["matchResources"]
-    place = rules_of(found, "ml-guard")["metadata"]
-    assert binding["paramRef"] == {
-        "name": place["name"],
-        "namespace": place["namespace"],
-        "parameterNotFoundAction": "Deny",
-    }
-
-
-def kinds(binding):
-    rules = binding["matchResources"]["resourceRules"]
-    return {kind for rule in rules for kind in rule["resources"]}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,8 @@ def test_templates_of_pods_are_judged_by_the_same_policy_and_only_warned_about(t
     spec = bound(found, guard, "templates-binding")
     assert spec["policyName"] == bound(found, guard)["policyName"]
     assert spec["validationActions"] == ["Warn"]
-    assert kinds(spec) == {"deployments", "statefulsets", "replicasets", "jobs", "cronjobs"}
+    (without,) = spec["matchResources"]["excludeResourceRules"]
+    assert without["resources"] == ["pods"]
     selector = spec["matchResources"].get("namespaceSelector", {})
     assert selector.get("matchLabels") == where
 
@@ -91,9 +90,8 @@ def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
     made = found[(POLICY, "host-guards-queues")]
     assert made.provider.endswith("kubernetes::host")
     assert bound(found, "nlp-queue-guard")["policyName"] == made.inputs["metadata"]["name"]
-    rules = rules_of(found, "nlp-queue-guard")
-    assert rules["data"]["queues"] == "serve"
-    assert rules["metadata"]["namespace"] == "kai-fleet-guards", "no team can write there"
+    assert "namespaceObject" in bounds_in(made), "which no team can write"
+    assert annotations_of(found, "nlp")["guard.kai-fleet/queues"] == "serve"
     selector = bound(found, "nlp-queue-guard")["matchResources"]["namespaceSelector"]
     namespace = found[("Namespace", "nlp-namespace")].inputs["metadata"]["name"]
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
@@ -107,9 +105,9 @@ def test_the_hosts_policies_are_there_once_however_many_teams_there_are():
     ]
     assert len(on_host) == len({i.inputs["metadata"]["name"] for i in on_host}) == 6
     for team in two:
-        own = [i for (kind, name), i in found.items() if name.startswith(f"{team}-host-guard-")]
-        assert [i for i in own if i.type.endswith("ConfigMap")]
+        own = [i for (_, name), i in found.items() if name.startswith(f"{team}-host-guard-")]
         assert not [i for i in own if i.type.endswith(POLICY)]
+        assert annotations_of(found, team)["guard.kai-fleet/team"] == team
 
 
 def of_queues(item):
@@ -134,9 +132,9 @@ def test_a_team_without_kai_has_none():
 
 
 def judged(body, **rules):
-    data = {"data": QueueRules("ml", **{"queues": ["test"], **rules}).parameters()}
+    bounds = QueueRules("ml", **{"queues": ["test"], **rules}).parameters()
     asked = creation("pods", "default", account("default", "default"), "p")
-    return list(refusals("queues", body, asked, data))
+    return list(refusals("queues", body, asked, bounds))
 
 
 def test_shares_are_denied_where_sharing_is_off():
@@ -159,9 +157,21 @@ def test_shares_are_denied_where_sharing_is_off():
 def test_a_pod_group_stands_for_a_queue_where_kai_reads_it_and_all_queues_are_the_teams(
     settings, guard, passes
 ):
-    rules = rules_of(declared(**settings), guard)
-    asked = creation("pods", "default", account("default", "default"), "p")
-    assert (not list(refusals("queues", GROUPED, asked, rules))) == passes
+    found = declared(**settings)
+    if guard == "ml-guard":
+        said = "'guard.kai-fleet/podGroups': 'true'" in bounds_in(
+            found[(POLICY, f"{guard}-policy")]
+        )
+    else:
+        said = "guard.kai-fleet/podGroups" in annotations_of(found, "nlp")
+    assert said == passes
+    assert (judged(GROUPED, pod_groups=passes) == []) == passes
+
+
+def test_a_name_cannot_leave_its_quotes():
+    odd = QueueRules("a' || true || 'b\\", queues=["x"])
+    bounds = bounds_of(odd.policies(PolicySet("-odd"))["queues"])
+    assert "'a\\' || true || \\'b\\\\'" in bounds
 
 
 def test_the_guard_looks_for_what_the_rule_calls_wrong():

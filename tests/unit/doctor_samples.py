@@ -12,13 +12,13 @@ from kai_fleet.cli.doctor.checks import examine
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet.cli.doctor.declared import host_of, teams_of
 from kai_fleet.cli.doctor.finding import Finding, Health
-from kai_fleet.components.guards.guard_policies import ON_HOST
-from kai_fleet.components.guards.host_bindings import host_bindings
+from kai_fleet.components.guards.foreign_nodes import node_bindings
+from kai_fleet.components.guards.guard_policies import kinds
 from kai_fleet.components.guards.policies import (
     BINDING,
     POLICY,
     PolicySet,
-    parameters,
+    as_annotations,
     policy,
     shared_bindings,
 )
@@ -233,26 +233,26 @@ class Lab:
 
 def listed(declared: Iterable[Any]) -> dict[str, list[Any]]:
     """Objects of guards, as the API server gives them back."""
-    kinds = {POLICY: "validatingadmissionpolicies", BINDING: "validatingadmissionpolicybindings"}
-    found: dict[str, list[Any]] = {kind: [] for kind in (*kinds.values(), "configmaps")}
+    plurals = {POLICY: "validatingadmissionpolicies", BINDING: "validatingadmissionpolicybindings"}
+    found: dict[str, list[Any]] = {kind: [] for kind in plurals.values()}
     for each in copy.deepcopy(list(declared)):
         spec = each.get("spec", {})
         matched = spec.get("matchConstraints" if each["kind"] == POLICY else "matchResources")
-        for rule in (matched or {}).get("resourceRules", []):
-            rule["scope"] = "*"
+        for rules in ("resourceRules", "excludeResourceRules"):
+            for rule in (matched or {}).get(rules, []):
+                rule["scope"] = "*"
         if matched is not None:
             matched["matchPolicy"] = "Equivalent"
             matched.setdefault("objectSelector", {})
-        found[kinds.get(each["kind"], "configmaps")].append(each)
+        found[plurals[each["kind"]]].append(each)
     return found
 
 
 def _host_guards(rules: Any) -> Iterator[Any]:
     of = PolicySet()
-    yield from (policy(kind, of) for kind in (*ON_HOST, "owners"))
-    yield from shared_bindings(of).values()
-    yield parameters(rules.team, of.namespace, rules.parameters())
-    yield from host_bindings(rules, of, f"team-{rules.team}").values()
+    yield from (policy(kind, of) for kind in kinds(beside_kai=True))
+    yield from shared_bindings(of, beside_kai=True).values()
+    yield from node_bindings(rules, of, f"team-{rules.team}").values()
 
 
 def as_sent(declared: Any) -> Any:
@@ -267,6 +267,14 @@ def _camel(key: str) -> str:
     return first + "".join(other.capitalize() for other in others)
 
 
+def _bounds() -> dict[str, str]:
+    settings = load(SETTINGS).settings
+    assert settings is not None
+    rules = teams_of(settings)["ml"].rules
+    assert rules is not None
+    return as_annotations(rules.parameters())
+
+
 def _host() -> dict[str, list[Any]]:
     return {
         "nodes": [node("ml-0")],
@@ -279,6 +287,7 @@ def _host() -> dict[str, list[Any]]:
                         "pod-security.kubernetes.io/enforce": "baseline",
                         "kai-fleet/isolation": "baseline",
                     },
+                    annotations=_bounds(),
                 )
             }
         ],

@@ -46,7 +46,7 @@ ARCHIVES: dict[str, tuple[str, tuple[str, ...]]] = {
     "KWOK": (f"kwok-{_HERE}", ()),
     "Helm": (f"helm-v3.22.0-{_HERE}.tar.gz", (f"{_HERE}/helm",)),
     "Pulumi": (
-        f"pulumi-v3.259.0-{_HERE.replace('amd64', 'x64')}.tar.gz",
+        f"pulumi-v3.274.1-{_HERE.replace('amd64', 'x64')}.tar.gz",
         tuple(
             f"pulumi/{name}"
             for name in (
@@ -70,11 +70,11 @@ ARCHIVES: dict[str, tuple[str, tuple[str, ...]]] = {
         f"prometheus-3.13.5.{_HERE}.tar.gz",
         tuple(f"prometheus-3.13.5.{_HERE}/{name}" for name in ("prometheus", "promtool")),
     ),
-    "Pulumi's Kubernetes provider": (
+    "Pulumi's Kubernetes plugin": (
         f"{KUBERNETES_PROVIDER}-v4.34.2-{_HERE}.tar.gz",
         (KUBERNETES_PROVIDER,),
     ),
-    "Pulumi's Command provider": (
+    "Pulumi's Command plugin": (
         f"{COMMAND_PROVIDER}-v1.2.1-{_HERE}.tar.gz",
         (COMMAND_PROVIDER,),
     ),

@@ -53,9 +53,17 @@ def changed(kind, name, **spec):
 
 
 def more_granted(lab):
-    lab.spoil_guards = lambda guards: guards.named("configmaps", "ml")["data"].update(
-        devices="nvidia.com/gpu,amd.com/gpu"
-    )
+    notes = lab.named("namespaces", "team-ml", "host")["metadata"]["annotations"]
+    notes["guard.kai-fleet/devices"] = "nvidia.com/gpu,amd.com/gpu"
+
+
+def granted_besides(lab):
+    notes = lab.named("namespaces", "team-ml", "host")["metadata"]["annotations"]
+    notes["guard.kai-fleet/endpoints"] = "true"
+
+
+def without_bounds(lab):
+    lab.named("namespaces", "team-ml", "host")["metadata"]["annotations"] = {}
 
 
 def raised(lab):
@@ -93,16 +101,16 @@ def elsewhere(lab):
         (relabel, "is privileged, and baseline is wanted"),
         (unlevelled, "kai-fleet/isolation is not there, and baseline is wanted"),
         (spoil("resourcequotas", "pods"), "nothing bounds what its pods take"),
-        (spoil("resourcequotas", "traffic"), "nothing bounds its Services"),
         (spoil("resourcequotas", "objects"), "nothing bounds its volumes"),
         (spoil("resourcequotas", "system-priority"), "may preempt those of the system"),
         (spoil("networkpolicies", "kai-fleet-pods"), "its pods reach those of other teams"),
-        (without(BINDINGS, "kai-fleet-devices-ml"), "it is not there: nobody judges"),
-        (without(BINDINGS, "kai-fleet-nodes-ml"), "what is made in team-ml"),
+        (without(BINDINGS, "kai-fleet-devices"), "it is not there: nobody judges"),
+        (without(BINDINGS, "kai-fleet-nodes-ml"), "its pods may be on nodes of other teams"),
         (without(BINDINGS, "kai-fleet-releases"), "in the teams' namespaces"),
         (without(POLICIES, "kai-fleet-lifecycle"), "it is not there: nobody judges"),
-        (without("configmaps", "ml"), "it is not there: nobody judges"),
-        (more_granted, "its data is not as this version declares"),
+        (without_bounds, "they are what its tenant may have"),
+        (more_granted, "guard.kai-fleet/{devices} are not as this version declares"),
+        (granted_besides, "guard.kai-fleet/{endpoints} are not as this version declares"),
         (
             changed(POLICIES, "kai-fleet-pods", validations=[{"expression": "true"}]),
             "its validations is not as this version declares",
@@ -114,12 +122,12 @@ def elsewhere(lab):
             "its matchConstraints is not",
         ),
         (
-            changed(BINDINGS, "kai-fleet-pods-ml", validationActions=["Audit"]),
+            changed(BINDINGS, "kai-fleet-pods", validationActions=["Audit"]),
             "its validationActions is not as this version declares",
         ),
-        (changed(BINDINGS, "kai-fleet-pods-ml", paramRef={"name": "dev"}), "its paramRef is not"),
+        (changed(BINDINGS, "kai-fleet-nodes-ml", paramRef={"name": "dev"}), "its paramRef is not"),
         (
-            changed(BINDINGS, "kai-fleet-pods-ml", matchResources={"namespaceSelector": {"a": 1}}),
+            changed(BINDINGS, "kai-fleet-pods", matchResources={"namespaceSelector": {"a": 1}}),
             "its matchResources is not",
         ),
         (raised, "it is not as this version declares it: nothing bounds what its pods take"),
@@ -183,6 +191,19 @@ def test_the_place_of_a_team_with_a_stack_of_its_own_is_looked_at_with_its_platf
         "ResourceQuota objects in namespace team-nlp",
         "NetworkPolicy kai-fleet-pods in namespace team-nlp",
         "ValidatingAdmissionPolicyBinding kai-fleet-nodes-nlp",
-        "ConfigMap nlp in namespace kai-fleet-guards",
         "ClusterRole kai-fleet-vcluster-nlp",
     } <= subjects
+
+
+def test_pods_that_name_one_config_map_of_kai_are_named():
+    lab = Lab()
+    notes = {"runai/shared-gpu-configmap": "train-abcdefg-shared-gpu"}
+    for name, phase in (("one", "Running"), ("two", "Pending"), ("over", "Succeeded")):
+        about = meta(name, "team-ml", annotations=notes)
+        spec = {"nodeName": "ml-0", "containers": [{"name": "a", "image": "x"}]}
+        lab.host["pods"].append({"metadata": about, "spec": spec, "status": {"phase": phase}})
+    (finding,) = [f for f in lab.ill() if f.check == "shared-gpu"]
+    assert finding.health is Health.WARNING
+    assert finding.subject == "pods one, two in namespace team-ml"
+    assert "train-abcdefg-shared-gpu" in finding.cause
+    assert "KAI writes it" in finding.fix

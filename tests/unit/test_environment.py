@@ -105,7 +105,7 @@ def test_a_real_cluster_is_never_touched_by_a_stand_in(sandbox, monkeypatch):
     def ensure(names, say):
         asked.extend(names)
         return {
-            name: toolbox.Tool(name, "3.259.0", sandbox / "cli" / name, "path") for name in names
+            name: toolbox.Tool(name, "3.274.1", sandbox / "cli" / name, "path") for name in names
         }
 
     monkeypatch.setattr(toolbox, "ensure", ensure)

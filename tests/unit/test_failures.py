@@ -78,10 +78,10 @@ def test_a_plugin_that_cannot_be_downloaded_is_installed_by_the_cli_that_runs(ma
         " install resource kubernetes v4.34.2`: error downloading: failed to fetch x"
     )
     command = "pulumi plugin install resource kubernetes v4.34.2 "
-    cli = script(machine / "cache/tools/pulumi-3.259.0/pulumi", "echo v3.259.0")
+    cli = script(machine / "cache/tools/pulumi-3.274.1/pulumi", "echo v3.274.1")
     said = failures.explain("the update", "dev", failed(stdout=printed))
     assert f"Install it: {cli.parent}/{command}" in said
-    script(machine / "bin/pulumi", "echo v3.259.0")
+    script(machine / "bin/pulumi", "echo v3.274.1")
     said = failures.explain("the update", "dev", failed(stdout=printed))
     assert f"Install it: {command}" in said
 

@@ -125,7 +125,12 @@ REFUSED = {
     ),
     "a list": (
         secret(manifest=f'{{"apiVersion": "v1", "kind": "List", "items": [{binding()}]}}'),
-        "has a manifest with something that is no object",
+        "has a manifest with the key items",
+    ),
+    # Kubernetes takes it for a list, whatever its kind; Helm 3.22 deletes what is in it.
+    "a list of another kind": (
+        secret(manifest=f"{SERVICE}}}\nitems: [{binding('cluster-admin')}]"),
+        "has a manifest with the key items",
     ),
     "a kind twice": (
         secret(manifest=f"{SERVICE}}}\nkind: Namespace"),

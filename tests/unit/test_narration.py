@@ -142,6 +142,20 @@ def test_passing_states_and_identifiers_are_no_news():
     ]
 
 
+def test_the_sandboxes_own_plugin_is_no_news_in_each_run(monkeypatch):
+    """It is older than the SDK asks for, which `make up` says once. Your own plugin is news."""
+    monkeypatch.setenv("PULUMI_HOME", "/sandbox/pulumi-home")
+    using = "using pulumi-resource-kubernetes from $PATH at /{}/bin/pulumi-resource-kubernetes"
+    older = "resource plugin kubernetes is expected to have version >=4.34.2, but has {}; the wrong"
+    lines, _ = narrated(
+        told("warning", using.format("sandbox"), of=""),
+        told("warning", older.format("4.24.0+20260115"), of=""),
+        told("warning", using.format("usr"), of=""),
+        told("warning", older.format("4.24.0"), of=""),
+    )
+    assert lines == [f"warning: {using.format('usr')}", f"warning: {older.format('4.24.0')}"]
+
+
 def test_an_error_is_said_once_with_its_resource():
     mistake = "the stack's configuration has 1 mistake:\n  key: is odd"
     lines, _ = narrated(

@@ -7,6 +7,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from kai_fleet.components.isolation.network_policies import policies
+from kai_fleet.components.settings import load
 from kai_fleet.components.settings.sections.isolation import Network
 
 API, DNS = 6443, 53
@@ -92,3 +93,14 @@ def test_a_control_plane_reaches_the_hosts_api_only_where_its_addresses_are_writ
     assert not reached(written, "10.0.0.8", API)
     assert not reached(written, "169.254.169.254", 443)
     assert not reached(written, "10.0.0.7", 22)
+
+
+@pytest.mark.parametrize("written", ["10.0.0.0/99", "999.1.1.1/8", "1.2.3/8"])
+@pytest.mark.parametrize("key", ["cidrs", "private", "apiCidrs", "ingressCidrs"])
+def test_what_only_looks_like_a_network_is_a_mistake_of_the_stack_file(key, written):
+    raw = {"teams": {"ml": {"isolation": {"network": {key: [written]}}}}}
+    (mistake,) = (it for it in load(raw).mistakes if "network" in str(it))
+    assert str(mistake) == (
+        f"kai-fleet:teams.ml.isolation.network.{key}.0 is '{written}', which is no network;"
+        " write one such as 10.20.0.0/16 or fd00:1::/32"
+    )

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import threading
 import time
 from pathlib import Path
@@ -22,7 +23,7 @@ def test_it_is_in_the_checkout_unless_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_env_puts_its_own_tools_first(tmp_path: Path) -> None:
     env = Sandbox(tmp_path, ()).env()
-    assert env["PATH"].split(os.pathsep)[0] == str(tmp_path / "bin")
+    assert env["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "bin"), f"{sys.prefix}/bin"]
     assert env["KUBECONFIG"] == str(tmp_path / "kubeconfig")
     assert env["PULUMI_BACKEND_URL"] == f"file://{tmp_path}/state"
     assert env["KAI_FLEET_CHARTS"] == str(tmp_path / "charts")

@@ -396,7 +396,7 @@ def test_the_sandboxs_plugins_serve_no_other_cluster(tmp_path, monkeypatch, clus
     in_the_sandboxs_shell(tmp_path, monkeypatch, cluster)
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://states")
     if refused:
-        with pytest.raises(pulumi.RunError, match=r"the sandbox's stand-ins .* would run"):
+        with pytest.raises(pulumi.RunError, match=r"the sandbox's plugins, .* would run"):
             validation.checked_settings(DeployedState(), lambda _: None)
         monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     assert validation.checked_settings(DeployedState(), lambda _: None)

@@ -1,9 +1,10 @@
-"""`fleet team move`: what is said where Pulumi's own command does not do it."""
+"""`fleet team move`: which of Pulumi's commands take a team along, and what is said."""
 
 from types import SimpleNamespace
 
 import pytest
-from pulumi.automation.errors import CommandError
+from pulumi.automation import CommandResult
+from pulumi.automation.errors import create_command_error
 
 from kai_fleet.cli.engine import runs
 from kai_fleet.cli.errors import UserError
@@ -15,56 +16,84 @@ from kai_fleet.components.releases.helm_record import Forged
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
 
 
-PROVIDER = "urn:pulumi:lab::kai-fleet::pulumi:providers:kubernetes::host"
+LAB = TEAM.format("lab")
+
+
+def resource(urn, kind, parent=LAB, **more):
+    return {"urn": urn, "type": kind, "parent": parent, **more}
+
+
+INSIDE = LAB.replace("Team::", "Team$kai-fleet:index:VirtualCluster::")
+PROVIDER = INSIDE.replace("VirtualCluster::", "VirtualCluster$pulumi:providers:kubernetes::")
+KAI = LAB.replace("Team::ml", "Team$kai-fleet:index:KaiScheduler::ml-kai")
+QUEUES = LAB.replace("Team::ml", "Team$kai-fleet:index:Queues::ml-queues")
+VIRTUAL = [
+    resource(LAB, "kai-fleet:index:Team", ""),
+    resource(INSIDE, "kai-fleet:index:VirtualCluster"),
+    resource(PROVIDER, "pulumi:providers:kubernetes", INSIDE),
+    resource(KAI, "kai-fleet:index:KaiScheduler"),
+    resource(f"{KAI}-a", "kubernetes:helm.sh/v3:Release", KAI, provider=f"{PROVIDER}::an-id"),
+    resource(f"{KAI}-b", "kubernetes:core/v1:Namespace", KAI, provider=f"{PROVIDER}::an-id"),
+    resource(QUEUES, "kai-fleet:index:Queues", deletedWith=PROVIDER),
+]
+MOVE = ["state", "move", "--yes", "--source", "lab", "--dest", "lab-ml"]
+HOST_PROVIDER = "urn:pulumi:lab::kai-fleet::pulumi:providers:kubernetes::host"
 RELEASE = {
     "urn": f"urn:pulumi:lab::kai-fleet::kai-fleet:index:VirtualCluster${state.RELEASE}::ml-release",
     "type": state.RELEASE,
     "inputs": {"namespace": "team-ml", "name": "ml"},
-    "provider": f"{PROVIDER}::id",
+    "provider": f"{HOST_PROVIDER}::id",
 }
-HOST = {"urn": PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
+HOST = {"urn": HOST_PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
 
 
-def moved(monkeypatch, refusal="", *, sure=True, more=()):
-    """What is said, and what Pulumi was asked to run."""
+def moved(monkeypatch, resources=VIRTUAL, *, sure=True, refused=(), more=()):
+    """What is said, and what Pulumi was asked to run; it refuses the commands of these numbers."""
     said, ran = [], []
 
     def run(command, folder, variables):
         ran.append(command)
-        if refusal:
-            raise CommandError(SimpleNamespace(stdout="", stderr=refusal, code=255))
+        if len(ran) in refused:
+            raise create_command_error(CommandResult("", "error: it says why", 255))
 
-    pulumi = SimpleNamespace(run=run)
-    workspace = SimpleNamespace(pulumi_command=pulumi, work_dir=".", pulumi_version="3.259.0")
+    workspace = SimpleNamespace(pulumi_command=SimpleNamespace(run=run), work_dir=".")
     monkeypatch.setattr(
         runs, "stack", lambda name, *_: SimpleNamespace(name=name, workspace=workspace)
     )
-    team = {"urn": TEAM.format("lab"), "type": "kai-fleet:index:Team"}
-    held = {"lab": State({"resources": [team, *more]})}
+    held = {"lab": State({"resources": [*resources, *more]})}
     for read in ("exported", "read"):
         monkeypatch.setattr(state, read, lambda it: held.get(it.name, State({})))
     move.move("ml", "lab", "lab-ml", {}, said.append, lambda: sure)
     return said, ran
 
 
-def test_the_command_is_shown_and_run(monkeypatch):
+def test_what_is_inside_goes_before_its_provider_and_the_rest(monkeypatch):
+    """A move leaves providers behind, and the CLI leaves none without its parent."""
     said, ran = moved(monkeypatch)
     assert ran == [
-        ["state", "move", "--yes", "--source", "lab", "--dest", "lab-ml", TEAM.format("lab")]
+        [*MOVE, KAI, QUEUES],
+        ["state", "delete", "--yes", "--stack", "lab", PROVIDER],
+        [*MOVE, LAB],
     ]
-    assert said[0] == f"pulumi {' '.join(ran[0])}"
-    assert said[1] == "team ml is now in stack lab-ml; nothing of it was touched"
+    assert said[:3] == [f"pulumi {' '.join(command)}" for command in ran]
+    assert said[3:] == ["team ml is now in stack lab-ml; nothing of it was touched"]
+
+
+def test_a_team_with_nothing_inside_moves_without_its_provider(monkeypatch):
+    _, ran = moved(monkeypatch, VIRTUAL[:3])
+    assert [command[1] for command in ran] == ["delete", "move"]
 
 
 def test_a_no_runs_nothing(monkeypatch):
     with pytest.raises(UserError, match="nothing is changed"):
-        moved(monkeypatch, "must not run", sure=False)
+        moved(monkeypatch, sure=False, refused=(1, 2, 3))
 
 
-def test_a_cli_that_fails_at_its_own_check_is_named_with_one_that_does_not(monkeypatch):
-    refusal = "error: The Pulumi CLI encountered a snapshot integrity error. This is a bug!"
-    with pytest.raises(UserError, match=r"CLI v3\.259\.0.*v3\.190\.0"):
-        moved(monkeypatch, refusal)
+def test_a_refusal_says_at_what_and_how_to_go_on(monkeypatch):
+    with pytest.raises(UserError, match=r"stays in stack lab: `pulumi state move`: .*it says why$"):
+        moved(monkeypatch, refused=(1,))
+    with pytest.raises(UserError, match=r"`pulumi state delete`: .*: run the same command again"):
+        moved(monkeypatch, refused=(2,))
 
 
 class Records:
@@ -87,7 +116,7 @@ def test_a_record_that_is_well_or_not_read_stops_no_move(monkeypatch, records):
     monkeypatch.setattr(Records, "forged_ones", records)
     monkeypatch.setattr(object_reader, "Cluster", Records)
     said, ran = moved(monkeypatch, more=[HOST, RELEASE])
-    assert len(ran) == 1
+    assert len(ran) == 3
     assert ("was not looked at: it does not answer" in said[0]) is (records is None)
 
 

@@ -91,7 +91,7 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
     changed = difference(
         planned()["resources"], planned(guard={"mode": "audit"})["resources"]
     ).changed
-    names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-rules"]
+    names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})
     refusals = [p["rule"] for p in without["problems"] if p["level"] == "mandatory"]
@@ -147,24 +147,23 @@ def test_each_grant_gets_an_account_and_a_namespace_that_is_bounded_before_it_ha
     rights = found[("RoleBinding", "vision-account-rights")].inputs
     assert rights["metadata"]["namespace"] == "team-vision"
     assert rights["roleRef"]["name"] == "kai-fleet-team-stack"
-    for kind in ("devices", "pods", "traffic", "nodes"):
-        assert ("ValidatingAdmissionPolicyBinding", f"vision-host-guard-{kind}-binding") in found
+    notes = found[("Namespace", "vision-namespace")].inputs["metadata"]["annotations"]
+    assert notes["guard.kai-fleet/devices"] == "nvidia.com/gpu"
+    assert ("ValidatingAdmissionPolicyBinding", "vision-host-guard-nodes-binding") in found
     assert not [name for kind, name in found if kind == "Secret"], "no token is made"
 
 
 def test_on_a_host_with_kai_the_platform_holds_the_queues_of_a_team_stack():
     found = by_name(record("lab", HOST))
-    guard = found[("ConfigMap", "nlp-queue-guard-rules")].inputs["data"]
-    assert (guard["queues"], guard["queuePrefix"]) == ("mine", "nlp-")
+    notes = found[("Namespace", "nlp-namespace")].inputs["metadata"]["annotations"]
+    assert notes["guard.kai-fleet/queues"] == "mine"
+    assert notes["guard.kai-fleet/queuePrefix"] == "nlp-"
     tree = found[("Queues", "host-queues")].inputs["queues"]
     assert tree["mine"]["resources"]["gpu"]["limit"] == 4, "fractions count against nothing else"
-    bounds = found[("ConfigMap", "host-team-stacks-nlp-bounds")].inputs["data"]
-    assert bounds["account"] == "system:serviceaccount:kai-fleet-team-stacks:nlp"
-    assert bounds["parentQueue"] == "mine"
-    kind = "ValidatingAdmissionPolicyBinding"
-    holds = found[(kind, "host-team-stacks-nlp-bounds-binding")].inputs["spec"]
-    assert holds["policyName"] == "kai-fleet-team-stack-queues"
-    assert holds["paramRef"]["parameterNotFoundAction"] == "Deny"
+    bounds = found[("ValidatingAdmissionPolicy", "host-team-stacks-nlp-bounds")].inputs["spec"]
+    (condition,) = bounds["matchConditions"]
+    assert "'system:serviceaccount:kai-fleet-team-stacks:nlp'" in condition["expression"]
+    assert "'guard.kai-fleet/parentQueue': 'mine'" in str(bounds["variables"])
 
 
 @pytest.mark.parametrize("host_mode", [False, True])

@@ -5,6 +5,7 @@ import base64
 import pytest
 import trustme
 import yaml
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -128,6 +129,14 @@ def test_the_pieces_beside_the_document_are_the_same():
     assert str(refused(given)) == "has another client-key in its key config"
 
 
+def of_version(number):
+    """A certificate with another number as its version: X.509 has three, counted from 0."""
+    der = x509.load_pem_x509_certificate(keys().certificate).public_bytes(Encoding.DER)
+    assert der.count(b"\xa0\x03\x02\x01\x02") == 1
+    odd = base64.encodebytes(der.replace(b"\xa0\x03\x02\x01\x02", bytes((160, 3, 2, 1, number))))
+    return b"-----BEGIN CERTIFICATE-----\n" + odd + b"-----END CERTIFICATE-----\n"
+
+
 def without_document(**other):
     given = data(**other)
     del given["config"]
@@ -142,6 +151,8 @@ def without_document(**other):
         ({"client_certificate": encoded(keys().key)}, "no certificate at its key client-c"),
         ({"certificate_authority": encoded("/etc/hostname")}, "no certificate at its key cert"),
         ({"certificate_authority": encoded(b"x: y\n" + keys().authority)}, "no certificate at"),
+        ({"certificate_authority": encoded(of_version(3))}, "no certificate at its key cert"),
+        ({"client_certificate": encoded(of_version(9))}, "no certificate at its key client-c"),
         ({"certificate_authority": encoded(keys().authority * 9)}, "holds 9 certificates"),
         ({"certificate_authority": encoded(keys().authority * 99)}, "more than 32 KiB"),
         ({"certificate_authority": ""}, "if vCluster's value exportKubeConfig.insecure is set"),

@@ -57,6 +57,23 @@ def test_a_long_build_shows_that_it_goes_on(machine, monkeypatch):
     assert any("still building" in line for line in said)
 
 
+def test_two_tools_are_built_at_a_time(machine):
+    (machine / "begun").mkdir()
+    waits = "n=0; until [ $# -ge 2 ] || [ $n -ge 100 ]; do sleep 0.05; n=$((n+1)); set -- *; done"
+    begun = f'cd {machine}/begun; echo > "${{out##*/}}"; set -- *; {waits}; [ $# -ge 2 ] || exit 1'
+    go(machine, build=f'{begun}; echo x > "$out"')
+    found = toolbox.ensure(["etcd", "kwok"], silent)
+    assert {tool.origin for tool in found.values()} == {"built"}
+
+
+def test_a_build_that_fails_stops_the_other_one(machine):
+    go(machine, build='[ "${out##*/}" = kwok ] && exit 1; sleep 60')
+    begun = time.monotonic()
+    with pytest.raises(toolbox.ToolError):
+        toolbox.ensure(["etcd", "kwok"], silent)
+    assert time.monotonic() - begun < 30, "the other one is not waited for"
+
+
 def test_a_tool_that_another_process_is_getting_is_waited_for(machine):
     go(machine, build='echo x > "$out"')
     folder = machine / "cache/tools"

@@ -4,15 +4,16 @@ import dataclasses
 import hashlib
 import http.server
 import subprocess
+import threading
 from functools import partial
 
 import pytest
 
 from sandbox import lifecycle
 from sandbox.tools import release_downloads, toolbox
-from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, POLICY_LAUNCHER, Release
+from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, Release
 from tests.unit import http_server, release_archives
-from tests.unit.tool_scripts import go, script, silent
+from tests.unit.tool_scripts import go, silent
 
 KWOK = next(bundle for bundle in BUNDLES if bundle.first == "kwok")
 BUILDS_KWOK = 'echo "echo kwok v0.8.0" > "$out"'
@@ -95,10 +96,10 @@ def test_a_publisher_that_cannot_be_reached_is_tried_once(machine, publisher, mo
     publisher(b"").server_close()  # nobody listens any more
     release = toolbox.BUNDLES[0].release
     with pytest.raises(release_downloads.NoRelease, match="cannot be reached"):
-        release_downloads.fetch("KWOK", release, machine, silent)
+        release_downloads.fetch("KWOK", release, machine, silent, threading.Event())
     monkeypatch.setattr("requests.get", None)  # a second try would fail on it
     with pytest.raises(release_downloads.NoRelease, match="cannot be reached"):
-        release_downloads.fetch("KWOK", release, machine, silent)
+        release_downloads.fetch("KWOK", release, machine, silent, threading.Event())
 
 
 def at_home(bundle, address: str, folder):
@@ -119,18 +120,13 @@ def test_every_tool_comes_from_the_official_archives_as_they_are(online, monkeyp
         monkeypatch.setattr(toolbox, "BUNDLES", bundles)
         found = toolbox.ensure(lifecycle.TOOLS, silent)
     assert {tool.origin for tool in found.values()} == {"release"}
-    assert set(lifecycle.TOOLS) - set(found) == {POLICY_LAUNCHER}, "this CLI does without it"
+    assert set(found) == set(lifecycle.TOOLS)
     for name, tool in found.items():
         if ON_PATH[name].ask or name == LANGUAGE_HOST:
             told = subprocess.run([tool.path], capture_output=True, text=True, check=True)
             assert told.stdout == f"v{tool.version}\n"
     beside = {path.name for path in found["pulumi"].path.parent.iterdir()}
     assert {"pulumi", LANGUAGE_HOST, f"{LANGUAGE_HOST}-exec"} <= beside
-
-
-def test_a_cli_that_is_installed_needs_no_policy_launcher_either(online, machine):
-    script(machine / "bin/pulumi", "echo v3.259.0")
-    assert set(toolbox.ensure(["pulumi", POLICY_LAUNCHER], silent)) == {"pulumi"}
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,49 @@
-"""Stand-ins, launchers and plugins, and what is said where no tool can be had."""
+"""The stand-in, launchers and plugins, and what is said where no tool can be had."""
 
 import os
-import subprocess
 
 import pytest
 
 from sandbox.tools import plugin_folder, toolbox
-from sandbox.tools.table import COMMAND_PROVIDER, KUBERNETES_PROVIDER, POLICY_LAUNCHER
-from tests.unit.tool_scripts import script, silent
+from sandbox.tools.table import COMMAND_PROVIDER, KUBERNETES_PROVIDER
+from tests.unit.tool_scripts import go, script, silent
 
 
-def test_a_provider_that_cannot_be_had_is_stood_in_for_and_said(machine):
+def test_the_command_plugin_that_cannot_be_had_is_stood_in_for_and_said(machine):
     said = []
-    found = toolbox.ensure([KUBERNETES_PROVIDER, COMMAND_PROVIDER], said.append)
+    tool = toolbox.ensure([COMMAND_PROVIDER], said.append)[COMMAND_PROVIDER]
     (line,) = said
-    assert "stand-ins take the place of Pulumi's Kubernetes provider and Pulumi's Command" in line
-    assert "no official release" in line
-    assert {tool.origin for tool in found.values()} == {"stand-in"}
-    assert all(os.access(tool.path, os.X_OK) for tool in found.values())
-    assert [tool.path.name for tool in found.values()] == list(found)
-    words = toolbox.standins(found)
-    assert words == ["Pulumi's Kubernetes provider", "Pulumi's Command provider"]
+    assert "stand-in takes the place of Pulumi's Command plugin: no official release" in line
+    assert (tool.origin, tool.path.name) == ("stand-in", COMMAND_PROVIDER)
+    assert os.access(tool.path, os.X_OK)
+    assert toolbox.standins({COMMAND_PROVIDER: tool}) == ["Pulumi's Command plugin"]
+
+
+def test_nothing_stands_in_for_the_kubernetes_plugin(machine):
+    with pytest.raises(toolbox.ToolError, match=r"Kubernetes plugin .*has to be built from source"):
+        toolbox.ensure([KUBERNETES_PROVIDER], silent)
+
+
+def test_the_kubernetes_plugin_is_built_with_the_files_that_its_module_ships(machine):
+    module = machine / "module/cmd/pulumi-resource-kubernetes"
+    module.mkdir(parents=True)
+    (module / "schema.json").write_text('{\n  "name": "kubernetes"\n}')
+    (module / "terraform-mapping.json").write_text("{ }")
+    kept = machine / "kept"
+    go(
+        machine,
+        build=f"""if [ "$2" = download ]; then echo '{{"Dir": "{machine}/module"}}'; exit; fi
+            cat main.go go.mod schema.json terraform-mapping.json > {kept}
+            echo "$@" >> {kept}; echo x > "$out" """,
+    )
+    tool = toolbox.ensure([KUBERNETES_PROVIDER], silent)[KUBERNETES_PROVIDER]
+    assert (tool.origin, tool.version) == ("built", "4.24.0"), "what the proxy has, not the SDK's"
+    built = kept.read_text()
+    assert '{"version":"4.24.0","name":"kubernetes"}{}' in built, "compact, as in a release"
+    assert 'provider.Serve("kubernetes"' in built and "provider/v4 v4.0.0-20260115033456" in built
+    assert "pkg/version.Version=4.24.0+20260115" in built
+    # Older than the SDK asks for: the engine would not take it from its own folder.
+    assert plugin_folder.install({KUBERNETES_PROVIDER: tool}, machine / "home") == []
 
 
 def test_what_is_real_is_not_called_a_stand_in(machine):
@@ -37,19 +60,6 @@ def test_providers_are_linked_where_the_engine_looks_for_plugins(machine):
     link = machine / f"home/plugins/resource-command-v{plugin.version}/{COMMAND_PROVIDER}"
     assert link.resolve() == plugin.path.resolve()
     assert len(list((machine / "home/plugins").iterdir())) == 1
-
-
-def test_the_policy_launcher_runs_the_packs_own_environment(machine):
-    script(machine / "bin/pulumi", "echo v3.190.0")
-    launcher = toolbox.ensure([POLICY_LAUNCHER], silent)[POLICY_LAUNCHER].path
-    script(machine / "venv/bin/python", 'echo "$@"')
-    done = subprocess.run(
-        [launcher, "127.0.0.1:99", ".", f"-virtualenv={machine}/venv", "-toolchain=pip"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "-u -m pulumi.policy 127.0.0.1:99 .\n"
 
 
 def test_a_name_that_is_no_tool_is_refused(machine):

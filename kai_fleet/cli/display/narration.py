@@ -6,10 +6,12 @@ at the end, and what the program has said of the stack file once more in the pol
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation
@@ -40,6 +42,9 @@ _TAG: Final = re.compile(r"<\{%[^%]*%\}>")
 _AGAIN: Final = re.compile(r"^an unhandled error occurred: ")
 # What a command found out for the program alone.
 _IDENTIFIER: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# The plugin that the sandbox had to build: older than the SDK asks for, which is said as it starts.
+_PLUGIN: Final = "pulumi-resource-kubernetes"
+_BUILT: Final = re.compile(r"^resource plugin kubernetes is expected .* but has [\d.]+\+\d{8};")
 _KEPT: Final = 200  # lines of the engine's own, for a failure that no event tells of
 
 
@@ -76,6 +81,12 @@ def coloured(text: str, what: str, color: bool) -> str:
     """The text in the colour of a mark or a word, at a terminal."""
     code = _COLOURS.get(what)
     return f"\033[{code}m{text}\033[0m" if color and code else text
+
+
+def _known(text: str) -> bool:
+    """Whether the engine warns of the sandbox's own plugin, in each of its two ways."""
+    beside = Path(os.environ.get("PULUMI_HOME", "")).parent / "bin" / _PLUGIN
+    return text == f"using {_PLUGIN} from $PATH at {beside}" or bool(_BUILT.match(text))
 
 
 def _words(message: str) -> str:
@@ -142,7 +153,7 @@ class Narration:
 
     def _diagnostic(self, told: Any) -> None:
         text = _AGAIN.sub("", _words(told.message).strip("\n"))
-        if told.ephemeral or told.severity == "debug" or not text.strip():
+        if told.ephemeral or told.severity == "debug" or not text.strip() or _known(text):
             return
         if (told.urn or "", text) in self._said:
             return

@@ -19,7 +19,7 @@ from kai_fleet.components.cluster.tenant_kubeconfig import (
     pieces,
     rebuilt,
 )
-from kai_fleet.components.guards.policies import GUARD_LABEL, QUEUES
+from kai_fleet.components.guards.policies import QUEUES
 from kai_fleet.components.kai.keys import KAI_NAMESPACE
 from kai_fleet.components.releases import helm_record
 from kai_fleet.kube.api import Api
@@ -41,7 +41,6 @@ _KINDS: Final[tuple[_Question, ...]] = (
     ("networkpolicies", "/apis/networking.k8s.io/v1/networkpolicies", {}),
     ("validatingadmissionpolicies", f"{_ADMISSION}/validatingadmissionpolicies", {}),
     ("validatingadmissionpolicybindings", f"{_ADMISSION}/validatingadmissionpolicybindings", {}),
-    ("configmaps", "/api/v1/configmaps", {"labelSelector": GUARD_LABEL}),
     ("deployments", "/apis/apps/v1/deployments", {}),
     ("daemonsets", "/apis/apps/v1/daemonsets", {}),
     ("statefulsets", "/apis/apps/v1/statefulsets", {}),

@@ -10,20 +10,18 @@ from kai_fleet.components.guards.policies import BINDING, POLICY, Object
 
 POLICIES: Final = "validatingadmissionpolicies"
 BINDINGS: Final = "validatingadmissionpolicybindings"
-BOUNDS: Final = "configmaps"
-_KINDS: Final = {POLICY: POLICIES, BINDING: BINDINGS, "ConfigMap": BOUNDS}
+_KINDS: Final = {POLICY: POLICIES, BINDING: BINDINGS}
 
 
 def unlike(cluster: ClusterState, declared: Object) -> Iterator[tuple[str, str]]:
     """What is wrong with one declared object: its subject and the cause; nothing where it is there
     as declared, and where its kind may not be read.
     """
-    kind, metadata = str(declared["kind"]), declared["metadata"]
+    kind, name = str(declared["kind"]), str(declared["metadata"]["name"])
     if _KINDS[kind] in cluster.unreadable:
         return
-    place = metadata.get("namespace")
-    subject = f"{kind} {metadata['name']}" + (f" in namespace {place}" if place else "")
-    item = cluster.named(_KINDS[kind], metadata["name"], place)
+    subject = f"{kind} {name}"
+    item = cluster.named(_KINDS[kind], name)
     if item is None:
         yield subject, "it is not there"
         return
@@ -36,9 +34,6 @@ def unlike(cluster: ClusterState, declared: Object) -> Iterator[tuple[str, str]]
 def _parts(
     kind: str, declared: Mapping[str, Any], item: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    if kind == "ConfigMap":
-        yield "data", declared["data"], item.get("data") or {}
-        return
     wanted, has = declared["spec"], item.get("spec") or {}
     if kind == BINDING:
         yield "policyName", wanted["policyName"], has.get("policyName")
@@ -58,10 +53,9 @@ def _parts(
 def _matched(match: Mapping[str, Any] | None) -> dict[str, Any]:
     """Without what an API server fills in."""
     found = {key: value for key, value in (match or {}).items() if value and key != "matchPolicy"}
-    if "resourceRules" in found:
-        found["resourceRules"] = [
-            {key: value for key, value in rule.items() if key != "scope"}
-            for rule in found["resourceRules"]
+    for rules in found.keys() & {"resourceRules", "excludeResourceRules"}:
+        found[rules] = [
+            {key: value for key, value in rule.items() if key != "scope"} for rule in found[rules]
         ]
     return found
 

@@ -17,7 +17,7 @@ from kai_fleet.components.cluster import kind
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
 KIND_CHECK: Final = Path(kind.__file__).with_name("check.sh")
-ENGINE_TOOLS: Final = ("pulumi", "pulumi-analyzer-policy-python")
+ENGINE_TOOLS: Final = ("pulumi",)
 
 
 @dataclass(frozen=True)

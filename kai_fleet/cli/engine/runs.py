@@ -29,7 +29,7 @@ from kai_fleet.cli.recovery.state import State
 from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.components.state.targeting import Targets
 
-POLICY_PACK: Final = str(ROOT / "policies")
+POLICY_PACK: Final = str(ROOT / "policies" / "pack")
 Show = Callable[[str], None]
 
 

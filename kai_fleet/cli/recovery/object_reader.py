@@ -15,7 +15,7 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
 from kai_fleet.kube.kubeconfig import connection
 
-# The official provider and its stand-in write under managers of this name.
+# The provider writes under managers of this name.
 _MANAGER: Final = "pulumi"
 _ABSENT: Final = 404
 _SECONDS: Final = 10.0

@@ -195,7 +195,7 @@ def _certificates(key: str, text: str) -> list[x509.Certificate]:
         raise TenantKubeconfigError(f"holds no certificate at its key {key}")
     try:
         found = x509.load_pem_x509_certificates(text.encode())
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise TenantKubeconfigError(f"holds no certificate at its key {key}") from None
     if len(found) > _MOST_CERTIFICATES:
         raise TenantKubeconfigError(f"holds {len(found)} certificates at its key {key}")

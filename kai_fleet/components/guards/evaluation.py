@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from kai_fleet.components.guards.policies import Kind, PolicySet, policy
+from kai_fleet.components.guards.policies import Kind, PolicySet, as_annotations, policy
 
 _INPUTS: Final = (*("object", "oldObject", "params", "request", "namespaceObject", "variables"),)
 _NAMED: Final = re.compile(r"\bvariables[.](\w+)")
@@ -57,13 +57,15 @@ def refusals(
     kind: Kind,
     body: Mapping[str, Any],
     request: Mapping[str, Any],
+    bounds: Mapping[str, str] | None = None,
     params: Mapping[str, Any] | None = None,
     before: Mapping[str, Any] | None = None,
 ) -> Iterator[str]:
     """Each sentence by which a policy refuses an object; none where it lets the object pass.
 
-    `params` is the parameter object that a binding names, `before` what the object was. Where the
-    API server would fail to judge, and so deny, the sentence says so.
+    `bounds` are those of the namespace's team, `params` is the parameter object that a binding
+    names, `before` what the object was. Where the API server would fail to judge, and so deny, the
+    sentence says so.
     """
     spec = policy(kind, PolicySet())["spec"]
     given: dict[str, Any] = {
@@ -71,7 +73,7 @@ def refusals(
         "oldObject": None if before is None else dict(before),
         "params": dict(params or {}),
         "request": dict(request),
-        "namespaceObject": {},
+        "namespaceObject": {"metadata": {"annotations": as_annotations(bounds or {})}},
         "variables": {},
     }
     for condition in spec.get("matchConditions") or []:

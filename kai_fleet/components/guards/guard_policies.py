@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import pulumi
-from pulumi_kubernetes import core
 
 from kai_fleet.components.guards import registering
 from kai_fleet.components.guards.policies import (
+    BESIDE_KAI,
     OF_ALL_TEAMS,
-    OF_EVERY_TEAM,
     Kind,
     PolicySet,
     policy,
@@ -20,32 +19,37 @@ from kai_fleet.components.guards.policies import (
 )
 
 GUARD_POLICIES: Final = "kai-fleet:index:GuardPolicies"
-ON_HOST: Final[tuple[Kind, ...]] = (*OF_EVERY_TEAM, *OF_ALL_TEAMS, "nodes")
-BESIDE_KAI: Final[tuple[Kind, ...]] = ("owners", "queues", "team-stack-queues")
+
+
+def kinds(*, beside_kai: bool) -> list[Kind]:
+    """The policies of a host."""
+    return [*OF_ALL_TEAMS, "nodes", *((*BESIDE_KAI, "queues") if beside_kai else ())]
 
 
 @dataclass
 class GuardPoliciesArgs:
-    """`kinds` are the policies to declare. `of` names them; a set with a suffix is for one
-    `namespace`, the host's own for every namespace of a team.
+    """`beside_kai`: the host has a KAI. `of` names the policies; a set with a suffix is for one
+    `namespace`, with the `bounds` of its team; the host's own is for every namespace of a team,
+    with the bounds that are its annotations.
     """
 
-    kinds: Sequence[Kind] = ON_HOST
+    beside_kai: bool = False
     of: PolicySet = field(default_factory=PolicySet)
     namespace: pulumi.Input[str] | None = None
+    bounds: Mapping[str, str] | None = None
 
 
 class GuardPolicies(pulumi.ComponentResource):
     """ValidatingAdmissionPolicies, once for a whole cluster (Kubernetes 1.30 or newer).
 
-    Guards put them to work with a binding and a ConfigMap of a team's bounds in the namespace
-    `kai-fleet-guards`, where no team can write. Where the API server cannot judge, or has no
-    bounds, the object is denied. A binding depends on `policies[kind]` and `namespace`.
+    They hold in each namespace that the platform labels as a team's, whoever asks. Where the API
+    server cannot judge, or the namespace has no bounds, the object is denied. A guard of one team
+    depends on `policies[kind]`, and what lets pods in on `ready`.
     """
 
     of: PolicySet
-    namespace: pulumi.Resource
     policies: dict[Kind, pulumi.Resource]
+    ready: list[pulumi.Resource]
 
     def __init__(
         self,
@@ -57,19 +61,15 @@ class GuardPolicies(pulumi.ComponentResource):
         args = args or GuardPoliciesArgs()
         self.of = args.of
         child = registering.below(self, opts)
-        self.namespace = core.v1.Namespace(
-            f"{name}-namespace", metadata={"name": args.of.namespace}, opts=child
-        )
         self.policies = {
-            kind: registering.policy(f"{name}-{kind}", policy(kind, args.of), child)
-            for kind in args.kinds
+            kind: registering.policy(f"{name}-{kind}", policy(kind, args.of, args.bounds), child)
+            for kind in kinds(beside_kai=args.beside_kai)
         }
-        for kind, body in shared_bindings(args.of, args.namespace).items():
-            if kind in self.policies:
-                after = registering.after(child, self.policies[kind])
-                registering.binding(f"{name}-{kind}-binding", body, after)
-        self.register_outputs({"namespace": args.of.namespace})
-
-    def named(self, called: str) -> pulumi.Resource:
-        """The policy that is `called` so in the cluster. Raises KeyError."""
-        return {self.of.called(kind): made for kind, made in self.policies.items()}[called]
+        shared = shared_bindings(args.of, beside_kai=args.beside_kai, namespace=args.namespace)
+        self.ready = [
+            registering.binding(
+                f"{name}-{kind}-binding", body, registering.after(child, self.policies[kind])
+            )
+            for kind, body in shared.items()
+        ]
+        self.register_outputs({"policies": [args.of.called(kind) for kind in self.policies]})

@@ -1,4 +1,4 @@
-"""What one team may have on the host, as the parameters that the guards' policies read."""
+"""What one team may have on the host, as the bounds that the guards' policies read."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ class HostRules:
     def gpus(self) -> list[str]:
         """The devices that are GPUs, of those that the team is granted."""
         first, *others = self.devices
-        return [first, *(name for name in others if _GPU_NAME.search(name))]
+        return [first, *sorted(name for name in others if _GPU_NAME.search(name))]
 
     def parameters(self) -> dict[str, str]:
-        """The data of the team's ConfigMap. What is not there grants nothing."""
+        """The team's bounds. What is not there grants nothing."""
         found: dict[str, str] = {
             "team": self.team,
             "kai": self.kai,
-            "devices": ",".join(self.devices),
+            "devices": ",".join([self.devices[0], *sorted(self.devices[1:])]),
             "gpus": ",".join(self.gpus()),
-            "deviceClasses": ",".join(self.device_classes),
-            "runtimeClasses": ",".join(self.runtime_classes),
+            "deviceClasses": ",".join(sorted(self.device_classes)),
+            "runtimeClasses": ",".join(sorted(self.runtime_classes)),
             "sharedNodes": _flag(self.shared_nodes) or "false",
             "queuesOnly": _flag(self.queues_only),
             "pool": _labels(self.pool),
@@ -95,13 +95,13 @@ class HostRules:
             "besideKai": _flag(self.beside_kai),
             "queues": ",".join(self.queues),
             "queuePrefix": self.queue_prefix or "",
-            "foreignQueues": ",".join(self.foreign_queues),
+            "foreignQueues": ",".join(sorted(self.foreign_queues)),
             "attachments": _flag(self.attachments),
             "endpoints": _flag(self.endpoints),
             "privateRanges": ",".join(_ranges(self.private)),
             "privateV6": _flag(any(":" in cidr for cidr in self.private)),
-            "annotations": ",".join(self.annotations),
-            "volumes": ",".join(self.volumes),
+            "annotations": ",".join(sorted(self.annotations)),
+            "volumes": ",".join(sorted(self.volumes)),
             "graceSeconds": str(self.grace_seconds),
             "restricted": _flag(self.restricted),
             "kaiImages": ",".join(self.platform_images) if self.restricted else "",

@@ -28,12 +28,11 @@ Kind = Literal[
 QUEUES: Final = "kai-fleet-queues-"  # begins the names of queue guards
 POLICY: Final = "ValidatingAdmissionPolicy"
 BINDING: Final = "ValidatingAdmissionPolicyBinding"
-# What bounds a team by its own ConfigMap, whatever its mode.
-OF_EVERY_TEAM: Final[tuple[Kind, ...]] = ("devices", "pods", "traffic")
-# What looks at who asks, and needs nothing of a team: one binding for all of them.
-OF_ALL_TEAMS: Final[tuple[Kind, ...]] = ("lifecycle", "releases")
+# What holds in the namespace of every team, by one binding for all of them.
+OF_ALL_TEAMS: Final[tuple[Kind, ...]] = ("devices", "pods", "traffic", "lifecycle", "releases")
+BESIDE_KAI: Final[tuple[Kind, ...]] = ("owners",)  # and on a host with a KAI
 ISOLATION_LABEL: Final = "kai-fleet/isolation"  # of a team's namespace: its level
-GUARD_LABEL: Final = "kai-fleet/guard"  # of the ConfigMaps that policies read
+BOUNDS: Final = "guard.kai-fleet/"  # begins the annotations of a namespace that policies read
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # What a binding does with an object that the policy refuses.
 DENY: Final = ("Deny",)
@@ -43,17 +42,9 @@ AUDIT: Final = ("Audit", "Warn")  # it passes, and both its maker and the audit 
 
 @dataclass(frozen=True)
 class PolicySet:
-    """One set of policies: a host's, for all of its teams, or with a `suffix` somebody's own.
-
-    `namespace` is where the ConfigMaps with the teams' bounds are. No team can write there.
-    """
+    """One set of policies: a host's, for all of its teams, or with a `suffix` somebody's own."""
 
     suffix: str = ""
-
-    @property
-    def namespace(self) -> str:
-        """Where the parameters stand."""
-        return f"kai-fleet-guards{self.suffix}"
 
     def called(self, kind: Kind) -> str:
         """The name of a policy in the cluster."""
@@ -67,21 +58,31 @@ def _read(kind: Kind) -> Object:
     return found
 
 
-def policy(kind: Kind, of: PolicySet) -> Object:
-    """A policy as the cluster has it."""
+def policy(kind: Kind, of: PolicySet, bounds: Mapping[str, str] | None = None) -> Object:
+    """A policy as the cluster has it.
+
+    Where a team's namespace has no annotations with its `bounds` (as of `as_annotations`), or is
+    none of the platform's, they are written into the policy.
+    """
     found = copy.deepcopy(_read(kind))
     found["metadata"]["name"] = of.called(kind)
+    if bounds is not None:
+        pairs = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in bounds.items())
+        for variable in found["spec"]["variables"]:
+            if variable["name"] == "bounds":
+                variable["expression"] = f"{{{pairs}}}"
     return found
 
 
-def parameters(name: str, namespace: str, data: Mapping[str, str]) -> Object:
-    """The ConfigMap that a policy reads for one team."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace, "labels": {GUARD_LABEL: "bounds"}},
-        "data": dict(data),
-    }
+def as_annotations(bounds: Mapping[str, str]) -> dict[str, str]:
+    """A team's bounds as the annotations of its namespace."""
+    return {f"{BOUNDS}{key}": value for key, value in bounds.items()}
+
+
+def _text(value: str) -> str:
+    """A string literal of CEL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def binding(
@@ -90,13 +91,11 @@ def binding(
     *,
     actions: tuple[str, ...] = DENY,
     namespace: Any = None,
-    parameter: tuple[str, str] | None = None,
     match: Mapping[str, Any] | None = None,
     param_ref: Mapping[str, Any] | None = None,
 ) -> Object:
     """What puts a policy to work: in one `namespace`, or in all where None.
 
-    `parameter` is the name and namespace of the ConfigMap, without which everything is denied.
     `match` and `param_ref` are taken as they are, for other choices.
     """
     spec: Object = {"policyName": policy_name, "validationActions": list(actions)}
@@ -105,13 +104,6 @@ def binding(
         resources["namespaceSelector"] = {"matchLabels": {NAME_LABEL: namespace}}
     if resources:
         spec["matchResources"] = resources
-    if parameter is not None:
-        named, place = parameter
-        spec["paramRef"] = {
-            "name": named,
-            "namespace": place,
-            "parameterNotFoundAction": "Deny",
-        }
     if param_ref is not None:
         spec["paramRef"] = dict(param_ref)
     return {
@@ -122,8 +114,10 @@ def binding(
     }
 
 
-def shared_bindings(of: PolicySet, namespace: Any = None) -> dict[Kind, Object]:
-    """The bindings of policies that need no parameters: in every team's namespace, or in one."""
+def shared_bindings(
+    of: PolicySet, *, beside_kai: bool = False, namespace: Any = None
+) -> dict[Kind, Object]:
+    """The bindings that are there once: for every team's namespace, or for one."""
     levels = {"key": ISOLATION_LABEL, "operator": "In", "values": ["baseline", "restricted"]}
     every = {"namespaceSelector": {"matchExpressions": [levels]}}
     return {
@@ -133,5 +127,5 @@ def shared_bindings(of: PolicySet, namespace: Any = None) -> dict[Kind, Object]:
             namespace=namespace,
             match=None if namespace is not None else every,
         )
-        for kind in OF_ALL_TEAMS
+        for kind in (*OF_ALL_TEAMS, *(BESIDE_KAI if beside_kai else ()))
     }

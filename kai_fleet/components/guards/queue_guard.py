@@ -10,8 +10,8 @@ import pulumi
 
 from kai_fleet.components.guards import registering
 from kai_fleet.components.guards.guard_policies import GuardPolicies
-from kai_fleet.components.guards.policies import Kind, parameters, policy
-from kai_fleet.components.guards.queue_rules import QueueRules, place_inside
+from kai_fleet.components.guards.policies import Kind, PolicySet
+from kai_fleet.components.guards.queue_rules import QueueRules
 from kai_fleet.components.settings.sections.guard import GuardMode, OutsideQueues
 
 _POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
@@ -20,8 +20,8 @@ _POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmission
 @dataclass
 class QueueGuardArgs:
     """The team's rules, as of `QueueRules`. `namespace` bounds the guard to one of the host's;
-    None is every namespace, inside a vCluster. `policies` are the host's; where None, the guard
-    declares its own.
+    None is every namespace, inside a vCluster. `policies` are the host's, for a namespace whose
+    annotations have the rules; where None, the guard declares its own.
     """
 
     team: str
@@ -67,34 +67,26 @@ class QueueGuard(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
         child, rules = registering.below(self, opts), args.rules()
-        made: dict[Kind, pulumi.Resource] = {}
+        made: dict[Kind, pulumi.Resource]
         if args.policies is not None:
-            of, place = args.policies.of, args.policies.of.namespace
-            made["queues"] = args.policies.policies["queues"]
-            named, before = f"queues-{args.team}", [args.policies.namespace]
+            of, made = args.policies.of, dict(args.policies.policies)
         else:
-            of, (named, place) = place_inside(args.team)
-            before = []
-            made["queues"] = registering.policy(f"{name}-policy", policy("queues", of), child)
-        if args.outside != "allow":
-            old = _of_0_3(opts, "OutsideQueues", _POLICY, f"{args.team}-outside-queues-policy")
-            made["outside-queues"] = registering.policy(
-                f"{name}-outside-policy",
-                policy("outside-queues", of),
-                pulumi.ResourceOptions.merge(child, old),
-            )
-        bounds = registering.parameters(
-            f"{name}-rules",
-            parameters(named, place, rules.parameters()),
-            registering.after(child, *before),
-        )
+            of = PolicySet(f"-{args.team}")
+            made = {}
+            for own_kind, body in rules.policies(of).items():
+                outside = own_kind == "outside-queues"
+                before = f"{args.team}-outside-queues-policy"
+                old = _of_0_3(opts, "OutsideQueues", _POLICY, before) if outside else None
+                part = "outside-policy" if outside else "policy"
+                own = pulumi.ResourceOptions.merge(child, old)
+                made[own_kind] = registering.policy(f"{name}-{part}", body, own)
         olds = {
             "templates-binding": ("TemplateWarning", f"{args.team}-templates-binding"),
             "outside-binding": ("OutsideQueues", f"{args.team}-outside-queues-binding"),
         }
-        for part, body in rules.bindings(of, (named, place), args.namespace).items():
+        for part, body in rules.bindings(of, args.namespace).items():
             kind: Kind = "outside-queues" if part.startswith("outside") else "queues"
-            after = registering.after(child, made[kind], bounds)
+            after = registering.after(child, made[kind])
             if part in olds:
                 component, before_name = olds[part]
                 old = _of_0_3(opts, component, f"{_POLICY}Binding", before_name)

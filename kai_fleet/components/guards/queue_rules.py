@@ -1,4 +1,4 @@
-"""What one team's pods may ask of KAI, as the parameters that the policy of queues reads."""
+"""What one team's pods may ask of KAI, as the bounds that the policy of queues reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kai_fleet.components.guards.policies import (
     Kind,
     Object,
     PolicySet,
+    as_annotations,
     binding,
-    parameters,
     policy,
 )
 from kai_fleet.components.settings.sections.guard import GuardMode, OutsideQueues
@@ -22,27 +22,10 @@ from kai_fleet.components.wording import listed
 
 # A denial is read by a person: of many queues it names the first.
 _QUEUES_IN_A_MESSAGE: Final = 12
-_WHEN: Final = ["CREATE", "UPDATE"]
-PODS: Final = {
-    "resourceRules": [
-        {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": _WHEN}
-    ]
-}
+_EVERY: Final = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"]}
+PODS: Final = {"resourceRules": [{**_EVERY, "resources": ["pods"]}]}
 # What makes pods: whoever applies it is warned, for its pods are going to be judged.
-TEMPLATES: Final = {
-    "resourceRules": [
-        {
-            "apiGroups": [group],
-            "apiVersions": ["v1"],
-            "resources": kinds,
-            "operations": _WHEN,
-        }
-        for group, kinds in (
-            ("apps", ["deployments", "statefulsets", "replicasets"]),
-            ("batch", ["jobs", "cronjobs"]),
-        )
-    ]
-}
+TEMPLATES: Final = {"excludeResourceRules": [{**_EVERY, "resources": ["pods"]}]}
 
 
 @dataclass(frozen=True)
@@ -66,17 +49,19 @@ class QueueRules:
     gpu_resource: str = "nvidia.com/gpu"
 
     def parameters(self) -> dict[str, str]:
-        """The data of the ConfigMap."""
-        allowed = listed(list(self.queues), limit=_QUEUES_IN_A_MESSAGE)
+        """The bounds of the team's pods."""
+        # Sorted: the engine hands a program its queues in another order than the file has them.
+        queues = sorted(self.queues)
+        allowed = listed(queues, limit=_QUEUES_IN_A_MESSAGE)
         allowed = allowed or "none: the team has no leaf queue"
         if self.prefix:
             allowed += f", or a queue named {self.prefix}…"
         found = {
             "team": self.team,
-            "queues": ",".join(self.queues),
+            "queues": ",".join(queues),
             "allowed": allowed,
             "queuePrefix": self.prefix or "",
-            "foreignQueues": ",".join(self.foreign),
+            "foreignQueues": ",".join(sorted(self.foreign)),
             "podGroups": "true" if self.pod_groups else "",
             "sharing": "true" if self.gpu_sharing else "false",
             "become": "denied" if self.mode == "deny" else "warned about",
@@ -84,17 +69,20 @@ class QueueRules:
         }
         return {key: value for key, value in found.items() if value}
 
-    def bindings(
-        self, of: PolicySet, parameter: tuple[str, str], namespace: Any = None
-    ) -> dict[str, Object]:
+    def bindings(self, of: PolicySet, namespace: Any = None) -> dict[str, Object]:
         """The bindings by the last part of their resources' names."""
         team, queues = self.team, of.called("queues")
-        made = {"namespace": namespace, "parameter": parameter}
         act = DENY if self.mode == "deny" else AUDIT
         found = {
-            "binding": binding(f"kai-fleet-queues-{team}", queues, actions=act, match=PODS, **made),
+            "binding": binding(
+                f"kai-fleet-queues-{team}", queues, actions=act, match=PODS, namespace=namespace
+            ),
             "templates-binding": binding(
-                f"kai-fleet-templates-{team}", queues, actions=WARN, match=TEMPLATES, **made
+                f"kai-fleet-templates-{team}",
+                queues,
+                actions=WARN,
+                match=TEMPLATES,
+                namespace=namespace,
             ),
         }
         if self.outside != "allow":
@@ -102,26 +90,22 @@ class QueueRules:
                 f"kai-fleet-outside-queues-{team}",
                 of.called("outside-queues"),
                 actions=DENY if self.outside == "deny" else AUDIT,
-                **made,
+                namespace=namespace,
             )
         return found
 
-
-def place_inside(team: str) -> tuple[PolicySet, tuple[str, str]]:
-    """The names of the guard's objects in a cluster that is the team's own: its policies, and the
-    name and namespace of its ConfigMap.
-    """
-    return PolicySet(f"-{team}"), (f"kai-fleet-guard-{team}", "kube-system")
+    def policies(self, of: PolicySet) -> dict[Kind, Object]:
+        """The policies of a guard of its own, with the bounds in them."""
+        bounds = self.parameters()
+        of_gpus = {key: bounds.pop(key) for key in ("team", "gpuResource")}
+        bounds["team"] = self.team
+        found: dict[Kind, Object] = {"queues": policy("queues", of, as_annotations(bounds))}
+        if self.outside != "allow":
+            found["outside-queues"] = policy("outside-queues", of, as_annotations(of_gpus))
+        return found
 
 
 def inside_vcluster(rules: QueueRules) -> list[Object]:
     """Every object of the guard in a cluster that is the team's own."""
-    of, named = place_inside(rules.team)
-    kinds: list[Kind] = ["queues"]
-    if rules.outside != "allow":
-        kinds.append("outside-queues")
-    return [
-        *(policy(kind, of) for kind in kinds),
-        parameters(*named, rules.parameters()),
-        *rules.bindings(of, named).values(),
-    ]
+    of = PolicySet(f"-{rules.team}")
+    return [*rules.policies(of).values(), *rules.bindings(of).values()]

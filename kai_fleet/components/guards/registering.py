@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pulumi
-from pulumi_kubernetes import core
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
 Object = dict[str, Any]
@@ -36,13 +35,5 @@ def binding(name: str, body: Object, opts: pulumi.ResourceOptions) -> pulumi.Res
     """What puts a policy to work, which denies nothing without the policy."""
     made: pulumi.Resource = admission.ValidatingAdmissionPolicyBinding(
         name, metadata=body["metadata"], spec=body["spec"], opts=opts
-    )
-    return made
-
-
-def parameters(name: str, body: Object, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """The ConfigMap that a policy reads."""
-    made: pulumi.Resource = core.v1.ConfigMap(
-        name, metadata=body["metadata"], data=body["data"], opts=opts
     )
     return made

@@ -8,12 +8,7 @@ import pulumi
 
 from kai_fleet.components.cluster.access import ClusterAccess
 from kai_fleet.components.cluster.kind.cluster import KindCluster, KindClusterArgs
-from kai_fleet.components.guards.guard_policies import (
-    BESIDE_KAI,
-    ON_HOST,
-    GuardPolicies,
-    GuardPoliciesArgs,
-)
+from kai_fleet.components.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.components.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.components.host.platform_reference import PlatformReference
 from kai_fleet.components.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
@@ -83,9 +78,8 @@ class Platform(pulumi.ComponentResource):
             ),
             opts=on_host,
         )
-        beside_kai = BESIDE_KAI if settings.kai is not None else ()
         self.guards = GuardPolicies(
-            f"{name}-guards", GuardPoliciesArgs((*ON_HOST, *beside_kai)), opts=on_host
+            f"{name}-guards", GuardPoliciesArgs(settings.kai is not None), opts=on_host
         )
         self.ready = [gpu]
         if settings.kai is not None:

@@ -12,9 +12,8 @@ from typing import Final
 import pulumi
 
 from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.guards.guard_policies import ON_HOST
 from kai_fleet.components.guards.host_rules import HostRules
-from kai_fleet.components.guards.policies import PolicySet, policy
+from kai_fleet.components.guards.policies import OF_ALL_TEAMS, PolicySet, as_annotations, policy
 from kai_fleet.components.isolation.refused_pods import refused
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.kube.api import OF_OPERATORS, Api
@@ -36,10 +35,10 @@ def told(rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterA
     for team, of_team in rules.items():
         if not deployed.has("kubernetes:core/v1:Namespace", f"{team}-namespace"):
             continue
-        wanted = of_team.parameters()
+        wanted = as_annotations(of_team.parameters())
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
             _told_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
-        elif policies or deployed.bounds.get(f"{team}-host-guard-bounds") != wanted:
+        elif policies or not _has(deployed.bounds.get(f"{team}-namespace", {}), wanted):
             _told_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
 
 
@@ -48,8 +47,12 @@ def _policies_changed(deployed: DeployedState) -> bool:
     return any(
         deployed.policies.get(f"host-guards-{kind}")
         != [each["expression"] for each in policy(kind, PolicySet())["spec"]["validations"]]
-        for kind in ON_HOST
+        for kind in OF_ALL_TEAMS
     )
+
+
+def _has(annotated: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return all(annotated.get(key) == value for key, value in wanted.items())
 
 
 def _told_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:

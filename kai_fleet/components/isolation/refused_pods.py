@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kai_fleet.components.guards import evaluation
-from kai_fleet.components.guards.host_bindings import foreign_nodes
+from kai_fleet.components.guards.foreign_nodes import foreign_nodes
 from kai_fleet.components.guards.host_rules import CONTROL_PLANES, HostRules
-from kai_fleet.components.guards.policies import OF_EVERY_TEAM, Object, parameters
+from kai_fleet.components.guards.policies import Kind, Object
 from kai_fleet.components.isolation.pod_security import baseline
 
 # What an API server or a kubelet adds to a pod after it was made.
 _LATER = ("status",)
+_OF_PODS: tuple[Kind, ...] = ("devices", "pods", "traffic")
 
 
 def refused(
@@ -44,9 +45,9 @@ def _reasons(
     control = _of_control_plane(pod, rules)
     user = evaluation.controller() if control else evaluation.account(space, f"vc-{rules.team}")
     request = evaluation.creation("pods", space, user, str(pod["metadata"]["name"]))
-    bounds = parameters(rules.team, space, rules.parameters())
+    bounds = rules.parameters()
     made = _as_made(pod, rules, control=control)
-    for kind in OF_EVERY_TEAM:
+    for kind in _OF_PODS:
         yield from evaluation.refusals(kind, made, request, bounds)
     node = str(pod["spec"].get("nodeName") or "")
     if node in nodes and not control and _foreign(nodes[node], rules):

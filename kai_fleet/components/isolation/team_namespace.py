@@ -17,7 +17,7 @@ from kai_fleet.components.cluster.access import ClusterAccess
 from kai_fleet.components.guards.guard_policies import GuardPolicies
 from kai_fleet.components.guards.host_guard import HostGuard, HostGuardArgs
 from kai_fleet.components.guards.host_rules import HostRules
-from kai_fleet.components.guards.policies import ISOLATION_LABEL
+from kai_fleet.components.guards.policies import ISOLATION_LABEL, as_annotations
 from kai_fleet.components.guards.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.components.isolation import (
     network_policies,
@@ -81,7 +81,11 @@ class TeamNamespace(pulumi.ComponentResource):
         old = _before(name, "VirtualCluster", "kubernetes:core/v1:Namespace", f"{name}-namespace")
         self._namespace = core.v1.Namespace(
             f"{name}-namespace",
-            metadata={"name": self._of_team, "labels": self._labels()},
+            metadata={
+                "name": self._of_team,
+                "labels": self._labels(),
+                "annotations": as_annotations(team_bounds(args.rules, args.isolation, args.queues)),
+            },
             opts=_aliased(self._beside, old),
         )
         # They go with the namespace, never before it: nobody is to lift a bound by itself.
@@ -103,17 +107,12 @@ class TeamNamespace(pulumi.ComponentResource):
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
             TeamMonitoring(name, args.monitoring, self._inside, child)
-        # When it comes, after its bounds: nothing is made in it before they hold. When it goes,
-        # before them: what bounds the namespace stays until nothing new can be made there.
+        # Nothing while it is there; when it goes, before everything else of it: what bounds the
+        # namespace stays until nothing new can be made there.
         vacant = command.local.Command(
             f"{name}-vacant",
-            create=probes.command("guarded") if args.isolation.on else None,
             delete=probes.command("vacant"),
-            environment={
-                **args.host.environment(),
-                "VACANT_NAMESPACE": self._of_team,
-                "GUARDED_NAMESPACE": self._of_team,
-            },
+            environment={**args.host.environment(), "VACANT_NAMESPACE": self._of_team},
             opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
         )
         self.ready = [vacant]  # after all bounds
@@ -196,11 +195,20 @@ class TeamNamespace(pulumi.ComponentResource):
 
     def _guards(self) -> Sequence[pulumi.Resource]:
         args = HostGuardArgs(self._of_team, self._args.rules, self._args.policies)
-        return [HostGuard(f"{self._name}-host-guard", args, self._beside)]
+        guard = HostGuard(f"{self._name}-host-guard", args, self._beside)
+        return [guard, *(args.policies.ready if args.policies is not None else [])]
 
 
 def _role_ref(kind: str, name: str) -> dict[str, str]:
     return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+
+
+def team_bounds(
+    rules: HostRules, isolation: Isolation, queues: QueueGuardArgs | None
+) -> dict[str, str]:
+    """What the annotations of a team's namespace tell the host's policies."""
+    of_queues = queues.rules().parameters() if queues is not None else {}
+    return {**of_queues, **(rules.parameters() if isolation.on else {})}
 
 
 def _aliased(

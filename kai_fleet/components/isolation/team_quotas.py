@@ -10,9 +10,9 @@ from kai_fleet.components.settings.sections.isolation import Isolation
 # Classes of Kubernetes' own parts: a pod of theirs makes room for itself on any node.
 SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
 # What the account of a team's own stack may make in etcd besides.
-_TRAFFIC: Final = ("endpoints", "endpointslices.discovery.k8s.io", "ingresses.networking.k8s.io")
 _OBJECTS: Final = (
-    *("serviceaccounts", "deployments.apps", "statefulsets.apps", "replicasets.apps"),
+    *("endpoints", "endpointslices.discovery.k8s.io", "serviceaccounts", "deployments.apps"),
+    *("statefulsets.apps", "replicasets.apps", "ingresses.networking.k8s.io"),
     *("leases.coordination.k8s.io", "poddisruptionbudgets.policy"),
     *("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
 )
@@ -22,8 +22,8 @@ _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 def quotas(gpus: int, resource: str, isolation: Isolation) -> dict[str, dict[str, object]]:
     """The quotas of a team's namespace by name: each its spec.
 
-    What is made at a rate of its own has a quota of its own: each creation writes the quotas that
-    count it, and two at once that meet in one are refused and tried again (measured.md 47).
+    Pods have a quota of their own: each creation writes every quota that counts it, and two at
+    once that meet in one are refused and tried again (measured.md 47).
     """
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
     found: dict[str, dict[str, object]] = {"gpus": {"hard": gpu_bound(gpus, resource, isolation)}}
@@ -45,9 +45,9 @@ def gpu_bound(gpus: int, resource: str, isolation: Isolation) -> dict[str, str]:
     found |= {
         f"{name}.deviceclass.resource.k8s.io/devices": str(count) for name, count in classes.items()
     }
-    if not classes:
-        found["count/resourceclaims.resource.k8s.io"] = "0"
-        found["count/resourceclaimtemplates.resource.k8s.io"] = "0"
+    claims = isolation.bounds.objects if classes else 0
+    found["count/resourceclaims.resource.k8s.io"] = str(claims)
+    found["count/resourceclaimtemplates.resource.k8s.io"] = str(claims)
     return found
 
 
@@ -60,14 +60,13 @@ def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
             "requests.memory": bounds.memory,
             "requests.ephemeral-storage": bounds.ephemeral_storage,
             "pods": bounds.pods,
+            # Those that have ended too, which fill etcd until somebody deletes them.
+            "count/pods": bounds.objects,
         },
-        "traffic": {
+        "objects": {
             "services": bounds.objects,
             "services.loadbalancers": bounds.load_balancers,
             "services.nodeports": bounds.node_ports,
-            **{f"count/{kind}": bounds.objects for kind in _TRAFFIC},
-        },
-        "objects": {
             "requests.storage": bounds.storage,
             "persistentvolumeclaims": bounds.volumes,
             "secrets": bounds.objects,

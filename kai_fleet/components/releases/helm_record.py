@@ -47,6 +47,13 @@ _KINDS: Final = frozenset(
         ("monitoring.coreos.com", "ServiceMonitor"),
     }
 )
+# What an object of these kinds has. Kubernetes takes an object with `items` for a list of others,
+# whatever its kind, and Helm then deletes those.
+_FIELDS: Final = frozenset(
+    {"apiVersion", "kind", "metadata", "spec", "data", "stringData", "type", "immutable"}
+    | {"rules", "roleRef", "subjects", "secrets", "imagePullSecrets"}
+    | {"automountServiceAccountToken"}
+)
 # From before the platform gave the vCluster its rights.
 _OF_CLUSTER: Final = frozenset(
     ("rbac.authorization.k8s.io", kind) for kind in ("ClusterRole", "ClusterRoleBinding")
@@ -197,6 +204,8 @@ def _plain(manifest: str) -> None:
 
 def _object(document: yaml.Node) -> tuple[str, str, str, str | None]:
     top = _entries(document)
+    if odd := sorted(set(top) - _FIELDS):
+        raise _NotOfTheChart(f"has a manifest with the key {_shown(odd[0])}")
     metadata = _entries(top.get("metadata"))
     version, kind, name = (
         _text(of.get(key)) for of, key in ((top, "apiVersion"), (top, "kind"), (metadata, "name"))

@@ -16,7 +16,7 @@ from kai_fleet.provider.tokens import QUEUES
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
-CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
+NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 PROVIDER: Final = "pulumi:providers:kubernetes"
 STACK: Final = "pulumi:pulumi:Stack"
 _TEAM: Final = "kai-fleet:index:Team"
@@ -29,8 +29,8 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 class DeployedState:
     """Chart versions by the name of the Release resource, and what waits were triggered by; the
     identifiers of clusters by the name of their provider; the specs of queues by the name of their
-    tree; what policies of admission want, and what ConfigMaps hold, by their name; the URNs of all
-    resources, and the stack's outputs, secrets in clear.
+    tree; what policies of admission want, and the annotations of namespaces, by their name; the
+    URNs of all resources, and the stack's outputs, secrets in clear.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -125,8 +125,8 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
         if kind == POLICY:
             wants = (outputs.get("spec") or {}).get("validations") or []
             policies[name] = [str(each.get("expression")) for each in wants]
-        if kind == CONFIG_MAP:
-            bounds[name] = outputs.get("data") or {}
+        if kind == NAMESPACE:
+            bounds[name] = (outputs.get("metadata") or {}).get("annotations") or {}
         if kind == COMMAND:
             triggers[name] = outputs.get("triggers") or []
         if kind == STACK:

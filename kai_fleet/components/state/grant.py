@@ -9,8 +9,8 @@ HOST: Final = "host-team-stacks"  # a platform's one
 # The end of each part's name, by type. Parts of two teams may have one name, but not one type as
 # well: `a-bounds-binding` binds the bounds of team `a`, or the rights of team `a-bounds`.
 PARTS: Final = {
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy": "bounds",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding": "bounds-binding",
-    "kubernetes:core/v1:ConfigMap": "bounds",
     "kubernetes:core/v1:ServiceAccount": "account",
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": "role",
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding": "binding",

@@ -11,8 +11,6 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.components.guards import registering
-from kai_fleet.components.guards.guard_policies import GuardPolicies
-from kai_fleet.components.guards.policies import parameters
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.team_stack import Grant
 from kai_fleet.components.settings.tenant import Tenant
@@ -28,14 +26,12 @@ if TYPE_CHECKING:
 @dataclass
 class TeamStackAccessArgs:
     """`grants` by team. `host_mode`: the host has a KAI, and queues of the teams. `foreign_queues`,
-    by team, are names that only begin like those of its queues. `guards` has the policy that bounds
-    the accounts' queues, in host mode.
+    by team, are names that only begin like those of its queues.
     """
 
     grants: Mapping[str, Grant]
     host_mode: bool = False
     foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    guards: GuardPolicies | None = None
 
 
 class TeamStackAccess(pulumi.ComponentResource):
@@ -81,11 +77,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         queue = grant.parent_queue if args.host_mode else None
         # The bounds come before the rights that they bound, and go after them.
         foreign = args.foreign_queues.get(team, ())
-        bounds = (
-            self._bounds(name, team, queue, foreign, args.guards)
-            if queue is not None and args.guards is not None
-            else []
-        )
+        bounds = self._bounds(name, team, queue, foreign) if queue is not None else []
         account = core.v1.ServiceAccount(
             f"{name}-account",
             metadata={"name": team, "namespace": rights.ACCOUNTS},
@@ -107,27 +99,15 @@ class TeamStackAccess(pulumi.ComponentResource):
         return [account, role, binding, *bounds]
 
     def _bounds(
-        self,
-        name: str,
-        team: str,
-        parent_queue: str,
-        foreign: Sequence[str],
-        guards: GuardPolicies,
+        self, name: str, team: str, parent_queue: str, foreign: Sequence[str]
     ) -> list[pulumi.Resource]:
         child = pulumi.ResourceOptions(parent=self)
-        named, place = f"{rights.IN_NAMESPACE}-{team}", guards.of.namespace
-        data = rights.queue_parameters(team, parent_queue, foreign)
-        bounds = registering.parameters(
-            f"{name}-bounds",
-            parameters(named, place, data),
-            registering.after(child, guards.namespace),
+        bounds = rights.queue_bounds(team, parent_queue, foreign)
+        made = registering.policy(f"{name}-bounds", rights.queue_policy(team, bounds), child)
+        held = registering.binding(
+            f"{name}-bounds-binding", rights.queue_binding(team), registering.after(child, made)
         )
-        made = registering.binding(
-            f"{name}-bounds-binding",
-            rights.queue_binding(team, guards.of),
-            registering.after(child, guards.policies["team-stack-queues"], bounds),
-        )
-        return [bounds, made]
+        return [made, held]
 
 
 def let_in(
@@ -142,7 +122,6 @@ def let_in(
             run.grants,
             settings.kai is not None,
             {team: settings.queues_like(team) for team in run.grants},
-            platform.guards,
         ),
         opts=pulumi.ResourceOptions(
             parent=platform,

@@ -8,10 +8,16 @@ KAI: RBAC cannot bound their names, so an admission policy does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet.components.guards.policies import Object, PolicySet, binding
+from kai_fleet.components.guards.policies import (
+    Object,
+    PolicySet,
+    as_annotations,
+    binding,
+    policy,
+)
 
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the rights inside the team's namespace
@@ -70,21 +76,26 @@ def in_namespace() -> list[Rule]:
     ]
 
 
-def queue_parameters(team: str, parent_queue: str, foreign: Sequence[str] = ()) -> dict[str, str]:
+def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str] = ()) -> dict[str, str]:
     """Which queues the team's account may write, for the policy that bounds them.
 
     `foreign` are queues and teams whose names only begin like the team's.
     """
-    found = {
-        "team": team,
-        "account": account(team),
-        "parentQueue": parent_queue,
-        "foreignQueues": ",".join(foreign),
-    }
+    found = {"team": team, "parentQueue": parent_queue, "foreignQueues": ",".join(sorted(foreign))}
     return {key: value for key, value in found.items() if value}
 
 
-def queue_binding(team: str, of: PolicySet) -> Object:
+def queue_policy(team: str, bounds: Mapping[str, str]) -> Object:
+    """The policy that bounds the queues of the team's account. They have no namespace, whose
+    annotations could have the bounds.
+    """
+    found = policy("team-stack-queues", PolicySet(), as_annotations(bounds))
+    found["metadata"]["name"] = f"{IN_NAMESPACE}-{team}"
+    for condition in found["spec"]["matchConditions"]:
+        condition["expression"] = condition["expression"].replace("ACCOUNT", account(team))
+    return found
+
+
+def queue_binding(team: str) -> Object:
     """What puts that policy to work, for every queue of the host."""
-    called = f"{IN_NAMESPACE}-{team}"
-    return binding(called, of.called("team-stack-queues"), parameter=(called, of.namespace))
+    return binding(f"{IN_NAMESPACE}-{team}", f"{IN_NAMESPACE}-{team}")

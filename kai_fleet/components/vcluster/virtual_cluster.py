@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 import pulumi_command as command
@@ -22,6 +22,12 @@ from kai_fleet.components.settings.sections.isolation import Isolation
 from kai_fleet.components.settings.sections.teams import Access, Mode
 from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.components.vcluster.values import vcluster_values
+
+# Where a team that was moved to another stack has its provider and what is inside, until the next
+# update: `pulumi state move` takes these from below the team.
+MOVED: Final[list[pulumi.Input[str | pulumi.Alias]]] = [
+    pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
+]
 
 
 @dataclass
@@ -168,7 +174,8 @@ class VirtualCluster(pulumi.ComponentResource):
         inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
         identity = cluster_identity(name, inside, args.deployed, self)
         self.inside = replace(inside, identifier=identity)
-        self.provider = self.inside.provider(name, child)
+        moved = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(aliases=MOVED))
+        self.provider = self.inside.provider(name, moved)
         self.register_outputs({"namespace": self.namespace, "server": self.server})
 
 

@@ -10,6 +10,7 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet.components.settings import Settings
 from kai_fleet.components.settings.sections.workloads import Workload
+from kai_fleet.components.vcluster.virtual_cluster import MOVED
 from kai_fleet.components.workloads import gpu_deployment, gpu_pod, vllm_server
 from kai_fleet.components.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
 from kai_fleet.components.workloads.gpu_pod import GpuPod
@@ -39,7 +40,10 @@ def _placed(
 ) -> dict[str, Any]:
     workload = settings.workloads[name]
     inside = pulumi.ResourceOptions(
-        parent=team, provider=team.vcluster.provider, deleted_with=team.vcluster.provider
+        parent=team,
+        provider=team.vcluster.provider,
+        deleted_with=team.vcluster.provider,
+        aliases=MOVED,
     )
     where = (workload.team, workload.namespace)
     if workload.namespace not in _GIVEN and where not in namespaces:

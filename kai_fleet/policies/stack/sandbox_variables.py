@@ -1,7 +1,7 @@
 """A stack of another cluster, in a shell that has the sandbox's variables.
 
 With the backend its state would go to where `make down` deletes it, and its resources would stay.
-With PULUMI_HOME alone the sandbox's stand-ins for Pulumi's plugins would run on that cluster.
+With PULUMI_HOME alone the sandbox's plugins would run on that cluster, a stand-in among them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def problems(settings: Settings) -> list[Problem]:
     if in_backend:
         harm = "the stack's state would be in the sandbox, and make down deletes it"
     else:
-        harm = "the sandbox's stand-ins for Pulumi's plugins would run on that cluster"
+        harm = "the sandbox's plugins, a stand-in among them, would run on that cluster"
     return [
         mandatory(
             RULE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, TENANTS, Attempt
 from tests.attacks.attempts.bounds import BOUNDS
+from tests.attacks.attempts.control import CONTROL
 from tests.attacks.attempts.gpus import GPUS
 from tests.attacks.attempts.kept import KEPT
 from tests.attacks.attempts.pods import PODS
@@ -22,6 +23,7 @@ ATTEMPTS = [
     *RELEASES,
     *STATUS,
     *BOUNDS,
+    *CONTROL,
     *SPELLINGS,
 ]
 

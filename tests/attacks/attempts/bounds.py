@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
-from tests.attacks.objects import fraction, pod
+from tests.attacks.objects import container, fraction, pod
 
 _TEN_YEARS = 315_360_000
 _POOLLESS = ("nlp", "sim")
@@ -20,6 +20,8 @@ def _affinity(*terms: Any) -> Any:
 
 _BY_NAME = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["system-1"]}]}
 _ANY = {"matchExpressions": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+_GATED = [{"name": "example.com/wait"}]  # until it is taken away, the pod may be placed anew
+_EXISTS = {"operator": "Exists"}
 _PLATFORM = {"key": "kai-fleet/pool", "operator": "In", "values": ["spare", "platform"]}
 _EVERY_POOL = {"key": "kai-fleet/pool", "operator": "Exists"}
 
@@ -30,7 +32,60 @@ def _named_of_another(team: str) -> Any:
     return found
 
 
+def _probed(kind: str) -> Any:
+    slow = {"tcpSocket": {"port": 80}, "terminationGracePeriodSeconds": _TEN_YEARS}
+    return lambda team: pod(team, container(**{kind: slow}))
+
+
+def _affine(kind: str, **others: Any) -> Any:
+    """All nodes of an operating system, for itself or with others' pods alone."""
+    term = {"topologyKey": "kubernetes.io/os", "labelSelector": {}, **others}
+    weighed = [{"weight": 100, "podAffinityTerm": term}]
+    wish, need = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in _HOW)
+    return [{kind: {wish: weighed}}, {kind: {need: [term]}}]
+
+
+_HOW = ("preferred", "required")
 BOUNDS = [
+    *(
+        Attempt(f"ten years to end, by a {kind}", EVERY_MODE, _probed(kind), "write 3600 or less")
+        for kind in ("livenessProbe", "startupProbe")
+    ),
+    *(
+        Attempt(
+            f"{kind} to pods of {whose}, {how}",
+            EVERY_MODE,
+            lambda t, a=affinity: pod(t, affinity=a),
+            "drop namespaces and namespaceSelector",
+        )
+        for kind in ("podAffinity", "podAntiAffinity")
+        for whose, others in (
+            ("every namespace", {"namespaceSelector": {}}),
+            ("kube-system", {"namespaces": ["kube-system"]}),
+        )
+        for how, affinity in zip(_HOW, _affine(kind, **others), strict=True)
+    ),
+    Attempt(
+        "every taint, later",
+        _POOLLESS,
+        lambda t: pod(t),
+        _TAINTS,
+        change=("", [{"op": "add", "path": "/spec/tolerations/-", "value": _EXISTS}]),
+    ),
+    Attempt(
+        "the platform's nodes by their label, while it waits",
+        _POOLLESS,
+        lambda t: pod(t, schedulingGates=_GATED),
+        _SELECTS,
+        change=("", {"spec": {"nodeSelector": {"kai-fleet/pool": "platform"}}}),
+    ),
+    Attempt(
+        "any node by its name, while it waits",
+        _POOLLESS,
+        lambda t: pod(t, schedulingGates=_GATED),
+        "names its node by matchFields",
+        change=("", {"spec": {"affinity": _affinity(_BY_NAME)}}),
+    ),
     Attempt(
         "ten years to end",
         EVERY_MODE,
@@ -116,6 +171,10 @@ BOUNDS = [
             lambda t, e=expression: pod(t, affinity=_affinity({"matchExpressions": [e]})),
             _SELECTS,
         )
-        for what, expression in (("among others", _PLATFORM), ("any pool", _EVERY_POOL))
+        for what, expression in (
+            ("among others", _PLATFORM),
+            ("any pool", _EVERY_POOL),
+            ("any number", {**_PLATFORM, "operator": "Gt", "values": ["0"]}),
+        )
     ),
 ]

@@ -45,6 +45,11 @@ def _with_env(body: Object, env: Object) -> Object:
     return body
 
 
+def _optional(body: Object, name: str) -> Object:
+    ref = {"name": name, "key": VISIBLE, "optional": True}
+    return _with_env(body, env(configMapKeyRef=ref))
+
+
 def _without(body: Object, annotation: str) -> Object:
     del body["metadata"]["annotations"][annotation]
     return body
@@ -114,6 +119,36 @@ GPUS = [
         ("ml", "nlp"),
         lambda t: _with_env(fraction(t), env(configMapKeyRef={"name": "c", "key": "other"})),
         _ASK,
+    ),
+    # Where the ConfigMap is missing, the image says which: those of NVIDIA's say all.
+    Attempt(
+        "GPUs that the image names, by a ConfigMap that is missing",
+        ("ml", "nlp"),
+        lambda t: _optional(fraction(t), "train-a-abcdefg-shared-gpu-0"),
+        _ASK,
+    ),
+    *(
+        Attempt(
+            f"the ConfigMap that another container of a pod that ended has left: {end}",
+            ("nlp",),
+            lambda t, e=end: _with_env(
+                fraction(t),
+                env(configMapKeyRef={"name": f"train-a-abcdefg-shared-gpu-{e}", "key": VISIBLE}),
+            ),
+            _ASK,
+        )
+        for end in ("1", "i0", "mine")
+    ),
+    Attempt(
+        "every GPU of a node beside a claim of another device",
+        ("mig",),
+        lambda t: pod(
+            t,
+            container(resources={"claims": [{"name": "nic"}]}),
+            resourceClaims=[{"name": "nic", "resourceClaimName": "mine"}],
+            runtimeClassName="nvidia",
+        ),
+        "ask for nvidia.com/gpu",
     ),
     Attempt("KAI's reference where no KAI is", ("dev",), fraction, _ASK),
     Attempt(

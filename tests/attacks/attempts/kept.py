@@ -188,4 +188,5 @@ def _of_config_map(body: Object, name: str) -> Object:
 def _with_share(name: str) -> Object:
     found = container(name)
     found["env"] = fraction("nlp")["spec"]["containers"][0]["env"][:1]
+    found["env"][0]["valueFrom"]["configMapKeyRef"]["name"] = "train-a-abcdefg-shared-gpu-1"
     return found

@@ -20,6 +20,12 @@ def _typed(kind: str) -> Object:
     return {**secret(release="x"), "type": kind}
 
 
+def _token(account: str) -> Object:
+    found = {**secret(x="y"), "type": "kubernetes.io/service-account-token"}
+    found["metadata"]["annotations"] = {"kubernetes.io/service-account.name": account}
+    return found
+
+
 def _labelled(body: Object, **labels: str) -> Object:
     body["metadata"]["labels"] = labels
     return body
@@ -85,6 +91,12 @@ RELEASES = [
         lambda _: {**secret(a="b"), "metadata": {"name": "s-of-its-own"}},
         _LEAVE,
         change=("", {"metadata": {"labels": {"owner": "helm"}}}),
+    ),
+    Attempt(
+        "a token that never ends",
+        ("ml", "nlp", "quiet"),
+        lambda t: _token(f"vc-{t}"),
+        "asks for a token of the host",
     ),
     Attempt(
         "four hundred control planes",

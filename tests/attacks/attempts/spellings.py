@@ -55,6 +55,8 @@ _RUNTIMES = (
     *("hami.io/vgpu-devices-to-allocate", "4pd.io/vgpu-devices-allocated"),
     *("scheduling.koordinator.sh/device-allocated", "tencent.com/predicate-gpu-idx-0"),
     *("memory-qos.nri.io", "class.memory-qos.nri.io", "resource-policy.nri.io/annotated"),
+    *("huawei.com/Ascend910", "fpga.intel.com/region", "io.containers.trace-syscall"),
+    *("rdt.resources.beta.kubernetes.io/pod", "blockio.resources.beta.kubernetes.io/pod"),
     *("org.criu.config", "volcano.sh/gpu-index", "ALIYUN_COM_GPU_MEM_IDX"),
 )
 _NETWORKS = (

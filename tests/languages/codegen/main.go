@@ -31,7 +31,7 @@ func run(from, language, folder string) error {
 	if err := json.Unmarshal(content, &spec); err != nil {
 		return err
 	}
-	pkg, diagnostics, err := schema.BindSpec(spec, nil, schema.ValidationOptions{})
+	pkg, diagnostics, err := schema.BindSpec(spec, schema.NewNullLoader(), schema.ValidationOptions{})
 	if err != nil {
 		return err
 	}

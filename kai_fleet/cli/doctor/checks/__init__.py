@@ -19,6 +19,7 @@ from kai_fleet.cli.doctor.checks import (
     refused,
     rule_violations,
     runtime_classes,
+    shared_maps,
     unreadable,
     vclusters,
 )
@@ -54,6 +55,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         runtime_classes,
         vclusters,
         held_gpus,
+        shared_maps,
         isolation,
         helm_records,
         network_plugin,

@@ -9,18 +9,16 @@ from typing import Any, Final
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.declared import DeclaredTeam
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.guard_objects import BINDINGS, unlike
+from kai_fleet.cli.doctor.guard_objects import unlike
 from kai_fleet.cli.doctor.objects import Object, labels_of, name_of, spec
-from kai_fleet.components.guards.guard_policies import ON_HOST
-from kai_fleet.components.guards.host_bindings import host_bindings
+from kai_fleet.components.guards.foreign_nodes import node_bindings
+from kai_fleet.components.guards.guard_policies import kinds
 from kai_fleet.components.guards.host_rules import CONTROL_PLANES
 from kai_fleet.components.guards.policies import (
-    BINDING,
+    BOUNDS,
     ISOLATION_LABEL,
-    OF_EVERY_TEAM,
-    Kind,
     PolicySet,
-    parameters,
+    as_annotations,
     policy,
     shared_bindings,
 )
@@ -31,6 +29,8 @@ from kai_fleet.components.settings.quantities import parse_quantity
 from kai_fleet.components.settings.sections.isolation import Isolation
 
 NAME = "isolation"
+# What only the guard of queues reads.
+_OF_QUEUES: Final = frozenset({"allowed", "podGroups", "sharing", "become", "gpuResource"})
 _LEVEL: Final = "pod-security.kubernetes.io/enforce"
 _WORD: Final = re.compile("_(.)")
 
@@ -50,7 +50,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
             *_label(host, wanted, space),
             *_quotas(host, wanted, isolation),
             *_network(host, wanted, isolation),
-            *_guards(host, wanted),
+            *_guards(host, wanted, space),
             *_rights(host, wanted),
             *_control_plane(host, wanted),
         ]
@@ -93,8 +93,7 @@ def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> I
     matters = {
         "gpus": "it may hold devices that it is not granted",
         "pods": "nothing bounds what its pods take of the host",
-        "traffic": "nothing bounds its Services and their addresses",
-        "objects": "nothing bounds its volumes and what it has in etcd",
+        "objects": "nothing bounds its volumes, Services and what it has in etcd",
         "system-priority": "its pods may preempt those of the system",
     }
     every = team_quotas.quotas(wanted.gpus or 0, wanted.inside.gpu_resource, isolation)
@@ -159,42 +158,38 @@ def _upper(found: re.Match[str]) -> str:
 
 
 def _policies(host: ClusterState) -> Iterator[Finding]:
-    """What the bindings are about: one whose policy is gone or emptied denies nothing."""
-    of = PolicySet()
-    kinds: list[Kind] = [*ON_HOST]
-    if host.wanted.kai is not None:
-        kinds.append("owners")
-    declared = [*(policy(kind, of) for kind in kinds), *shared_bindings(of).values()]
-    for each in declared:
+    """What holds for all teams: a policy that is gone, emptied or not bound denies nothing."""
+    of, beside_kai = PolicySet(), host.wanted.kai is not None
+    policies = [policy(kind, of) for kind in kinds(beside_kai=beside_kai) if kind != "queues"]
+    for each in (*policies, *shared_bindings(of, beside_kai=beside_kai).values()):
         for subject, how in unlike(host, each):
             cause = f"{how}: nobody judges as declared what is made in the teams' namespaces"
             yield host.broken(NAME, subject, cause, host.update)
 
 
-def _guards(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
-    """The team's bounds, and what puts the policies to work in its namespace."""
-    of, rules = PolicySet(), wanted.rules
-    if rules is None:  # a team stack does not know what its platform's declares
-        yield from _guards_there(host, wanted, of)
+def _guards(host: ClusterState, wanted: DeclaredTeam, space: Object) -> Iterator[Finding]:
+    """The team's bounds, and what keeps it off the nodes of others."""
+    if wanted.rules is None:  # a team stack does not know what its platform's declares
         return
-    declared = [
-        parameters(rules.team, of.namespace, rules.parameters()),
-        *host_bindings(rules, of, wanted.namespace).values(),
-    ]
-    for each in declared:
+    has = space["metadata"].get("annotations") or {}
+    declared = as_annotations(wanted.rules.parameters())
+    changed = sorted(
+        key.removeprefix(BOUNDS)
+        for key in {*declared, *(key for key in has if key.startswith(BOUNDS))}
+        if has.get(key) != declared.get(key) and key.removeprefix(BOUNDS) not in _OF_QUEUES
+    )
+    if changed:
+        yield host.broken(
+            NAME,
+            f"bounds of namespace {wanted.namespace}",
+            f"its annotations {BOUNDS}{{{','.join(changed)}}} are not as this version declares"
+            " them: they are what its tenant may have",
+            host.update,
+        )
+    for each in node_bindings(wanted.rules, PolicySet(), wanted.namespace).values():
         for subject, how in unlike(host, each):
-            cause = f"{how}: nobody judges as declared what is made in {wanted.namespace}"
+            cause = f"{how}: its pods may be on nodes of other teams"
             yield host.broken(NAME, subject, cause, host.update)
-
-
-def _guards_there(host: ClusterState, wanted: DeclaredTeam, of: PolicySet) -> Iterator[Finding]:
-    if BINDINGS in host.unreadable:
-        return
-    for kind in OF_EVERY_TEAM:
-        name = f"kai-fleet-{kind}-{wanted.name}"
-        if host.named(BINDINGS, name) is None:
-            cause = f"it is not there: nobody judges what is made in {wanted.namespace}"
-            yield host.broken(NAME, f"{BINDING} {name}", cause, host.update)
 
 
 def _rights(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:

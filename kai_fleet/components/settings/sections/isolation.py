@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.components.settings.quantities import parse_quantity
 from kai_fleet.components.settings.sections.model import Strict
@@ -15,7 +16,20 @@ _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9]
 Device = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$")
 ]
-Cidr = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$")]
+
+
+def _network(value: str) -> str:
+    try:
+        ip_network(value, strict=False)
+    except ValueError:
+        why = f"is {value!r}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32"
+        raise ValueError(why) from None
+    return value
+
+
+Cidr = Annotated[
+    str, StringConstraints(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"), AfterValidator(_network)
+]
 
 # What runtimes without GPUs are called in their own installation guides.
 _NO_GPU_CLASSES: Final = (
@@ -56,7 +70,8 @@ class Bounds(Strict):
     node_ports: Count = Field(default=50, description="Node ports of all services.")
     objects: Count = Field(
         default=5000,
-        description="Of each kind in the host's etcd: services, secrets, config maps, roles.",
+        description="Of each kind in the host's etcd: services, secrets, config maps, roles;"
+        " pods that have ended, with those that run.",
     )
     ephemeral_storage: Quantity | None = Field(
         default=None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet.cli.doctor.finding import Finding
-from kai_fleet.cli.doctor.guard_objects import BINDINGS, BOUNDS, POLICIES, unlike
+from kai_fleet.cli.doctor.guard_objects import BINDINGS, POLICIES, unlike
 from kai_fleet.components.guards.policies import Object
 
 NAME = "guard"
@@ -19,7 +19,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
             continue
         found = [it for each in team.wanted.guards for it in _guard(team.inside, each)]
         yield from found
-        if not found and not {POLICIES, BINDINGS, BOUNDS} & set(team.inside.unreadable):
+        if not found and not {POLICIES, BINDINGS} & set(team.inside.unreadable):
             yield team.inside.well(NAME, f"guard of team {team.wanted.name}")
 
 

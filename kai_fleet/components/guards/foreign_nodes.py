@@ -7,33 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kai_fleet.components.guards.host_rules import HostRules
-from kai_fleet.components.guards.policies import (
-    OF_EVERY_TEAM,
-    Kind,
-    Object,
-    PolicySet,
-    binding,
-)
+from kai_fleet.components.guards.policies import Object, PolicySet, binding
 
 _PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 
 
-def host_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, Object]:
-    """The bindings by the last part of their resources' names; `namespace` is the team's."""
-    team, bounds = rules.team, (rules.team, of.namespace)
-    kinds: list[Kind] = [*OF_EVERY_TEAM]
-    if rules.beside_kai:
-        kinds.append("owners")
-    found = {
-        f"{kind}-binding": binding(
-            f"kai-fleet-{kind}-{team}", of.called(kind), namespace=namespace, parameter=bounds
-        )
-        for kind in kinds
-    }
+def node_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, Object]:
+    """What keeps the team's pods off nodes of others, by the last part of the resources' names."""
+    found = {}
     for number, selector in enumerate(foreign_nodes(rules)):
         suffix = f".{number}" if number else ""
         found[f"nodes-binding{suffix}"] = binding(
-            f"kai-fleet-nodes-{team}{suffix}",
+            f"kai-fleet-nodes-{rules.team}{suffix}",
             of.called("nodes"),
             namespace=namespace,
             # Pods of a pool are bound to it by their node selector, their control plane to its own.

@@ -1,0 +1,90 @@
+"""The control plane of a team's vCluster, taken for something else (T16)."""
+
+from __future__ import annotations
+
+from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
+from tests.attacks.objects import Object, container, control_plane, pod, secret
+
+_LEAVE = "debugging containers to the stack that installs it"
+
+
+def _running(team: str) -> Object:
+    """A pod of its StatefulSet, on the platform's nodes."""
+    found = {"apiVersion": "v1", "kind": "Pod", **control_plane(team)}
+    found["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    return found
+
+
+def _config(team: str) -> Object:
+    """What its chart writes for it: flags and commands of everything in it."""
+    found = secret(**{"config.yaml": "controlPlane: {}"})
+    found["metadata"]["name"] = f"vc-config-{team}"
+    return found
+
+
+CONTROL = [
+    Attempt(
+        "another program in a pod of the control plane",
+        EVERY_MODE,
+        _running,
+        _LEAVE,
+        change=("", {"spec": {"containers": [{"name": "syncer", "image": "evil:1"}]}}),
+    ),
+    Attempt(
+        "a debugging container in the control plane",
+        EVERY_MODE,
+        _running,
+        _LEAVE,
+        change=("ephemeralcontainers", {"spec": {"ephemeralContainers": [container("debug")]}}),
+    ),
+    Attempt(
+        "a pod of the control plane without its labels",
+        EVERY_MODE,
+        _running,
+        _LEAVE,
+        change=("", {"metadata": {"labels": {"release": None}}}),
+    ),
+    *(
+        Attempt(
+            f"a pod by the name of one of the control plane: {name}",
+            EVERY_MODE,
+            lambda t, n=name: pod(t, name=t + n),
+            "has a name like the pods of the control plane",
+        )
+        for name in ("-7", "-etcd-0", "-5b8d7f9c6d-x7k2p")
+    ),
+    Attempt(
+        "a larger control plane",
+        EVERY_MODE,
+        _running,
+        "leave its resources to the stack",
+        change=(
+            "resize",
+            {
+                "spec": {
+                    "containers": [{"name": "syncer", "resources": {"requests": {"cpu": "64"}}}]
+                }
+            },
+        ),
+    ),
+    Attempt(
+        "the control plane's values for ever",
+        EVERY_MODE,
+        _config,
+        "change it by the values of the vCluster",
+        change=("", {"immutable": True}),
+    ),
+    Attempt(
+        "another program by the control plane's own values",
+        EVERY_MODE,
+        _config,
+        "change it by the values of the vCluster",
+        change=("", {"stringData": {"config.yaml": "controlPlane: {distro: evil}"}}),
+    ),
+    Attempt(
+        "values of its own for the control plane",
+        EVERY_MODE,
+        _config,
+        "change it by the values of the vCluster",
+    ),
+]

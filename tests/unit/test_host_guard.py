@@ -1,0 +1,70 @@
+"""What the host's policies say of places, without an API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from kai_fleet.components.guards.evaluation import account, controller, creation, refusals
+from kai_fleet.components.guards.host_rules import HostRules
+from tests.attacks.objects import control_plane, pod
+
+OWN = {"node-role.kubernetes.io/ml": ""}
+
+
+def said(rules, body, user=None):
+    user = user or account("team-dev", "vc-dev")
+    request = creation("pods", "team-dev", user)
+    return list(refusals("pods", body, request, rules.parameters()))
+
+
+def placed(**selector):
+    return pod("dev", nodeSelector=selector)
+
+
+def test_a_pool_by_a_label_without_a_value_is_asked_for_too():
+    rules = HostRules("dev", ["nvidia.com/gpu"], pool=OWN)
+    assert said(rules, placed(**OWN)) == []
+    assert "is not held to the nodes of the team" in said(rules, placed())[0]
+    assert "is not held to the nodes of the team" in said(rules, placed(**{"a": ""}))[0]
+
+
+def test_a_foreign_pool_by_a_label_without_a_value_is_only_what_selects_it():
+    rules = HostRules("dev", ["nvidia.com/gpu"], foreign_pools=[OWN])
+    assert said(rules, placed()) == []
+    assert "selects nodes that are not of the team" in said(rules, placed(**OWN))[0]
+
+
+@pytest.mark.parametrize("pool", [{"kai-fleet/pool": "ml"}, {"other": "x"}])
+def test_a_control_plane_is_on_others_nodes_only_where_the_platform_has_it(pool):
+    platform = {"kai-fleet/pool": "platform"}
+    rules = HostRules(
+        "dev", ["nvidia.com/gpu"], control_pool=platform, foreign_pools=[platform, pool]
+    )
+    body = {"kind": "Pod", **control_plane("dev")}
+    body["spec"]["tolerations"] = [{"operator": "Exists"}]
+    assert said(rules, body, controller()) == []
+    body["spec"]["nodeSelector"] = pool
+    assert "write nodeSelector: {kai-fleet/pool: platform}" in said(rules, body, controller())[0]
+
+
+def bound(name, taints):
+    """What is said of a pod that its scheduler places on another team's node."""
+    node = {"metadata": {"name": "n"}, "spec": {"taints": taints}}
+    request = creation("pods", "team-nlp", {"username": "system:kube-scheduler"}, name)
+    request |= {"subResource": "binding"}
+    body = {"metadata": {"name": name}, "target": {"name": "n"}}
+    return list(refusals("nodes", body, request, params=node))
+
+
+TAINTED = [{"key": "a", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize("name", ["nlp-0", "nlp-etcd-2", "nlp-5b8d7f9c6d-x7k2p"])
+def test_the_control_plane_of_a_team_without_nodes_gets_to_the_platforms(name):
+    assert bound(name, TAINTED) == []
+
+
+@pytest.mark.parametrize("name", ["p", "nlp-0-x-default-x-nlp", "nlp-x", "x-nlp-0", "nlp-x-0"])
+def test_no_other_pod_of_it_does(name):
+    assert "is not one of the nodes of team-nlp" in bound(name, TAINTED)[0]
+    assert bound(name, []) == []
