@@ -49,7 +49,10 @@ def program(sandbox, request, tmp_path, tmp_path_factory):
             return Inline(NODE, sdks.typescript(example, tmp_path, generator), env)
         if (example / "go.mod").exists():
             return Inline(GO, sdks.go(example, tmp_path, generator), env)
-        return Hosted(sdks.python(example, tmp_path, generator), sandbox, env)
+        project = sdks.python(example, tmp_path, generator)
+        # The host that can be had here runs the first python3 on PATH.
+        env["PATH"] = f"{sdks.environment(project) / 'bin'}{os.pathsep}{env['PATH']}"
+        return Hosted(project, sandbox, env)
 
     return made
 

@@ -90,15 +90,18 @@ def python(example: Path, folder: Path, generator: Path) -> Path:
     """A program in Python with its SDK, in the environment that its `Pulumi.yaml` names."""
     project = Path(shutil.copytree(example, folder / example.parent.name / example.name))
     own = sdk(generator, "python", project)
-    venv = (
-        project
-        / yaml.safe_load((project / "Pulumi.yaml").read_text())["runtime"]["options"]["virtualenv"]
-    )
+    venv = environment(project)
     uv = Path(sys.executable).with_name("uv")
     run([uv, "venv", "--quiet", "--seed", "--python", sys.executable, venv], project)
     inside = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
     run([*inside, "-r", "requirements.txt", own], project)
     return project
+
+
+def environment(project: Path) -> Path:
+    """The environment that the `Pulumi.yaml` of a program in Python names."""
+    read = yaml.safe_load((project / "Pulumi.yaml").read_text())
+    return project / str(read["runtime"]["options"]["virtualenv"])
 
 
 def in_yaml(example: Path, folder: Path) -> Path:
