@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from contextlib import suppress
 
 from kubernetes.client.exceptions import ApiException
@@ -36,13 +37,14 @@ def sent(host: Host, who: str, team: str, body: Object) -> None:
 
 def _changed(api: Http, path: str, patch: object, verb: str) -> None:
     """Once more where a controller wrote to the object in between: that is no verdict."""
-    for attempts_left in range(4, -1, -1):
+    for attempts_left in range(30, -1, -1):
         try:
             api.ask(verb, path, patch, dryRun="All")
             return
         except ApiException as why:
             if why.status != 409 or not attempts_left:
                 raise
+            time.sleep(0.1)
 
 
 def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
