@@ -42,7 +42,7 @@ def before(resources: list[Resource]) -> list[Resource]:
         }
         found.append(_renamed(it))
     for it in found:
-        if it["urn"].endswith("-pods"):
+        if it["urn"].endswith("-pods") and "::command:local:Command::" in _typed(it):
             team = it["urn"].rpartition("::")[2].removesuffix("-pods")
             it["dependencies"] = [_of(found, f"::{team}-namespace")]
         if "$kai-fleet:index:QueueGuard" in it["urn"]:
@@ -53,6 +53,10 @@ def before(resources: list[Resource]) -> list[Resource]:
             release = _of(found, f"::{team}-release")
             it["dependencies"], it["deletedWith"] = [release], release
     return _in_order(found)
+
+
+def _typed(it: Resource) -> str:
+    return f"::{it['type']}::"
 
 
 def _renamed(value: Any) -> Any:

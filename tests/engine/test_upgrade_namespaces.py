@@ -114,7 +114,7 @@ def test_the_preview_names_the_pods_and_replaces_nothing(product, host, old):
     outcome = runs.preview(product.stack, lines.append, color=False)
     said = "\n".join(lines)
     assert "pod root: it has hostPID: true" in said
-    assert "pod every-gpu: its container main sets NVIDIA_VISIBLE_DEVICES" in said
+    assert "by itself: NVIDIA_VISIBLE_DEVICES in container main" in said
     assert "2 of its 4 pods would be refused" in said
     assert "pod good" not in said and "pod ml-0" not in said
     assert set(outcome.changes) <= {"same", "create", "update"}
@@ -164,5 +164,8 @@ def test_a_stricter_level_is_told_before_it_holds_too(product, old):
     runs.preview(product.stack, lines.append, color=False)
     said = "\n".join(lines)
     assert "the guard of team ml wants other things" in said
-    assert "pod good: its container" in said and "lacks securityContext." in said
+    assert (
+        "pod good: it is not as isolation level restricted wants it" in said
+        and "lacks securityContext." in said
+    )
     product.edit(lambda config: config.pop("kai-fleet:isolation"), named=False)

@@ -33,7 +33,9 @@ def refused(
         if over or pod["metadata"].get("deletionTimestamp"):
             continue
         if why := next(_reasons(pod, rules, nodes), None):
-            found[str(pod["metadata"]["name"])] = why
+            name = str(pod["metadata"]["name"])
+            told = why.removeprefix(f"pod {name} ")  # whoever says it names the pod
+            found[name] = why if told == why else f"it {told}"
     return found
 
 
