@@ -15,7 +15,7 @@ from kai_fleet.components.cluster.access import ClusterAccess
 from kai_fleet.components.guards.host_rules import HostRules
 from kai_fleet.components.guards.policies import OF_ALL_TEAMS, PolicySet, as_annotations, policy
 from kai_fleet.components.isolation.refused_pods import refused
-from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.components.state.deployed_state import DeployedState, expressions
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import KubeError, complaint
 from kai_fleet.kube.text import plain
@@ -46,7 +46,7 @@ def _policies_changed(deployed: DeployedState) -> bool:
     """Whether the policies that the stack has want other things than those of this version."""
     return any(
         deployed.policies.get(f"host-guards-{kind}")
-        != [each["expression"] for each in policy(kind, PolicySet())["spec"]["validations"]]
+        != expressions(policy(kind, PolicySet())["spec"])
         for kind in OF_ALL_TEAMS
     )
 

@@ -102,6 +102,12 @@ def _of_answer(read: Any) -> DeployedState:
     return deployed_state_of((urn, it["type"], it["outputs"]) for urn, it in resources.items())
 
 
+def expressions(spec: Mapping[str, Any]) -> list[str]:
+    """What a policy of admission wants: its validations, and the variables they are made of."""
+    parts = ("variables", "validations")
+    return [str(each.get("expression")) for part in parts for each in spec.get(part) or []]
+
+
 def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> DeployedState:
     """A stack of these resources: URN, type and outputs of each."""
     versions: dict[str, str] = {}
@@ -123,8 +129,7 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
         if kind == QUEUES:
             queues[name] = unpacked(outputs.get("queues")) or {}
         if kind == POLICY:
-            wants = (outputs.get("spec") or {}).get("validations") or []
-            policies[name] = [str(each.get("expression")) for each in wants]
+            policies[name] = expressions(outputs.get("spec") or {})
         if kind == NAMESPACE:
             bounds[name] = (outputs.get("metadata") or {}).get("annotations") or {}
         if kind == COMMAND:
