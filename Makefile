@@ -18,19 +18,19 @@ down: setup        ## stop the sandbox; no process and no state is left
 
 setup: .venv/.synced  ## the Python environment only
 
-.venv/.synced: pyproject.toml uv.lock
+.venv/.synced: pyproject.toml */pyproject.toml uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit("kai-fleet needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=python3.12, for example." if sys.version_info < (3, 11) else 0)'
 	@echo "setting up .venv"
 	@test -x $(UV) || { $(PYTHON) -m venv .venv && .venv/bin/python -m pip install --quiet 'uv==0.13.9'; }
 	@$(UV) sync --quiet --frozen --inexact --compile-bytecode
-	@.venv/bin/python -m compileall -q __main__.py kai_fleet sandbox
+	@.venv/bin/python -m compileall -q __main__.py components policies cli sandbox
 	@touch $@
 
 check: setup       ## format, lint, types, licences and known vulnerabilities of what is used
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	.venv/bin/python -m kai_fleet.cli.reference.licenses
+	.venv/bin/python -m kai_fleet_cli.reference.licenses
 
 format: setup      ## put the format right
 	.venv/bin/ruff format .
@@ -51,10 +51,10 @@ bench: setup       ## the program beside bare helm and kubectl, in one run, into
 	.venv/bin/python -m bench --write
 
 reference: setup   ## write what is generated from the code: two schemas, the plugin's environment, pages of docs/
-	@.venv/bin/python -m kai_fleet.package.schema > .schema.new && mv .schema.new kai_fleet/package/schema.json
-	@.venv/bin/python -m kai_fleet.package.environment > plugin/requirements.txt
+	@.venv/bin/python -m kai_fleet.package.schema > .schema.new && mv .schema.new components/kai_fleet/package/schema.json
+	@.venv/bin/python -m kai_fleet.package.environment > components/requirements.txt
 	@.venv/bin/python -m kai_fleet.package.pages docs/api
-	@$(FLEET) schema > kai_fleet/stack.schema.json
-	@.venv/bin/python -m kai_fleet.cli.reference.settings_page > docs/settings.md
-	@.venv/bin/python -m kai_fleet.cli.reference.rules_page > docs/rules.md
-	@PYTHONPATH=. .venv/bin/typer kai_fleet.cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
+	@$(FLEET) schema > components/kai_fleet/settings/stack.schema.json
+	@.venv/bin/python -m kai_fleet_cli.reference.settings_page > docs/settings.md
+	@.venv/bin/python -m kai_fleet_cli.reference.rules_page > docs/rules.md
+	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md

@@ -14,7 +14,7 @@ from bench import charts, machine, many_teams, offline, one_team, queues
 from bench.figures import Table
 from bench.program import Program, on_the_sandbox
 from bench.temporary import temporary
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox import lifecycle
 from sandbox.control_plane.pod_stages import POD_SECONDS
 

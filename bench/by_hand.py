@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from bench.shell import kubectl, run, until
-from kai_fleet.components.kai.values import kai_values
-from kai_fleet.components.releases import KAI, vcluster
-from kai_fleet.components.settings.sections.teams import Access
-from kai_fleet.components.vcluster.values import vcluster_values
+from kai_fleet.kai.values import kai_values
+from kai_fleet.releases import KAI, vcluster
+from kai_fleet.settings.sections.teams import Access
+from kai_fleet.vcluster.values import vcluster_values
 from sandbox.lifecycle import Sandbox
 
 KAI_SPACE = ("-n", "kai-scheduler")

@@ -24,7 +24,7 @@ from bench.pools import nodes
 from bench.program import STACK, Program
 from bench.stacks import team, teams, text
 from bench.synced import synced
-from kai_fleet.cli.stack_file.reading import path_of
+from kai_fleet_cli.stack_file.reading import path_of
 
 OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
 # The script really makes these; it is linear, so more of them tell nothing more.
@@ -115,7 +115,7 @@ def _first(program: Program, own: list[str]) -> float:
 
 def _at_once(program: Program, command: str, own: list[str]) -> None:
     def run(name: str) -> Ran:
-        return program.hand(sys.executable, "-m", "kai_fleet.cli", command, "--stack", _stack(name))
+        return program.hand(sys.executable, "-m", "kai_fleet_cli", command, "--stack", _stack(name))
 
     with ThreadPoolExecutor(max(1, len(own))) as pool:
         list(pool.map(run, own))

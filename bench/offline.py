@@ -13,13 +13,13 @@ from typing import Final
 from bench.figures import Figure, Table, exponent
 from bench.measure import run
 from bench.stacks import host_queues, teams, text
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
 _SDKS: Final = "import pulumi, pulumi_kubernetes.core.v1, pydantic"
 _OURS: Final = (
-    "import kai_fleet.components.host.platform, kai_fleet.components.team;"
-    "import kai_fleet.policies.validation, pathlib; from kai_fleet.cli.stack_file import reading;"
-    "kai_fleet.policies.validation.validate(reading.read(pathlib.Path('{file}')))"
+    "import kai_fleet.host.platform, kai_fleet.team;"
+    "import kai_fleet_policies.validation, pathlib; from kai_fleet_cli.stack_file import reading;"
+    "kai_fleet_policies.validation.validate(reading.read(pathlib.Path('{file}')))"
 )
 
 
@@ -59,7 +59,7 @@ def compare() -> Table:
 def _plan(file: Path) -> float:
     """The best of three."""
     plan = ("plan", "--stack", "bench", "--config", str(file))
-    command = [sys.executable, "-m", "kai_fleet.cli", *plan]
+    command = [sys.executable, "-m", "kai_fleet_cli", *plan]
     runs = [run([*command, "--format", "json"], os.environ, ROOT) for _ in range(3)]
     assert json.loads(runs[0].printed)["ok"], runs[0].printed[-2000:]
     return min(ran.seconds for ran in runs)
@@ -68,7 +68,7 @@ def _plan(file: Path) -> float:
 def _diff(project: Path, count: int) -> float:
     """A copy of the project, committed with so many teams; then one of them has another version."""
     project.mkdir()
-    for part in ("kai_fleet", "policies"):
+    for part in ("components", "policies", "cli"):
         shutil.copytree(ROOT / part, project / part)
     for part in ("__main__.py", "Pulumi.yaml"):
         shutil.copy(ROOT / part, project)
@@ -79,7 +79,7 @@ def _diff(project: Path, count: int) -> float:
         run(["git", *command], os.environ, project)
     config["kai-fleet:teams"]["team0"]["scheduler"]["version"] = "v0.17.0"
     stack.write_text(text({"config": config}))
-    asked = [sys.executable, "-m", "kai_fleet.cli", "diff", "--stack", "bench", "--base", "HEAD"]
+    asked = [sys.executable, "-m", "kai_fleet_cli", "diff", "--stack", "bench", "--base", "HEAD"]
     ran = run([*asked, "--format", "json"], os.environ, project, fine=(3,))
     assert "v0.17.0" in ran.printed, ran.printed[-2000:]
     return ran.seconds

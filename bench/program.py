@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bench.measure import Ran, run
 from bench.stacks import text
-from kai_fleet.cli.stack_file.reading import ROOT, path_of
+from kai_fleet_cli.stack_file.reading import ROOT, path_of
 from sandbox.lifecycle import Sandbox
 
 STACK: Final = "bench"
@@ -35,7 +35,7 @@ class Program:
 
     def fleet(self, *arguments: str, fine: tuple[int, ...] = (0,)) -> Ran:
         """One command. Raises CommandFailed."""
-        command = [sys.executable, "-m", "kai_fleet.cli", *arguments, "--stack", STACK]
+        command = [sys.executable, "-m", "kai_fleet_cli", *arguments, "--stack", STACK]
         return run(command, {**os.environ, **self.sandbox.env()}, ROOT, fine=fine)
 
     def hand(self, *command: str, stdin: str = "", fine: tuple[int, ...] = (0,)) -> Ran:

@@ -11,8 +11,8 @@ from typing import Any, Final
 from bench.figures import Figure, Table, exponent
 from bench.program import Program
 from bench.stacks import host_queues
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.sections.queues import walk
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.queues import walk
 
 Object = dict[str, Any]
 _MANY: Final = 5000  # queues; a run's own seconds do not count there

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from kai_fleet.cli.stack_file.yaml_text import plain
+from kai_fleet_cli.stack_file.yaml_text import plain
 
 UNLIMITED = {"quota": "unlimited"}
 BASE: dict[str, Any] = {

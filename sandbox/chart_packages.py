@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.components.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
+from kai_fleet.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
 from sandbox.errors import SandboxError
 from sandbox.tools.table import Say
 

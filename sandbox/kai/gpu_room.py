@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kai_fleet.components.kai.keys import GPU_RESOURCES
-from kai_fleet.usage.amounts import rounded
-from kai_fleet.usage.gpu_share import GpuAsk, gpu_ask, gpu_memory, groups_of
-from kai_fleet.usage.requests import requests_of
+from kai_fleet.kai.keys import GPU_RESOURCES
+from kai_fleet_cli.gpu_usage.amounts import rounded
+from kai_fleet_cli.gpu_usage.gpu_share import GpuAsk, gpu_ask, gpu_memory, groups_of
+from kai_fleet_cli.gpu_usage.requests import requests_of
 from sandbox.control_plane.kube_api import Object
 from sandbox.nodes.fake_nodes import is_ready
 

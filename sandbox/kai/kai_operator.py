@@ -12,7 +12,7 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.components.releases import KAI, KaiRelease, UnknownVersion, kai
+from kai_fleet.releases import KAI, KaiRelease, UnknownVersion, kai
 from sandbox.chart_packages import SOURCES
 from sandbox.control_plane.kube_api import Api, Object, Refused
 from sandbox.kai import operands

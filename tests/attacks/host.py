@@ -10,7 +10,7 @@ from typing import Any
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.cli.plan.recorder import record
+from kai_fleet_cli.plan.recorder import record
 from tests.attacks.http import Http
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.cli.report import page as writing
-from kai_fleet.cli.report.page import page
-from kai_fleet.cli.report.planned import planned
-from kai_fleet.components.settings import load
+from kai_fleet.settings import load
+from kai_fleet_cli.report import page as writing
+from kai_fleet_cli.report.page import page
+from kai_fleet_cli.report.planned import planned
 from tests.browser import chromium
 from tests.unit.doctor_samples import SETTINGS
 from tests.unit.report_samples import MADE, busy, many

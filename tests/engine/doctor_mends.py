@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kai_fleet.cli.doctor.causes import commands
-from kai_fleet.cli.doctor.diagnosis import diagnose
-from kai_fleet.cli.doctor.finding import Finding, Health
+from kai_fleet_cli.doctor.causes import commands
+from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.doctor.finding import Finding, Health
 from tests.engine.one_team import OneTeam
 
 _FLAG = re.compile(r"^--?(?:n|context|kube-context|kubeconfig|type|p|stack)$")

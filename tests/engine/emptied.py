@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.cli.engine.environment import OCCUPANT
+from kai_fleet_cli.engine.environment import OCCUPANT
 from sandbox.lifecycle import Sandbox
 from tests.attacks.http import Http
 from tests.engine.product import api

@@ -14,7 +14,7 @@ from typing import Any
 
 from pulumi import automation
 
-from kai_fleet.cli.__main__ import main
+from kai_fleet_cli.__main__ import main
 
 
 def listening(run: Callable[..., Any], file: Path) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from bench.stacks import BASE, VCLUSTER, team
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import copied, queues
 

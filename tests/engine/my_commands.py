@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
 FLEET = ROOT / ".venv" / "bin" / "fleet"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import Product, api, copied
 

@@ -14,8 +14,8 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 from ruamel.yaml import YAML
 
-from kai_fleet.cli.engine import runs
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.sandbox_commands import until
 
 

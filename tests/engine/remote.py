@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.package.results import RESULTS
+from kai_fleet_cli.stack_file.reading import ROOT
 
 PLUGIN = ROOT / ".venv" / "bin"
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.releases import kai
+from kai_fleet.releases import kai
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.product import api, cluster_roles, deployments, namespaces, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 def fleet(sandbox):
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", "kai_fleet.cli", *arguments],
+            [sys.executable, "-m", "kai_fleet_cli", *arguments],
             cwd=ROOT,
             env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory), "COLUMNS": "120"},
             capture_output=True,

@@ -11,10 +11,10 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.cli.doctor.checks.kai import gpu_sharing, leftovers
-from kai_fleet.cli.doctor.diagnosis import diagnose
-from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.stack_file import reading
+from kai_fleet_cli.doctor.checks.kai import gpu_sharing, leftovers
+from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.doctor.finding import Health
+from kai_fleet_cli.stack_file import reading
 from tests.engine import broken_things as things
 from tests.engine.sandbox_commands import until
 
@@ -96,10 +96,10 @@ def test_it_needs_no_more_than_get_and_list(ml, host):
         "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
-    from kai_fleet.cli.doctor.gather import gather
-    from kai_fleet.cli.doctor.sources import of_stack
     from kai_fleet.kube.api import Api
     from kai_fleet.kube.kubeconfig import Connection
+    from kai_fleet_cli.doctor.gather import gather
+    from kai_fleet_cli.doctor.sources import of_stack
 
     core.create_namespaced_service_account("default", {"metadata": {"name": name}})
     rbac.create_cluster_role(role)

@@ -9,7 +9,7 @@ import pytest
 import trustme
 from kubernetes import client
 
-from kai_fleet.cli.stack_file import reading
+from kai_fleet_cli.stack_file import reading
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
 from tests.engine.doctor_mends import OF_CERTIFICATES, Mending, eventually

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.doctor.causes import commands
-from kai_fleet.cli.doctor.checks.kai import gpu_sharing
-from kai_fleet.cli.engine.environment import SANDBOX_CONTEXT
-from kai_fleet.cli.stack_file import reading
+from kai_fleet_cli.doctor.causes import commands
+from kai_fleet_cli.doctor.checks.kai import gpu_sharing
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet_cli.stack_file import reading
 from tests.engine import broken_things as things
 from tests.engine.doctor_mends import (
     LOOK,

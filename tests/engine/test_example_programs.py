@@ -9,7 +9,7 @@ import os
 import pytest
 from kubernetes import client
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST
 from tests.engine.product import api, deployments, namespaces, queues, take_queues

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from kubernetes import client
 
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.product import Product, api, project
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -13,11 +13,11 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.components.guards import policies
-from kai_fleet.components.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
-from kai_fleet.components.guards.host_guard import HostGuard, HostGuardArgs
-from kai_fleet.components.guards.host_rules import HostRules
-from kai_fleet.components.guards.policies import PolicySet, as_annotations
+from kai_fleet.guards import policies
+from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
+from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.guards.policies import PolicySet, as_annotations
 from tests.engine.bare_engine import new_stack
 from tests.engine.product import api
 from tests.engine.sandbox_commands import kubectl, until

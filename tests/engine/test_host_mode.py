@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 
 from bench.stacks import queue_tree
-from kai_fleet.components.settings.files import queue_files
+from kai_fleet.settings.files import queue_files
 from tests.engine.broken_things import kai_pod, pods
 from tests.engine.guarded_pods import HALF, pod, sent
 from tests.engine.my_commands import asked

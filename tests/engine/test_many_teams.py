@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from bench.pools import nodes
-from kai_fleet.cli.teams import stack_state
+from kai_fleet_cli.teams import stack_state
 from tests.engine.many_fleet import (
     INSIDE,
     NEW,

@@ -8,10 +8,10 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.doctor.checks.monitoring import NAME
-from kai_fleet.cli.doctor.diagnosis import diagnose
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.components.monitoring import dashboards
+from kai_fleet.monitoring import dashboards
+from kai_fleet_cli.doctor.checks.monitoring import NAME
+from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.stack_file import reading
 from tests.engine import kai_metrics, prometheus
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until

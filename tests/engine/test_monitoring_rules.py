@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kai_fleet.components.monitoring import rules, scraping
-from kai_fleet.components.releases import KAI, version_key
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.sections.monitoring import Monitoring
+from kai_fleet.monitoring import rules, scraping
+from kai_fleet.releases import KAI, version_key
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.monitoring import Monitoring
 from sandbox.tools import toolbox
 
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus]

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.display import first_steps
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.display import first_steps
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.my_commands import asked, run
 from tests.engine.product import api
 from tests.engine.sandbox_commands import until

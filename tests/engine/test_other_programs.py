@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.package import page_examples
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.languages import sdks
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(1200)]

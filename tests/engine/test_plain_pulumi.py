@@ -20,8 +20,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.property_secrets import is_secret
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.property_secrets import is_secret
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import api, copied, queues
 
@@ -69,7 +69,7 @@ class Project:
         return ran.stdout
 
     def fleet(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "kai_fleet.cli", *arguments, "--stack", STACK]
+        command = [sys.executable, "-m", "kai_fleet_cli", *arguments, "--stack", STACK]
         return self._run(command, {**os.environ, "KAI_FLEET_SANDBOX": str(self.sandbox.directory)})
 
     def pulumi(self, *arguments: str) -> str:

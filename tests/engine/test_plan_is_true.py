@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.cli.engine import runs
-from kai_fleet.cli.plan import recorder
-from kai_fleet.cli.plan.recorder import SECRET, UNKNOWN
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.components.settings.quantities import parse_quantity
-from kai_fleet.components.state.deployed_state import STACK
 from kai_fleet.provider.queue_specs import unpacked
 from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet.state.deployed_state import STACK
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
+from kai_fleet_cli.stack_file import reading
 from tests.engine.product import Product, project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

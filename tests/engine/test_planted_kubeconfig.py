@@ -14,8 +14,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.doctor.causes import commands
-from kai_fleet.cli.stack_file import reading
+from kai_fleet_cli.doctor.causes import commands
+from kai_fleet_cli.stack_file import reading
 from tests.attacks.http import Http
 from tests.engine.doctor_mends import OF_KUBECONFIGS, Mending, eventually
 

@@ -15,10 +15,10 @@ from google.protobuf import json_format, struct_pb2
 from pulumi import automation
 from pulumi.runtime import proto
 
-from kai_fleet.cli.engine import runs
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.policies.pack.analyzer import Analyzer
-from kai_fleet.policies.pack.policies import UNDECIDED
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies.pack.analyzer import Analyzer
+from kai_fleet_policies.pack.policies import UNDECIDED
 from tests.engine import planted
 from tests.engine.bare_engine import new_stack
 

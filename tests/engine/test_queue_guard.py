@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
-from kai_fleet.components.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
     GROUPED,

@@ -20,13 +20,13 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
-from kai_fleet.cli.stack_file.reading import PROJECT
-from kai_fleet.components.cluster.access import ClusterAccess
-from kai_fleet.components.guards.host_rules import HostRules
-from kai_fleet.components.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.components.settings.sections.isolation import Isolation
-from kai_fleet.components.settings.sections.teams import Access
-from kai_fleet.components.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.teams import Access
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet_cli.stack_file.reading import PROJECT
 from tests.attacks.host import Host
 from tests.engine.product import api, project
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from kubernetes import client
 
-from kai_fleet.cli.doctor.diagnosis import diagnose
-from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.cli.stack_file import reading
+from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.doctor.finding import Health
+from kai_fleet_cli.stack_file import reading
 from tests.engine.product import Product, api, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -15,11 +15,11 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cli.engine import runs
-from kai_fleet.cli.property_secrets import is_secret
-from kai_fleet.cli.recovery import state
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.state.deployed_state import STACK as STACK_TYPE
+from kai_fleet.state.deployed_state import STACK as STACK_TYPE
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.property_secrets import is_secret
+from kai_fleet_cli.recovery import state
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.product import api, copied, deployments, namespaces, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -61,7 +61,7 @@ def folder(tmp_path_factory):
 def fleet(sandbox, folder):
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", "kai_fleet.cli", *arguments, "--stack", STACK],
+            [sys.executable, "-m", "kai_fleet_cli", *arguments, "--stack", STACK],
             cwd=folder,
             env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory), "COLUMNS": "120"},
             stdin=subprocess.DEVNULL,
@@ -143,7 +143,7 @@ def test_an_interrupted_switch_leaves_the_file_as_it_was(fleet, folder, sandbox)
     file = folder / f"Pulumi.{STACK}.yaml"
     before = file.read_bytes()
     running = subprocess.Popen(
-        [sys.executable, "-m", "kai_fleet.cli", *SWITCH, "--stack", STACK],
+        [sys.executable, "-m", "kai_fleet_cli", *SWITCH, "--stack", STACK],
         cwd=folder,
         env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory)},
         stdin=subprocess.DEVNULL,

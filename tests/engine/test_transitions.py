@@ -14,8 +14,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.components.isolation.vcluster_rights import called
-from kai_fleet.components.releases import KAI
+from kai_fleet.isolation.vcluster_rights import called
+from kai_fleet.releases import KAI
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
 from tests.engine.ends import ends

@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.cli.engine import runs
+from kai_fleet_cli.engine import runs
 from tests.engine import old_states
 from tests.engine.guarded_pods import pod
 from tests.engine.product import Product, api, project

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.components.releases.metric_names import kai_metrics
+from kai_fleet.releases.metric_names import kai_metrics
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.stack_file import reading
 from tests.engine import prometheus
 
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 UV = Path(sys.executable).with_name("uv")

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
 GOOD = ("sandbox", "sandbox-host", "prod", "dev")
 # Values that somebody, or something, may put where another is wanted.

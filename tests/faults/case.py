@@ -17,7 +17,7 @@ import yaml
 from kubernetes import client, config
 from ruamel.yaml import YAML
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
 from tests.engine.product import name_the_removed
@@ -26,7 +26,8 @@ STACK = "faults"
 PARTS = (
     "__main__.py",
     "Pulumi.yaml",
-    "kai_fleet",
+    "components",
+    "cli",
     "policies",
     "pyproject.toml",
     "sandbox",
@@ -215,7 +216,7 @@ class Case:
         log = self.checkout.parent / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with log.open("w") as out:
             process = psutil.Popen(
-                [sys.executable, "-m", "kai_fleet.cli", *arguments, "--stack", stack],
+                [sys.executable, "-m", "kai_fleet_cli", *arguments, "--stack", stack],
                 cwd=self.checkout,
                 env=self._variables() | variables,
                 stdout=out,

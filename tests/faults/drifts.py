@@ -10,7 +10,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.components.guards.policies import QUEUES as QUEUE_GUARDS
+from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from tests.faults.case import Case, client_of
 
 QUEUES = ("scheduling.run.ai", "v2", "queues")

@@ -9,7 +9,7 @@ import traceback
 import pytest
 from rich.console import Console
 
-from kai_fleet.cli.plan import as_text, offline
+from kai_fleet_cli.plan import as_text, offline
 from tests.faults.bad_files import files
 from tests.faults.wanted import SOAK
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import yaml
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.provider.version import version
+from kai_fleet_cli.stack_file.reading import ROOT
 
 HERE = Path(__file__).parent
-SCHEMA = ROOT / "kai_fleet" / "package" / "schema.json"
+SCHEMA = ROOT / "components" / "kai_fleet" / "package" / "schema.json"
 # As the sandbox's CLI is built, so that what is compiled already is not compiled again.
 GO_SDK = "github.com/kai-fleet/pulumi-kai-fleet/sdk/go"
 GO = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=mod -trimpath -buildvcs=false"}

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from kai_fleet.components.kai.keys import QUEUE_LABEL
-from kai_fleet.policies.model import Cluster, Container, Queue, Share, Workload
+from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet_policies.model import Cluster, Container, Queue, Share, Workload
 from tests.policies.samples import FREE, cluster, team, workload
 
 SHARES = st.sampled_from(["fraction", "memory", "whole", "none"])

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kai_fleet.components.kai.keys import QUEUE_LABEL, SCHEDULER
-from kai_fleet.policies.adapters.from_resources import Declared
-from kai_fleet.policies.model import (
+from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
+from kai_fleet_policies.adapters.from_resources import Declared
+from kai_fleet_policies.model import (
     UNLIMITED,
     Cluster,
     Container,
@@ -18,8 +18,8 @@ from kai_fleet.policies.model import (
     VirtualCluster,
     Workload,
 )
-from kai_fleet.policies.problem import Level, Problem
-from kai_fleet.policies.rules import RULES
+from kai_fleet_policies.problem import Level, Problem
+from kai_fleet_policies.rules import RULES
 
 FREE = {r: Share(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
 

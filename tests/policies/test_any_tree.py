@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kai_fleet.components.kai.keys import QUEUE_LABEL
-from kai_fleet.policies.model import (
+from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet_policies.model import (
     UNKNOWN,
     Cluster,
     Container,
@@ -20,8 +20,8 @@ from kai_fleet.policies.model import (
     Queue,
     Share,
 )
-from kai_fleet.policies.problem import Level
-from kai_fleet.policies.rules import check
+from kai_fleet_policies.problem import Level
+from kai_fleet_policies.rules import check
 from tests.policies.random_trees import valid
 from tests.policies.samples import FREE, refused_by, team
 

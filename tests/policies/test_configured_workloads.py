@@ -2,9 +2,9 @@
 
 import pytest
 
-from kai_fleet.policies import validation
-from kai_fleet.policies.adapters import from_resources, from_settings
-from kai_fleet.policies.problem import Level
+from kai_fleet_policies import validation
+from kai_fleet_policies.adapters import from_resources, from_settings
+from kai_fleet_policies.problem import Level
 from tests.unit.test_workloads import CLUSTER, HALF, POD, TEAMS, UNLIMITED, VLLM
 
 HOST = {
@@ -48,8 +48,8 @@ def test_a_rule_refuses_by_key(workload, settings, rule, says):
 
 
 def test_the_plan_sees_the_same_workloads_in_the_declared_resources():
-    from kai_fleet.cli.plan.picture import as_declared
-    from kai_fleet.cli.plan.recorder import record
+    from kai_fleet_cli.plan.picture import as_declared
+    from kai_fleet_cli.plan.recorder import record
 
     work = {"half": {**POD, **HALF}, "qwen": {**VLLM, **HALF}}
     raw = {"cluster": CLUSTER, "teams": TEAMS, "workloads": work}

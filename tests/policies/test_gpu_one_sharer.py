@@ -1,7 +1,7 @@
 import pytest
 
-from kai_fleet.policies.adapters.charts import device_sharing
-from kai_fleet.policies.model import UNKNOWN, DevicePlugin, KaiRelease
+from kai_fleet_policies.adapters.charts import device_sharing
+from kai_fleet_policies.model import UNKNOWN, DevicePlugin, KaiRelease
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 RULE = "gpu-one-sharer"

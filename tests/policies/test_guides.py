@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from kai_fleet.policies.adapters.from_resources import clusters
-from kai_fleet.policies.problem import Level
-from kai_fleet.policies.rules import check
+from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.problem import Level
+from kai_fleet_policies.rules import check
 from tests.policies.samples import manifest, refused_by, resource
 
 FREE = "{cpu: &free {quota: -1, limit: -1, overQuotaWeight: 1}, gpu: *free, memory: *free}"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.components import releases
-from kai_fleet.policies import validation, vcluster_areas
-from kai_fleet.policies.problem import Level
+from kai_fleet import releases
+from kai_fleet_policies import validation, vcluster_areas
+from kai_fleet_policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 ON = {"enabled": True}

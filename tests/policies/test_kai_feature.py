@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.components import releases
-from kai_fleet.policies.adapters import from_resources, from_settings
-from kai_fleet.policies.model import UNKNOWN, Feature
-from kai_fleet.policies.validation import validate
+from kai_fleet import releases
+from kai_fleet_policies.adapters import from_resources, from_settings
+from kai_fleet_policies.model import UNKNOWN, Feature
+from kai_fleet_policies.validation import validate
 from tests.policies.samples import cluster, found, open_question, refusal, resource
 
 RULE = "kai-feature-known"

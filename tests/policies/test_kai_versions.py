@@ -3,15 +3,15 @@ from datetime import date
 
 import pytest
 
-from kai_fleet.cli.plan import recorder
-from kai_fleet.cli.plan.picture import as_declared
-from kai_fleet.components import releases
-from kai_fleet.policies import rules, validation
-from kai_fleet.policies.adapters import from_resources
-from kai_fleet.policies.model import UNKNOWN, VirtualCluster
-from kai_fleet.policies.problem import Level
-from kai_fleet.policies.rules.kai import kai_version_supported
-from kai_fleet.policies.rules.vclusters import vcluster_version_supported
+from kai_fleet import releases
+from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.plan.picture import as_declared
+from kai_fleet_policies import rules, validation
+from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.model import UNKNOWN, VirtualCluster
+from kai_fleet_policies.problem import Level
+from kai_fleet_policies.rules.kai import kai_version_supported
+from kai_fleet_policies.rules.vclusters import vcluster_version_supported
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"

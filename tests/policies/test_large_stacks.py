@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from kai_fleet.components.kai.keys import QUEUE_LABEL
-from kai_fleet.policies.model import Cluster, Queue, Share
-from kai_fleet.policies.problem import Level
-from kai_fleet.policies.rules import check
+from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet_policies.model import Cluster, Queue, Share
+from kai_fleet_policies.problem import Level
+from kai_fleet_policies.rules import check
 from tests.policies.samples import FREE, cluster, refused_by, team, workload
 
 

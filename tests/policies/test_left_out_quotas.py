@@ -5,11 +5,11 @@ import json
 import pulumi
 import pytest
 
-from kai_fleet.components.settings import load
-from kai_fleet.components.state.deployed_state import deployed_state_of
-from kai_fleet.policies.stack import left_out_quotas
 from kai_fleet.provider.queue_specs import packed
 from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.settings import load
+from kai_fleet.state.deployed_state import deployed_state_of
+from kai_fleet_policies.stack import left_out_quotas
 from tests.unit.test_unnamed_removals import settings as first_of_the_program
 
 URN = "urn:pulumi:prod::kai-fleet::kai-fleet:index:Team$kai-fleet:index:Queues::ml-queues"

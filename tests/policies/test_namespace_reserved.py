@@ -1,6 +1,6 @@
 import pytest
 
-from kai_fleet.policies.model import UNKNOWN, KaiRelease, Namespaced
+from kai_fleet_policies.model import UNKNOWN, KaiRelease, Namespaced
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
 RULE = "namespace-reserved"

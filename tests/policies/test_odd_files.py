@@ -6,8 +6,8 @@ import time
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.policies import validation
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies import validation
 
 SECONDS = 2.0
 KEYS = st.sampled_from(

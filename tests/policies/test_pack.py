@@ -4,17 +4,17 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import proto
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
-from kai_fleet.policies.adapters import from_engine
-from kai_fleet.policies.pack.analyzer import Analyzer
-from kai_fleet.policies.pack.policies import UNDECIDED
-from kai_fleet.policies.rules import RULES
+from kai_fleet_policies import policy_pack
+from kai_fleet_policies.adapters import from_engine
+from kai_fleet_policies.pack.analyzer import Analyzer
+from kai_fleet_policies.pack.policies import UNDECIDED
+from kai_fleet_policies.rules import RULES
 from tests.policies.samples import PROVIDER, resource
 
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
@@ -151,7 +151,7 @@ def test_a_stack_may_lower_a_rule_as_in_any_pack(analyzer):
 
 def test_the_pack_starts_from_any_directory(tmp_path):
     """It prints the port on which it serves the engine, and then serves until it is ended."""
-    main = Path(__file__).parents[2] / "policies"
+    main = policy_pack()
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     # The engine has run the module by its path, not as `-m policies`.
     started = subprocess.Popen(

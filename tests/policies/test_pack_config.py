@@ -5,8 +5,8 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
-from kai_fleet.policies.pack.analyzer import Analyzer
-from kai_fleet.policies.pack.policies import POLICIES, UNDECIDED
+from kai_fleet_policies.pack.analyzer import Analyzer
+from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
 from tests.policies.test_pack import IN_TEST, TREE, pod, said
 
 LEAF, RESERVED = "workload-leaf-queue", "namespace-reserved"

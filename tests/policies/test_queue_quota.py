@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.policies.model import UNKNOWN, Cluster, Share
+from kai_fleet_policies.model import UNKNOWN, Cluster, Share
 from tests.policies.samples import FREE, cluster, found, gpu_queue, open_question, queue, refusal
 
 RULE = "queue-quota"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet.policies.model import UNKNOWN, Share
-from kai_fleet.policies.problem import Level
+from kai_fleet_policies.model import UNKNOWN, Share
+from kai_fleet_policies.problem import Level
 from tests.policies.samples import FREE, cluster, found, open_question, queue, refusal
 
 

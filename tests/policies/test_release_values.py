@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.policies.model import UNKNOWN, Cluster, KaiRelease, VirtualCluster
-from kai_fleet.policies.problem import Level
-from kai_fleet.policies.validation import validate
+from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease, VirtualCluster
+from kai_fleet_policies.problem import Level
+from kai_fleet_policies.validation import validate
 from tests.policies.samples import found, open_question
 
 

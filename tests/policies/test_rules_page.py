@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from kai_fleet.cli.reference.rules_page import page
-from kai_fleet.policies.rules import RULES
+from kai_fleet_cli.reference.rules_page import page
+from kai_fleet_policies.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,18 +8,18 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from kai_fleet.components.isolation.team_rules import of_declared, of_granted
-from kai_fleet.components.releases import KAI, VCLUSTER, sources
-from kai_fleet.components.releases.sources import MIRROR
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.platform_facts import PlatformFacts
-from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.policies import validation
-from kai_fleet.policies.adapters.from_resources import Declared, clusters
-from kai_fleet.policies.image_names import names
-from kai_fleet.policies.pack.config import RuleConfig
-from kai_fleet.policies.rules import check
-from kai_fleet.policies.unknown import UNKNOWN
+from kai_fleet.isolation.team_rules import of_declared, of_granted
+from kai_fleet.releases import KAI, VCLUSTER, sources
+from kai_fleet.releases.sources import MIRROR
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_policies import validation
+from kai_fleet_policies.adapters.from_resources import Declared, clusters
+from kai_fleet_policies.image_names import names
+from kai_fleet_policies.pack.config import RuleConfig
+from kai_fleet_policies.rules import check
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "sources-known"
 DIGEST = f"sha256:{'a' * 64}"

@@ -1,7 +1,7 @@
 import pytest
 
-from kai_fleet.policies.model import UNKNOWN, KaiRelease
-from kai_fleet.policies.problem import Level
+from kai_fleet_policies.model import UNKNOWN, KaiRelease
+from kai_fleet_policies.problem import Level
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 POOLS = "team-node-pools"

@@ -6,11 +6,11 @@ import copy
 
 import pytest
 
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.platform_facts import PlatformFacts
-from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.policies import validation
-from kai_fleet.policies.problem import Level
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_policies import validation
+from kai_fleet_policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.components import releases
-from kai_fleet.policies import validation
-from kai_fleet.policies.control_plane_flags import FLAGS
-from kai_fleet.policies.model import UNKNOWN, Cluster, VirtualCluster
+from kai_fleet import releases
+from kai_fleet_policies import validation
+from kai_fleet_policies.control_plane_flags import FLAGS
+from kai_fleet_policies.model import UNKNOWN, Cluster, VirtualCluster
 from tests.policies.samples import found, open_question
 
 API = "controlPlane.distro.k8s.apiServer.extraArgs"

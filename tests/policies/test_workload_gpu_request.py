@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.policies.model import UNKNOWN, Container
+from kai_fleet_policies.model import UNKNOWN, Container
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-request"

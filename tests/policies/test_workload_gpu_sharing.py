@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from kai_fleet.policies.model import UNKNOWN, Cluster, KaiRelease
+from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-sharing"

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from kai_fleet.components.kai.keys import QUEUE_LABEL
-from kai_fleet.policies.model import UNKNOWN, Cluster, KaiRelease
+from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease
 from tests.policies.samples import (
     cluster,
     found,

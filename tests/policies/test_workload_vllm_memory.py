@@ -1,7 +1,7 @@
 import pytest
 
-from kai_fleet.policies.model import UNKNOWN, Container
-from kai_fleet.policies.problem import Level
+from kai_fleet_policies.model import UNKNOWN, Container
+from kai_fleet_policies.problem import Level
 from tests.policies.samples import cluster, found, open_question, shared, workload
 
 RULE = "workload-vllm-memory"

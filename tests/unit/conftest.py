@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.cli.teams import connect, stack_state
+from kai_fleet_cli.teams import connect, stack_state
 from sandbox.tools import launchers
 from tests.unit.team_project import Project
 

@@ -8,13 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kai_fleet.cli.doctor.checks import examine
-from kai_fleet.cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet.cli.doctor.declared import host_of, teams_of
-from kai_fleet.cli.doctor.finding import Finding, Health
-from kai_fleet.components.guards.foreign_nodes import node_bindings
-from kai_fleet.components.guards.guard_policies import kinds
-from kai_fleet.components.guards.policies import (
+from kai_fleet.guards.foreign_nodes import node_bindings
+from kai_fleet.guards.guard_policies import kinds
+from kai_fleet.guards.policies import (
     BINDING,
     POLICY,
     PolicySet,
@@ -22,10 +18,14 @@ from kai_fleet.components.guards.policies import (
     policy,
     shared_bindings,
 )
-from kai_fleet.components.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.components.releases import kai
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.sections.isolation import Isolation, Network
+from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.releases import kai
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.isolation import Isolation, Network
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet_cli.doctor.declared import host_of, teams_of
+from kai_fleet_cli.doctor.finding import Finding, Health
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kai_fleet.components.isolation import vcluster_rights
+from kai_fleet.isolation import vcluster_rights
 from tests.unit.doctor_samples import (
     Lab,
     Spoil,
@@ -64,7 +64,7 @@ def of_version(version):
 
 def inside_runs(version):
     """KAI of that version inside, with what it brings."""
-    from kai_fleet.components.releases import kai
+    from kai_fleet.releases import kai
 
     def spoil(lab: Lab) -> None:
         of_version(version)(lab)

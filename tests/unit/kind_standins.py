@@ -8,11 +8,11 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.cluster.kind.config import declared
-from kai_fleet.components.settings.sections.kind import Kind
+from kai_fleet.cluster.kind.config import declared
+from kai_fleet.settings.sections.kind import Kind
+from kai_fleet_cli.stack_file.reading import ROOT
 
-SCRIPTS = ROOT / "kai_fleet" / "components" / "cluster" / "kind"
+SCRIPTS = ROOT / "components" / "kai_fleet" / "cluster" / "kind"
 REAL = (
     *("bash", "cat", "cp", "cut", "dirname", "echo", "env", "grep", "mktemp", "python3", "rm"),
     *("sha256sum", "sh", "sleep", "tail", "touch", "tee", "mkdir"),

@@ -12,9 +12,9 @@ import grpc
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.provider.tokens import QUEUES
 from kai_fleet.provider.values import plain, properties
+from kai_fleet_cli.stack_file.reading import ROOT
 
 Json = dict[str, Any]
 LAUNCHER = ROOT / ".venv" / "bin" / "pulumi-resource-kai-fleet"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kai_fleet.cli.report.model import (
+from kai_fleet_cli.gpu_usage.amounts import Amounts
+from kai_fleet_cli.gpu_usage.queues import Held, tree
+from kai_fleet_cli.report.model import (
     Change,
     Gpus,
     Missing,
@@ -16,8 +18,6 @@ from kai_fleet.cli.report.model import (
     Version,
     Wait,
 )
-from kai_fleet.usage.amounts import Amounts
-from kai_fleet.usage.queues import Held, tree
 
 MADE = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI = Version("v0.16.8", "v0.16.8", "supported until 2027-06-30")

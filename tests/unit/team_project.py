@@ -8,12 +8,12 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.engine import environment, runs
-from kai_fleet.cli.engine.runs import Outcome
-from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.teams import update
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.engine import environment, runs
+from kai_fleet_cli.engine.runs import Outcome
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.teams import update
 
 LAB = """\
 # the lab

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.components.cluster.address import address_of
-from kai_fleet.components.releases import VCLUSTER
-from kai_fleet.components.settings.sections.teams import Access
-from kai_fleet.components.vcluster.values import vcluster_values
+from kai_fleet.cluster.address import address_of
+from kai_fleet.releases import VCLUSTER
+from kai_fleet.settings.sections.teams import Access
+from kai_fleet.vcluster.values import vcluster_values
 
 KINDS = {
     "NodePort": Access(type="NodePort", host="node.example.org"),

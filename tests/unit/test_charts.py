@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kai_fleet.components import releases
+from kai_fleet import releases
 from sandbox import chart_packages
 from sandbox.chart_packages import SOURCES
 from sandbox.errors import SandboxError

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kai_fleet.cli import checkout_check
-from kai_fleet.cli.errors import UserError
 from kai_fleet.project import ROOT
+from kai_fleet_cli import checkout_check
+from kai_fleet_cli.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from kai_fleet.project import ROOT
 )
 def test_code_of_another_checkout_is_refused_with_the_command(tmp_path, monkeypatch, path, remedy):
     monkeypatch.setenv("PYTHONPATH", path)
-    (tmp_path / "kai_fleet").mkdir()
+    (tmp_path / "components").mkdir()
     with pytest.raises(UserError) as refused:
         checkout_check.check(str(tmp_path / ".venv/bin/fleet"))
     assert f"from {ROOT}: " in str(refused.value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.components.state.deployed_state import DeployedState
+from kai_fleet.state.deployed_state import DeployedState
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from kai_fleet.cli.diff import as_markdown, as_text
-from kai_fleet.cli.diff.base import State
-from kai_fleet.cli.diff.changes import difference
+from kai_fleet_cli.diff import as_markdown, as_text
+from kai_fleet_cli.diff.base import State
+from kai_fleet_cli.diff.changes import difference
 from tests.unit.golden import compare as golden
 from tests.unit.golden.reports import named, report, without
 

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from kai_fleet.cli.diff import report
-from kai_fleet.cli.errors import UserError
+from kai_fleet_cli.diff import report
+from kai_fleet_cli.errors import UserError
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, SECRETS, git
 
@@ -121,7 +121,7 @@ def test_a_folder_without_git_says_so(tmp_path):
 
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT])
 def test_a_cancelled_job_leaves_no_files(repository, signalled):
-    command = [sys.executable, "-m", "kai_fleet.cli", "diff", "--stack", "lab", "--base", "good"]
+    command = [sys.executable, "-m", "kai_fleet_cli", "diff", "--stack", "lab", "--base", "good"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(
         command,

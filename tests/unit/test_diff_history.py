@@ -2,9 +2,9 @@
 
 import pytest
 
-from kai_fleet.cli.diff.base import State, planning
-from kai_fleet.cli.diff.report import Report
-from kai_fleet.cli.plan import offline
+from kai_fleet_cli.diff.base import State, planning
+from kai_fleet_cli.diff.report import Report
+from kai_fleet_cli.plan import offline
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, git
 

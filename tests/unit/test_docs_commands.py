@@ -17,12 +17,12 @@ import pytest
 import typer
 import yaml
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.settings import validated
-from kai_fleet.components.settings.sections.team_stack import TeamStack
-from kai_fleet.policies import validation
+from kai_fleet.settings import validated
+from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies import validation
 from sandbox.tools import toolbox
 from tests.unit import markdown_pages
 

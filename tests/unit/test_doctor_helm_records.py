@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kai_fleet.cli.doctor.checks import helm_records, vclusters
-from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.components.releases.helm_record import Forged
+from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.doctor.checks import helm_records, vclusters
+from kai_fleet_cli.doctor.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 FORGED = (Forged("sh.helm.release.v1.ml.v9", "has a hook, Job steal"), Forged("b", "names Node x"))

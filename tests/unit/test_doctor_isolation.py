@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.cli.doctor.checks import isolation
-from kai_fleet.cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet.cli.doctor.declared import teams_of
-from kai_fleet.cli.doctor.finding import Health
-from kai_fleet.components.settings import load
+from kai_fleet.settings import load
+from kai_fleet_cli.doctor.checks import isolation
+from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
+from kai_fleet_cli.doctor.declared import teams_of
+from kai_fleet_cli.doctor.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 ALL_GPUS = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.cli.doctor.checks.monitoring import NAME
-from kai_fleet.cli.doctor.finding import Health
+from kai_fleet_cli.doctor.checks.monitoring import NAME
+from kai_fleet_cli.doctor.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 

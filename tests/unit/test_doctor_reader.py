@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.doctor.causes import commands
-from kai_fleet.cli.doctor.checks import examine
-from kai_fleet.cli.doctor.gather import Sources, gather
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.doctor.causes import commands
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.gather import Sources, gather
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -151,7 +151,7 @@ def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(tmp_path
     (tmp_path / "Pulumi.far.yaml").write_text(
         "config:\n  kai-fleet:cluster: {name: far, kubeconfig: {secure: 'v1:x'}}\n"
     )
-    monkeypatch.setattr("kai_fleet.cli.stack_file.reading.ROOT", tmp_path)
+    monkeypatch.setattr("kai_fleet_cli.stack_file.reading.ROOT", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))  # no pulumi there
     ran = doctor("--stack", "far", "--json")
     (finding,) = json.loads(ran.stdout)["findings"]

@@ -3,12 +3,12 @@
 import pytest
 import yaml
 
-from kai_fleet.cli.plan.offline import plan
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.policies.problem import Level
+from kai_fleet_cli.plan.offline import plan
+from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies.problem import Level
 
 EXAMPLES = sorted((ROOT / "examples").rglob("Pulumi.*.yaml"))
-SCHEMA = "# yaml-language-server: $schema=../../kai_fleet/stack.schema.json\n"
+SCHEMA = "# yaml-language-server: $schema=../../components/kai_fleet/settings/stack.schema.json\n"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

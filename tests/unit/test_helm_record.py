@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from kai_fleet.components.probes import record as probe
-from kai_fleet.components.releases import helm_record
 from kai_fleet.kube.errors import Unreachable
+from kai_fleet.probes import record as probe
+from kai_fleet.releases import helm_record
 
 MANIFEST = """---
 # Source: vcluster/templates/serviceaccount.yaml

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.components.guards.evaluation import account, controller, creation, refusals
-from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.guards.evaluation import account, controller, creation, refusals
+from kai_fleet.guards.host_rules import HostRules
 from tests.attacks.objects import control_plane, pod
 
 OWN = {"node-role.kubernetes.io/ml": ""}

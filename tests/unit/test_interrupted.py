@@ -7,11 +7,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery.interrupted import Judge
-from kai_fleet.cli.recovery.object_reader import Cluster, Live, Unanswered
-from kai_fleet.cli.recovery.state import RELEASE, Operation, State
-from kai_fleet.components.releases.helm_record import Forged
+from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery.interrupted import Judge
+from kai_fleet_cli.recovery.object_reader import Cluster, Live, Unanswered
+from kai_fleet_cli.recovery.state import RELEASE, Operation, State
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
 INSIDE = (
@@ -65,8 +65,8 @@ class Fake:
 
 
 def judged(monkeypatch, cluster, what, *resources, since=None):
-    monkeypatch.setattr("kai_fleet.cli.recovery.interrupted.Cluster", lambda *_: cluster)
-    monkeypatch.setattr("kai_fleet.cli.recovery.interrupted._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("kai_fleet_cli.recovery.interrupted.Cluster", lambda *_: cluster)
+    monkeypatch.setattr("kai_fleet_cli.recovery.interrupted._PATIENCE_SECONDS", 0.0)
     providers = [{"urn": urn, "type": "pulumi:providers:kubernetes"} for urn in (HOST, INSIDE)]
     now = State({"resources": [*providers, *resources]})
     judge = Judge(now, ExitStack(), since, lambda _: None)

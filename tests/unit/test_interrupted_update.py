@@ -30,11 +30,11 @@ import subprocess
 from types import SimpleNamespace
 from pulumi import automation
 from pulumi.automation._cmd import CommandResult
-from kai_fleet.cli import __main__ as cli
-from kai_fleet.cli.commands import updates
-from kai_fleet.cli.engine import runs
-from kai_fleet.cli.engine.environment import Environment
-from kai_fleet.cli.recovery import reconcile
+from kai_fleet_cli import __main__ as cli
+from kai_fleet_cli.commands import updates
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.environment import Environment
+from kai_fleet_cli.recovery import reconcile
 
 def engine(**_):
     ended = subprocess.run(["./pulumi"])

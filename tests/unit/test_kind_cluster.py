@@ -5,13 +5,13 @@ import os
 
 import pytest
 
-from kai_fleet.cli.engine import environment
-from kai_fleet.cli.engine.environment import for_stack
-from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.plan import recorder
-from kai_fleet.cli.plan.recorder import SECRET, record
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.components.settings import load
+from kai_fleet.settings import load
+from kai_fleet_cli.engine import environment
+from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.plan.recorder import SECRET, record
+from kai_fleet_cli.stack_file import reading
 from tests.unit.kind_standins import Machine
 
 TEAM = {"scheduler": {"mode": "default"}}
@@ -38,8 +38,8 @@ def declared():
 
 def test_the_cluster_is_made_by_the_scripts_and_deleted_by_them(declared):
     command = declared[("Command", "lab-kind")].inputs
-    assert command["create"] == command["update"] == "kai_fleet/components/cluster/kind/create.sh"
-    assert command["delete"] == "kai_fleet/components/cluster/kind/delete.sh"
+    assert command["create"] == command["update"] == "components/kai_fleet/cluster/kind/create.sh"
+    assert command["delete"] == "components/kai_fleet/cluster/kind/delete.sh"
     assert command["logging"] == "stderr", "stdout is the kubeconfig"
     assert command["environment"]["KIND_NAME"] == "lab"
     config = json.loads(command["environment"]["KIND_CONFIG"])

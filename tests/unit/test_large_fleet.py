@@ -14,14 +14,14 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 import trustme
 
-from kai_fleet.cli.doctor import gather
-from kai_fleet.cli.report import build
-from kai_fleet.cli.report.page import page
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.usage import now
-from kai_fleet.cli.usage.query import usage_of
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.kubeconfig import connection
+from kai_fleet_cli.doctor import gather
+from kai_fleet_cli.report import build
+from kai_fleet_cli.report.page import page
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.usage import now
+from kai_fleet_cli.usage.query import usage_of
 from tests.unit import canned_api, doctor_samples, http_server
 from tests.unit.test_usage_now import pod, queue
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 import yaml
 
-from kai_fleet.cli import cluster_reader
-from kai_fleet.cli.recovery import object_reader
-from kai_fleet.cli.recovery.state import State
+from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.recovery import object_reader
+from kai_fleet_cli.recovery.state import State
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
 # The error comes from the import of that module, as it does for a key pressed in that moment.
 LOADING = """
@@ -16,7 +16,7 @@ class Pressed:
         if name == {module!r}:
             raise {error}
 sys.meta_path.insert(0, Pressed())
-runpy.run_module("kai_fleet.cli", run_name="__main__")
+runpy.run_module("kai_fleet_cli", run_name="__main__")
 """
 
 
@@ -25,7 +25,7 @@ def loading(module, error):
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("module", ["typer", "kai_fleet.cli.commands", "ruamel.yaml"])
+@pytest.mark.parametrize("module", ["typer", "kai_fleet_cli.commands", "ruamel.yaml"])
 def test_it_is_one_word(module):
     ran = loading(module, "KeyboardInterrupt")
     assert (ran.returncode, ran.stderr) == (-signal.SIGINT, "interrupted\n")
@@ -37,13 +37,13 @@ def test_a_fault_of_the_products_own_keeps_its_trace():
 
 def test_the_program_loads_in_a_process_that_has_loaded_nothing_of_it():
     # It runs beside the package of that name: a module called kai_fleet would hide the package.
-    code = "from kai_fleet.cli.engine import runs; runs.program()"
+    code = "from kai_fleet_cli.engine import runs; runs.program()"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert "kai-fleet:cluster: key cluster: is missing" in ran.stderr
 
 
 def test_the_policy_pack_loads_no_settings():
     # Each preview and update waits until the pack has started: types of settings are a third of it.
-    code = "import kai_fleet.policies.pack.analyzer, sys; print('pydantic' in sys.modules)"
+    code = "import kai_fleet_policies.pack.analyzer, sys; print('pydantic' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (ran.stdout, ran.stderr) == ("False\n", "")

@@ -5,7 +5,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from kai_fleet.cli.engine import local_state
+from kai_fleet_cli.engine import local_state
 
 
 @pytest.fixture(autouse=True)

@@ -6,14 +6,14 @@ import re
 import pytest
 import yaml
 
-from kai_fleet.cli.plan.recorder import record
-from kai_fleet.components.monitoring import dashboards, rules, scraping
-from kai_fleet.components.releases import KAI
-from kai_fleet.components.releases.metric_names import APPS, kai_metrics, other_names, queue_label
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.platform_facts import PlatformFacts
-from kai_fleet.components.settings.sections.monitoring import Monitoring
-from kai_fleet.components.settings.tenant import load_tenant
+from kai_fleet.monitoring import dashboards, rules, scraping
+from kai_fleet.releases import KAI
+from kai_fleet.releases.metric_names import APPS, kai_metrics, other_names, queue_label
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet_cli.plan.recorder import record
 
 CLUSTER = {"name": "lab", "context": "lab"}
 QUEUES = {"top": {"gpu": 4, "children": {"train": {"gpu": 3}, "serve": {"gpu": 1}}}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pulumi
 import pytest
 
-from kai_fleet.cli.plan.recorder import record
+from kai_fleet_cli.plan.recorder import record
 
 CLUSTER = {"cluster": {"name": "lab", "context": "lab"}}
 TREE = {"all": {"children": {"train": {"gpu": 2}}}}

@@ -16,9 +16,9 @@ import time
 
 import pytest
 
-from kai_fleet.cli.my.view import WHY
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.usage.reading import KINDS
+from kai_fleet_cli.gpu_usage.reading import KINDS
+from kai_fleet_cli.my.view import WHY
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.test_my import PODS, SAMPLES
 
@@ -48,7 +48,7 @@ class Terminal:
         unset = ("COLUMNS", "LINES", "NO_COLOR")
         kept = {key: value for key, value in os.environ.items() if key not in unset}
         self.running = subprocess.Popen(
-            [sys.executable, "-m", "kai_fleet.cli", "my", *words],
+            [sys.executable, "-m", "kai_fleet_cli", "my", *words],
             cwd=ROOT,
             env=kept | {"KUBECONFIG": server.file, "TERM": "xterm-256color", "LANG": "C.UTF-8"},
             stdin=theirs,
@@ -118,7 +118,7 @@ def test_a_first_look_that_fails_ends_it(server):
 
 def piped(server, *words):
     return subprocess.Popen(
-        [sys.executable, "-m", "kai_fleet.cli", "my", *words],
+        [sys.executable, "-m", "kai_fleet_cli", "my", *words],
         cwd=ROOT,
         env=os.environ | {"KUBECONFIG": server.file, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
         stdout=subprocess.PIPE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pulumi.automation.events import EngineEvent
 
-from kai_fleet.cli.display.narration import Narration
-from kai_fleet.cli.engine.preview_lines import PreviewLines
+from kai_fleet_cli.display.narration import Narration
+from kai_fleet_cli.engine.preview_lines import PreviewLines
 
 STACK = "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab"
 TEAM = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml"

@@ -6,9 +6,9 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from kai_fleet.components.isolation.network_policies import policies
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.sections.isolation import Network
+from kai_fleet.isolation.network_policies import policies
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.isolation import Network
 
 API, DNS = 6443, 53
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.package import page_examples, pages
 from kai_fleet.package.arguments import ARGUMENTS
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.languages.checked import mistakes
 
 PROGRAMS = sorted((ROOT / "examples").rglob("Pulumi.yaml"))

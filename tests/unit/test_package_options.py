@@ -14,12 +14,12 @@ from pulumi.resource import DependencyResource
 from pulumi.runtime.proto import alias_pb2, provider_pb2
 from pulumi.runtime.resource import prepare_aliases
 
-from kai_fleet.cli.plan import recorder
-from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.package import page_examples
 from kai_fleet.package.constructed import constructed
 from kai_fleet.provider.server import options_of
 from kai_fleet.provider.values import properties
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_cli.plan import recorder
 
 TEAM = "urn:pulumi:lab::project::kai-fleet:index:Team"
 

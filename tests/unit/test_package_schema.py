@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components.guards.host_rules import HostRules
+from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.package import environment, schema
 from kai_fleet.package.arguments import ARGUMENTS
 from kai_fleet.package.breaking import broken
 from kai_fleet.package.constructed import _BY_KIND
 from kai_fleet.package.results import RESULTS
+from kai_fleet_cli.stack_file.reading import ROOT
 
 SCHEMA = schema.served()
 
@@ -34,7 +34,7 @@ def test_the_schema_that_ships_is_up_to_date():
 
 
 def test_the_environment_of_the_plugin_is_the_locked_one():
-    found = (ROOT / "plugin" / "requirements.txt").read_text()
+    found = (ROOT / "components" / "requirements.txt").read_text()
     assert found == environment.requirements(), "run: make reference"
 
 

@@ -8,14 +8,14 @@ import re
 import pulumi
 import pytest
 
-from kai_fleet.cli.plan import recorder
-from kai_fleet.components.releases.chart_source import chart_args
-from kai_fleet.components.releases.sources import MIRROR
-from kai_fleet.components.state.deployed_state import DeployedState
 from kai_fleet.package import page_examples
 from kai_fleet.package.constructed import constructed
 from kai_fleet.provider.errors import PluginError
 from kai_fleet.provider.values import properties
+from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.releases.sources import MIRROR
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_cli.plan import recorder
 
 MIRRORED = {"charts": ["oci://mirror.corp/charts"], "images": ["mirror.corp"]}
 FLAGS = {"apiServer": {"extraArgs": ["--authorization-mode=AlwaysAllow"]}}

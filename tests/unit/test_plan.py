@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.stacks import teams
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.plan.offline import plan_settings
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.stack_file.reading import ROOT
 
 STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
 GOOD = """\
@@ -44,7 +44,7 @@ def in_a_shell(*arguments, env=None):
 
 
 def plan(*arguments, env=None):
-    return in_a_shell("-m", "kai_fleet.cli", "plan", *arguments, env=env)
+    return in_a_shell("-m", "kai_fleet_cli", "plan", *arguments, env=env)
 
 
 def as_json(*arguments):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kai_fleet.cli.plan import as_markdown, as_text, mermaid, offline
-from kai_fleet.cli.plan.picture import picture
-from kai_fleet.cli.stack_file.reading import ROOT, stacks
-from kai_fleet.policies.model import Queue, Share
-from kai_fleet.policies.problem import mandatory
+from kai_fleet_cli.plan import as_markdown, as_text, mermaid, offline
+from kai_fleet_cli.plan.picture import picture
+from kai_fleet_cli.stack_file.reading import ROOT, stacks
+from kai_fleet_policies.model import Queue, Share
+from kai_fleet_policies.problem import mandatory
 from sandbox.tools.toolbox import cache_root
 from tests.unit.golden import compare as golden
 
@@ -62,7 +62,7 @@ def test_colours_are_for_terminals_and_not_with_no_color(monkeypatch):
 
 def test_the_same_stack_gives_the_same_bytes_in_another_process():
     ran = subprocess.run(
-        [sys.executable, "-m", "kai_fleet.cli", "plan", "--stack", "prod", "--format", "markdown"],
+        [sys.executable, "-m", "kai_fleet_cli", "plan", "--stack", "prod", "--format", "markdown"],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "7", "LC_ALL": "C", "COLUMNS": "30"},
         capture_output=True,

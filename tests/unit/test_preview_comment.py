@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
 WORKFLOW = ROOT / ".github" / "workflows" / "preview-comment.yml"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kai_fleet.components.probes import wait
 from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.probes import wait
 from tests.unit import vcluster_secrets
 
 HOST = "https://host:6443"

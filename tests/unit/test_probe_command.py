@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.components import probes
-from kai_fleet.components.probes.__main__ import PROBES
+from kai_fleet import probes
+from kai_fleet.probes.__main__ import PROBES
+from kai_fleet_cli.stack_file.reading import ROOT
 
 SAYS = '#!/bin/sh\necho "$0" "$@"\n'
 
@@ -62,11 +62,3 @@ def test_of_two_plugins_the_newer_is_taken(tmp_path):
 def test_no_text_of_a_state_names_a_folder_of_this_machine():
     for probe in PROBES:
         assert str(ROOT) not in probes.command(probe, "verb")
-
-
-def test_what_older_states_name_is_there_still():
-    done = subprocess.run(
-        [ROOT / "components" / "probes" / "run", "nothing"], capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert done.stderr == f"fleet-probe: write one of {', '.join(PROBES)}, then its verb\n"

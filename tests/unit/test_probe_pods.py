@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.components.probes import pods
 from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.probes import pods
 
 PODS = "/api/v1/namespaces/team-ml/pods"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kai_fleet.components.probes.shards import MANAGER, _without_ours
+from kai_fleet.probes.shards import MANAGER, _without_ours
 
 
 def owned(manager, fields):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.components.probes import vacant
 from kai_fleet.kube.errors import Unreachable
+from kai_fleet.probes import vacant
 
 
 class Cluster:

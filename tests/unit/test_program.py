@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.cli.plan.recorder import SECRET, UNKNOWN, record
+from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record
 
 CLUSTER = {"name": "lab", "context": "lab"}
 POOL = {"nodePool": {"pool": "ml"}}

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 import kai_fleet
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies import policy_pack
 
 
 @pytest.mark.parametrize("name", kai_fleet.__all__)
@@ -31,9 +32,7 @@ def test_importing_the_package_imports_nothing_else():
 
 
 def test_the_installed_pack_runs_what_the_one_of_the_checkout_runs():
-    packs = ROOT / "policies", ROOT / "kai_fleet" / "policy_pack"
-    lines = {(pack / "__main__.py").read_text().splitlines()[-1] for pack in packs}
-    assert len(lines) == 1
-    (module,) = re.findall(r'"([\w.]+)", run_name', lines.pop())
+    (main,) = re.findall("\nmain: (.*)\n", (ROOT / "policies" / "PulumiPolicy.yaml").read_text())
+    assert ROOT / "policies" / main == policy_pack()
+    (module,) = re.findall(r'"([\w.]+)", run_name', (policy_pack() / "__main__.py").read_text())
     assert importlib.util.find_spec(module)
-    assert kai_fleet.policy_pack() == packs[0]

@@ -5,10 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.teams import queues as team_queues
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.files import queue_files
+from kai_fleet.settings import load
+from kai_fleet.settings.files import queue_files
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.teams import queues as team_queues
 from tests.unit.team_project import Project
 
 TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}

@@ -11,8 +11,8 @@ import yaml
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.provider.queue_specs import packed, unpacked
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.plugin_process import LAUNCHER, partial, said, started, values
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.cli.plan.offline import plan
-from kai_fleet.cli.stack_file.reading import path_of
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.sections.queues import walk
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.queues import walk
+from kai_fleet_cli.plan.offline import plan
+from kai_fleet_cli.stack_file.reading import path_of
 
 IN_FULL = Path(__file__).parent / "golden" / "prod-in-full.yaml"
 CLUSTER = {"name": "prod", "context": "prod"}

@@ -14,8 +14,8 @@ from pulumi.runtime import settings as runtime_settings
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.sync_await import _ensure_event_loop
 
-from kai_fleet.cli import property_secrets
-from kai_fleet.cli.plan import recorder
+from kai_fleet_cli import property_secrets
+from kai_fleet_cli.plan import recorder
 
 QUEUE = {"gpu": {"quota": 1}, "cpu": {"quota": "unlimited"}, "memory": {"quota": "unlimited"}}
 LAB = {
@@ -60,7 +60,7 @@ def test_secrets_are_masked_and_unknown_values_are_marked(monkeypatch):
         first = Thing("first", {"password": pulumi.Output.secret("hidden"), "count": 1.0})
         Thing("second", {"of": first.id})
 
-    monkeypatch.setattr(recorder.runpy, "run_path", declares)
+    monkeypatch.setattr("runpy.run_path", declares)
     first, second = recorder.record("lab", LAB)
     assert first.inputs == {"password": recorder.SECRET, "count": 1}
     assert second.inputs == {"of": recorder.UNKNOWN}
@@ -140,6 +140,6 @@ def test_what_goes_wrong_in_the_program_is_raised(monkeypatch):
     def failing(*_, **__):
         raise pulumi.RunError("no")
 
-    monkeypatch.setattr(recorder.runpy, "run_path", failing)
+    monkeypatch.setattr("runpy.run_path", failing)
     with pytest.raises(pulumi.RunError, match="no"):
         recorder.record("lab", LAB)

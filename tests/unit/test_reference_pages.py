@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kai_fleet.cli.reference import settings_page
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.cli.stack_file.schema import schema
+from kai_fleet_cli.reference import settings_page
+from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.schema import schema
 
 
 def test_the_page_of_settings_is_up_to_date():
@@ -35,7 +35,7 @@ def test_the_page_of_commands_is_up_to_date(tmp_path):
     typer = Path(sys.executable).parent / "typer"
     words = ["utils", "docs", "--name", "fleet", "--title", "Commands", "--output", str(fresh)]
     subprocess.run(
-        [typer, "kai_fleet.cli.__main__", *words],
+        [typer, "kai_fleet_cli.__main__", *words],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT)},
         check=True,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.components.isolation.refused_pods import refused
-from kai_fleet.components.isolation.team_rules import of_declared
-from kai_fleet.components.settings import load
+from kai_fleet.isolation.refused_pods import refused
+from kai_fleet.isolation.team_rules import of_declared
+from kai_fleet.settings import load
 from tests.attacks.attempts import ATTEMPTS
 from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
 from tests.attacks.legitimate import ALLOWED

@@ -6,8 +6,8 @@ import runpy
 
 import pytest
 
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.provider.version import version
+from kai_fleet_cli.stack_file.reading import ROOT
 
 RELEASE = runpy.run_path(str(ROOT / ".github" / "release.py"))
 OWN = f"v{version()}"
@@ -56,7 +56,7 @@ def test_the_first_schema_has_nothing_before_it(monkeypatch):
 
 def test_what_breaks_programs_needs_the_version_for_it(monkeypatch):
     old = {"resources": {"kai-fleet:index:Gone": {}}, "types": {}}
-    path = "kai_fleet/package/schema.json"
+    path = "components/kai_fleet/package/schema.json"
 
     def git(*words):
         import json

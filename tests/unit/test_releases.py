@@ -6,8 +6,8 @@ from datetime import date
 import jsonschema
 import pytest
 
-from kai_fleet.components.kai.values import kai_values
-from kai_fleet.components.releases import (
+from kai_fleet.kai.values import kai_values
+from kai_fleet.releases import (
     KAI,
     VCLUSTER,
     UnknownVersion,
@@ -17,11 +17,11 @@ from kai_fleet.components.releases import (
     taken_for,
     vcluster,
 )
-from kai_fleet.components.releases.chart_values import nested
-from kai_fleet.components.releases.value_keys import unknown_keys
-from kai_fleet.components.settings.sections.isolation import Isolation
-from kai_fleet.components.settings.sections.teams import Access
-from kai_fleet.components.vcluster.values import vcluster_values
+from kai_fleet.releases.chart_values import nested
+from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.teams import Access
+from kai_fleet.vcluster.values import vcluster_values
 
 MODES = ("virtual", "host", "default")
 

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 import yaml
 
-from kai_fleet.cli.stack_file.reading import ROOT
-from kai_fleet.cli.upstream import untested_versions
+from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.upstream import untested_versions
 
 WORKFLOW = ROOT / ".github" / "workflows" / "releases.yml"
 FAKE_GITHUB = """\

@@ -10,17 +10,17 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.doctor.checks import examine
-from kai_fleet.cli.report import charts, history
-from kai_fleet.cli.report import page as writing
-from kai_fleet.cli.report.build import of_file
-from kai_fleet.cli.report.live import live
-from kai_fleet.cli.report.page import age, gpus, page
-from kai_fleet.cli.report.planned import planned
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.teams import stack_state
-from kai_fleet.components.settings import load
+from kai_fleet.settings import load
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.report import charts, history
+from kai_fleet_cli.report import page as writing
+from kai_fleet_cli.report.build import of_file
+from kai_fleet_cli.report.live import live
+from kai_fleet_cli.report.page import age, gpus, page
+from kai_fleet_cli.report.planned import planned
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.teams import stack_state
 from tests.unit.doctor_samples import NOW, Lab, node, pod
 from tests.unit.doctor_spoils import in_host_mode, waiting
 from tests.unit.report_samples import busy, many

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from kai_fleet.cli.plan.recorder import record
-from kai_fleet.components.kai.scheduling import values_with
-from kai_fleet.components.releases import kai
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.sections.queues import walk
+from kai_fleet.kai.scheduling import values_with
+from kai_fleet.releases import kai
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.queues import walk
+from kai_fleet_cli.plan.recorder import record
 
 CLUSTER = {"name": "lab", "context": "lab"}
 RACK, HOSTNAME = "cloud.example/rack", "kubernetes.io/hostname"

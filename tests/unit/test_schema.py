@@ -4,8 +4,8 @@ import jsonschema
 import pytest
 import yaml
 
-from kai_fleet.cli.stack_file.reading import path_of, stacks
-from kai_fleet.cli.stack_file.schema import FILE, schema
+from kai_fleet_cli.stack_file.reading import path_of, stacks
+from kai_fleet_cli.stack_file.schema import FILE, schema
 
 
 def test_the_file_that_the_stack_files_point_at_is_up_to_date():
@@ -15,7 +15,9 @@ def test_the_file_that_the_stack_files_point_at_is_up_to_date():
 @pytest.mark.parametrize("stack", stacks())
 def test_every_stack_file_points_at_it_and_fits(stack, editor):
     text = path_of(stack).read_text()
-    assert text.startswith("# yaml-language-server: $schema=kai_fleet/stack.schema.json\n")
+    assert text.startswith(
+        "# yaml-language-server: $schema=components/kai_fleet/settings/stack.schema.json\n"
+    )
     editor(yaml.safe_load(text))
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from kai_fleet.components.settings import Settings, load
-from kai_fleet.components.settings.sections.queues import walk
+from kai_fleet.settings import Settings, load
+from kai_fleet.settings.sections.queues import walk
 
 CLUSTER = {"name": "prod", "context": "prod"}
 KAI = {"version": "v0.16.8"}

@@ -8,12 +8,12 @@ import pulumi
 import pytest
 from pulumi.runtime import config
 
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.stack_file.reading import ROOT, Unreadable, parse
-from kai_fleet.cli.stack_file.write import Edit, restore
-from kai_fleet.components.settings import read_config
-from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.policies import validation
+from kai_fleet.settings import read_config
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.reading import ROOT, Unreadable, parse
+from kai_fleet_cli.stack_file.write import Edit, restore
+from kai_fleet_policies import validation
 
 CLUSTER = {"name": "prod", "context": "prod"}
 HEAD = "config:\n  kai-fleet:cluster: {name: prod, context: prod}\n"

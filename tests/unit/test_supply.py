@@ -9,11 +9,12 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from kai_fleet.cli.plan import offline
-from kai_fleet.cli.reference import licenses
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.stack_file.reading import ROOT
 from kai_fleet.provider.version import version
+from kai_fleet_cli.plan import offline
+from kai_fleet_cli.reference import licenses
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies import policy_pack
 from sandbox.tools import told_versions
 from sandbox.tools.table import BUNDLES, PathCheck
 from tests.unit import http_server
@@ -195,7 +196,7 @@ def test_a_service_that_cannot_be_reached_is_said_and_no_failure(monkeypatch):
 def test_the_version_is_said_once():
     """The policy pack's is a file of Pulumi's that reads nothing; everything else follows."""
     said = version()
-    for pack in (ROOT / "policies", ROOT / "kai_fleet" / "policy_pack"):
+    for pack in (ROOT / "policies", policy_pack()):
         assert f"\nversion: {said}\n" in (pack / "PulumiPolicy.yaml").read_text()
     changes = (ROOT / "CHANGELOG.md").read_text()
     released = [line for line in changes.splitlines() if re.match(r"## \d", line)]

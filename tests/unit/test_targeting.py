@@ -2,18 +2,18 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pulumi
 import pytest
 
-from kai_fleet.cli.engine import runs, targeting
-from kai_fleet.cli.plan import recorder
-from kai_fleet.cli.plan.recorder import record
-from kai_fleet.components.isolation.team_places import team_namespaces
-from kai_fleet.components.settings import load
-from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.components.state.targeting import Declared, Targets, declared
+from kai_fleet.isolation.team_places import team_namespaces
+from kai_fleet.settings import load
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.state.targeting import Declared, Targets, declared
+from kai_fleet_cli.engine import runs, targeting
+from kai_fleet_cli.plan.recorder import record
 
 TEAM = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "a"}, "gpus": 1}
 SETTINGS = {
@@ -60,13 +60,8 @@ def said(monkeypatch, settings, deployed, targets):
     with monkeypatch.context() as patch:
         patch.setattr(pulumi, "export", found.__setitem__)
         patch.setattr("kai_fleet.program.read_deployed_state", lambda: deployed)
-        run = recorder.runpy.run_path
-
-        def targeted(*args, **_):
-            run(*args, run_name="checkout")["program"](targets)
-
-        patch.setattr(recorder.runpy, "run_path", targeted)
-        names = {it.name for it in record("lab", settings)}
+        program = partial(runs.program, targets)
+        names = {it.name for it in record("lab", settings, program=program)}
     return found, names
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet.cli.engine.environment import Environment
-from kai_fleet.cli.engine.runs import EngineError
+from kai_fleet_cli.engine.environment import Environment
+from kai_fleet_cli.engine.runs import EngineError
 from tests.unit.team_project import ADD, LAB
 
 
@@ -24,7 +24,7 @@ def test_a_signal_during_the_update_puts_the_file_back(project, signal_number, c
         time.sleep(5)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kai_fleet.cli.engine.runs.up", up)
+        patch.setattr("kai_fleet_cli.engine.runs.up", up)
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert ran.code == code
     assert project.files() == before
@@ -66,7 +66,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
         return SimpleNamespace(name=stack)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kai_fleet.cli.teams.update.for_stack", destroyed_by_someone)
+        patch.setattr("kai_fleet_cli.teams.update.for_stack", destroyed_by_someone)
         ran = project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes")
     assert "was changed by something else meanwhile" in ran.refusal
     assert project.text().endswith("# a colleague\n")
@@ -80,6 +80,6 @@ def test_an_edit_that_mends_a_file_is_not_held_up_by_what_the_file_was(project, 
         asked.append(validated)
         return Environment()
 
-    monkeypatch.setattr("kai_fleet.cli.teams.update.for_stack", for_stack)
+    monkeypatch.setattr("kai_fleet_cli.teams.update.for_stack", for_stack)
     assert project.run("team", "switch", "ml", "v0.16.8", "-s", "lab", "--yes").code == 0
     assert asked == [False]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.components.state.deployed_state import RELEASE
+from kai_fleet.state.deployed_state import RELEASE
 from tests.unit.team_project import ADD, GRANT, LAB, OWN
 
 

@@ -6,8 +6,8 @@ import shlex
 import pytest
 from typer.testing import CliRunner
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.stack_file.reading import ROOT
 
 PAGES = ["README.md", "docs/teams.md", "docs/blue-green.md"]
 

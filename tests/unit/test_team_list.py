@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from kai_fleet.cli import cluster_reader
-from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.teams import connect, questions, stack_state
-from kai_fleet.cli.teams.listing import as_text, rows
-from kai_fleet.components.cluster.tenant_kubeconfig import of_secret
+from kai_fleet.cluster.tenant_kubeconfig import of_secret
+from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.teams import connect, questions, stack_state
+from kai_fleet_cli.teams.listing import as_text, rows
 from tests.unit import vcluster_secrets
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"
@@ -201,7 +201,7 @@ def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus):
 
 
 def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):
-    from kai_fleet.cli.teams import lookup
+    from kai_fleet_cli.teams import lookup
 
     def node(pool, gpus):
         return {

@@ -6,12 +6,12 @@ import pytest
 from pulumi.automation import CommandResult
 from pulumi.automation.errors import create_command_error
 
-from kai_fleet.cli.engine import runs
-from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import object_reader, state
-from kai_fleet.cli.recovery.state import State
-from kai_fleet.cli.teams.own_stack import move
-from kai_fleet.components.releases.helm_record import Forged
+from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import object_reader, state
+from kai_fleet_cli.recovery.state import State
+from kai_fleet_cli.teams.own_stack import move
 
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
 

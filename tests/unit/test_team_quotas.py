@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kai_fleet.components.isolation.team_quotas import quotas
-from kai_fleet.components.settings.sections.isolation import Bounds, Isolation
+from kai_fleet.isolation.team_quotas import quotas
+from kai_fleet.settings.sections.isolation import Bounds, Isolation
 
 
 def hard(name, **isolation):

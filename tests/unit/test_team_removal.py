@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.cli.engine.runs import EngineError
+from kai_fleet_cli.engine.runs import EngineError
 from tests.unit.team_project import GRANT, LAB
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from kai_fleet.cli.stack_file.edit import NotEditable, with_values, without
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.edit import NotEditable, with_values, without
+from kai_fleet_cli.stack_file.reading import ROOT
 
 TEAMS = ("config", "kai-fleet:teams")
 FILE = """\

@@ -6,18 +6,18 @@ import pulumi
 import pytest
 import yaml
 
-from kai_fleet.cli.diff.changes import difference
-from kai_fleet.cli.plan.offline import plan
-from kai_fleet.cli.plan.picture import as_declared
-from kai_fleet.cli.plan.recorder import record
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.platform_facts import PlatformFacts
-from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.components.team_stacks.rights import in_namespace, on_host
-from kai_fleet.policies import rules
-from kai_fleet.policies.adapters import from_resources
-from kai_fleet.policies.problem import Level
+from kai_fleet.host.team_stack_rights import in_namespace, on_host
 from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_cli.diff.changes import difference
+from kai_fleet_cli.plan.offline import plan
+from kai_fleet_cli.plan.picture import as_declared
+from kai_fleet_cli.plan.recorder import record
+from kai_fleet_policies import rules
+from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VISION = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.cli.stack_file.platform import facts_beside
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.platform_facts import NoPlatform, PlatformFacts
-from kai_fleet.components.settings.tenant import load_tenant
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import NoPlatform, PlatformFacts
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet_cli.stack_file.platform import facts_beside
 
 PLATFORM = {
     "cluster": {"name": "lab", "context": "lab"},
@@ -111,8 +111,8 @@ def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text,
 
 def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
     """What the engine answers, as read_platform tells it; the engine tests see it happen."""
-    from kai_fleet.components.host import platform_reading
-    from kai_fleet.components.host.platform_reading import read_platform
+    from kai_fleet.host import platform_reading
+    from kai_fleet.host.platform_reading import read_platform
 
     answers = {
         "unknown stack 'x'": "there is no such stack; update it first: make up STACK=prod",

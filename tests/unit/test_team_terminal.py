@@ -8,7 +8,7 @@ import subprocess
 import sys
 import termios
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.team_project import LAB
 
 
@@ -26,7 +26,8 @@ class Typed:
     def __init__(self, folder, *arguments):
         for entry in ROOT.iterdir():
             if entry.name in (
-                "kai_fleet",
+                "components",
+                "cli",
                 "policies",
                 "sandbox",
                 "Pulumi.yaml",
@@ -37,7 +38,7 @@ class Typed:
         self.folder, self.printed = folder, b""
         self.screen, theirs = pty.openpty()
         self.running = subprocess.Popen(
-            [sys.executable, "-m", "kai_fleet.cli", "team", *arguments, "--stack", "lab"],
+            [sys.executable, "-m", "kai_fleet_cli", "team", *arguments, "--stack", "lab"],
             cwd=folder,
             env=os.environ | {"KUBECONFIG": "/dev/null", "COLUMNS": "120"},
             stdin=theirs,

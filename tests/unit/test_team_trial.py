@@ -2,9 +2,9 @@
 
 import pytest
 
-from kai_fleet.cli import cluster_reader
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.cli.teams import connect
+from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.teams import connect
 from tests.unit.team_project import LAB, OWN, Project
 
 POOL = {"pool": "ml-next"}

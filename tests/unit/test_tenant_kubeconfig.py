@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from kai_fleet.components.cluster.tenant_kubeconfig import (
+from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     of_secret,
     pieces,

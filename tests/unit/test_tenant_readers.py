@@ -11,9 +11,9 @@ import ast
 import re
 from pathlib import Path
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
-PRODUCT = ROOT / "kai_fleet"
+PRODUCT = {"kai_fleet": "components", "kai_fleet_policies": "policies", "kai_fleet_cli": "cli"}
 PAGE = ROOT / "docs" / "isolation.md"
 HEADING = "## What is read from where a tenant can write"
 WAYS = (
@@ -23,17 +23,17 @@ WAYS = (
 )
 # These ask, and nothing that a tenant can write answers.
 ELSEWHERE = {
-    "cli/diff/base.py": "git",
-    "cli/doctor/sources.py": "it opens the host for gather.py, by the operator's own kubeconfig",
-    "cli/engine/environment.py": "the operator's Pulumi",
-    "cli/reference/licenses.py": "the licences of installed packages",
-    "cli/recovery/locks.py": "this machine's name",
-    "cli/teams/own_stack/credentials.py": "a token of an account of the platform's",
-    "cli/upstream/registry.py": "registries of charts",
-    "components/cluster/kind/this_machine.py": "the operator's docker",
-    "components/host/platform_reading.py": "the state of the platform's stack",
-    "components/state/deployed_state.py": "the stack's own state",
-    "package/environment.py": "uv",
+    "kai_fleet_cli/diff/base.py": "git",
+    "kai_fleet_cli/doctor/sources.py": "it opens the host by the operator's own kubeconfig",
+    "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
+    "kai_fleet_cli/reference/licenses.py": "the licences of installed packages",
+    "kai_fleet_cli/recovery/locks.py": "this machine's name",
+    "kai_fleet_cli/teams/own_stack/credentials.py": "a token of an account of the platform's",
+    "kai_fleet_cli/upstream/registry.py": "registries of charts",
+    "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
+    "kai_fleet/host/platform_reading.py": "the state of the platform's stack",
+    "kai_fleet/state/deployed_state.py": "the stack's own state",
+    "kai_fleet/package/environment.py": "uv",
 }
 
 
@@ -66,10 +66,19 @@ def asks(file: Path) -> bool:
     )
 
 
+def path(name: str) -> Path:
+    """The file of a module that is named from its package on."""
+    return ROOT / PRODUCT[name.partition("/")[0]] / name
+
+
 def readers() -> set[str]:
     """Every module that asks somebody, but for the client itself, which has a page's paragraph."""
-    names = (file.relative_to(PRODUCT).as_posix() for file in PRODUCT.rglob("*.py"))
-    return {name for name in names if not name.startswith("kube/") and asks(PRODUCT / name)}
+    names = [
+        file.relative_to(ROOT / folder).as_posix()
+        for package, folder in PRODUCT.items()
+        for file in (ROOT / folder / package).rglob("*.py")
+    ]
+    return {name for name in names if not name.startswith("kai_fleet/kube/") and asks(path(name))}
 
 
 def on_the_page() -> dict[str, list[list[str]]]:
@@ -94,7 +103,7 @@ def test_every_module_that_asks_a_cluster_is_on_the_page():
 def test_what_is_on_the_page_is_there():
     named = on_the_page()
     assert len(named) > 15
-    assert [it for it in (*named, *ELSEWHERE) if not (PRODUCT / it).is_file()] == []
+    assert [it for it in (*named, *ELSEWHERE) if not path(it).is_file()] == []
     assert named.keys() & ELSEWHERE.keys() == set()
     assert ELSEWHERE.keys() - readers() == set(), "these ask nobody any more"
 
@@ -109,18 +118,18 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
     named = {
         name
         for name in readers()
-        if re.search(r"secrets/vc-|secrets/\{name\}", (PRODUCT / name).read_text())
+        if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
     # The last one deletes it, and secrets.py hands it to secret.py for virtual_cluster.py.
     assert named == {
-        "cli/doctor/gather.py",
-        "components/probes/pods.py",
-        "components/probes/vcluster.py",
-        "components/probes/wait.py",
-        "provider/secrets.py",
+        "kai_fleet_cli/doctor/gather.py",
+        "kai_fleet/probes/pods.py",
+        "kai_fleet/probes/vcluster.py",
+        "kai_fleet/probes/wait.py",
+        "kai_fleet/provider/secrets.py",
     }
-    for name in named - {"components/probes/pods.py", "provider/secrets.py"} | {
-        "components/vcluster/virtual_cluster.py"
+    for name in named - {"kai_fleet/probes/pods.py", "kai_fleet/provider/secrets.py"} | {
+        "kai_fleet/vcluster/virtual_cluster.py"
     }:
-        names = imported(ast.parse((PRODUCT / name).read_text()))
+        names = imported(ast.parse(path(name).read_text()))
         assert any(".tenant_kubeconfig." in it for it in names), name

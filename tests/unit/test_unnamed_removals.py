@@ -9,16 +9,16 @@ import pytest
 from pulumi.runtime import config
 from typer.testing import CliRunner
 
-from kai_fleet.cli.__main__ import app
-from kai_fleet.cli.commands import updates
-from kai_fleet.cli.engine import removal_question, runs, summary
-from kai_fleet.cli.engine.environment import Environment
-from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import state
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.components.state.deployed_state import DeployedState
-from kai_fleet.policies import validation
-from kai_fleet.policies.stack.unnamed_removals import VARIABLE
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.commands import updates
+from kai_fleet_cli.engine import removal_question, runs, summary
+from kai_fleet_cli.engine.environment import Environment
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import state
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies import validation
+from kai_fleet_policies.stack.unnamed_removals import VARIABLE
 
 CLUSTER = {"name": "prod", "context": "prod"}
 TEAM = {"scheduler": {"mode": "default"}, "gpus": 1, "nodePool": {"pool": "a"}}

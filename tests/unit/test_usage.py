@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.usage.counting import usage
-from kai_fleet.usage.gpu_share import gpu_ask, gpu_memory
-from kai_fleet.usage.requests import requests_of
+from kai_fleet_cli.gpu_usage.counting import usage
+from kai_fleet_cli.gpu_usage.gpu_share import gpu_ask, gpu_memory
+from kai_fleet_cli.gpu_usage.requests import requests_of
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,

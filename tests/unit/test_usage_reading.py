@@ -8,8 +8,8 @@ import pytest
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Unreachable
-from kai_fleet.usage.counting import usage
-from kai_fleet.usage.reading import KINDS, read
+from kai_fleet_cli.gpu_usage.counting import usage
+from kai_fleet_cli.gpu_usage.reading import KINDS, read
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import kai, node, pod, queue
 

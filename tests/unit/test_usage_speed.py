@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from kai_fleet.usage.counting import usage
-from kai_fleet.usage.reading import Answers
+from kai_fleet_cli.gpu_usage.counting import usage
+from kai_fleet_cli.gpu_usage.reading import Answers
 from tests.unit.usage_samples import kai, node, pod, queue
 
 TEAMS, QUEUES, PODS = 100, 10, 50  # of each team

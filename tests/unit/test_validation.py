@@ -2,9 +2,9 @@
 
 import pytest
 
-from kai_fleet.cli.stack_file import reading
-from kai_fleet.policies import validation
-from kai_fleet.policies.problem import Level
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies import validation
+from kai_fleet_policies.problem import Level
 
 CLUSTER = {"name": "lab", "context": "lab"}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.cli.errors import UserError
-from kai_fleet.cli.recovery import object_reader, vcluster_records
-from kai_fleet.cli.recovery.state import RELEASE, State
-from kai_fleet.components.releases.helm_record import Forged
+from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import object_reader, vcluster_records
+from kai_fleet_cli.recovery.state import RELEASE, State
 
 HOST = "urn:pulumi:lab::kai-fleet::pulumi:providers:kubernetes::host"
 OF = "urn:pulumi:lab::kai-fleet::kai-fleet:index:{}$" + f"{RELEASE}::{{}}-release"

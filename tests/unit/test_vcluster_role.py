@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.cli.plan.recorder import record
-from kai_fleet.components.isolation import vcluster_role
-from kai_fleet.components.releases import VCLUSTER
-from kai_fleet.components.releases.chart_values import nested
-from kai_fleet.components.settings.sections.isolation import Isolation
-from kai_fleet.components.settings.sections.teams import Access
-from kai_fleet.components.team_stacks import rights
-from kai_fleet.components.vcluster.values import vcluster_values
+from kai_fleet.host import team_stack_rights as rights
+from kai_fleet.isolation import vcluster_role
+from kai_fleet.releases import VCLUSTER
+from kai_fleet.releases.chart_values import nested
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.teams import Access
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.plan.recorder import record
 from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
 
 READ = {"get", "list", "watch"}

@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.tools.toolbox import cache_root
 
 FOLDER = ROOT / ".github" / "workflows"
@@ -165,7 +165,7 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
         git("commit", "--quiet", "--no-verify", "--message", "stacks")
 
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("kai_fleet", "policies"):
+    for name in ("components", "policies", "cli"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "__main__.py", tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")

@@ -6,11 +6,11 @@ import pytest
 from pulumi import RunError
 from rich.console import Console
 
-from kai_fleet.cli.display.workload_table import workload_table
-from kai_fleet.cli.plan.recorder import SECRET, UNKNOWN, record
-from kai_fleet.components.settings import load
-from kai_fleet.components.settings.sections.gpu_share import GpuShare
-from kai_fleet.components.workloads import PodArgs, VllmServerArgs
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.gpu_share import GpuShare
+from kai_fleet.workloads import PodArgs, VllmServerArgs
+from kai_fleet_cli.display.workload_table import workload_table
+from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record
 
 CLUSTER = {"name": "lab", "context": "lab"}
 QUEUES = {"train": {"gpu": {"quota": 2}}, "serve": {"gpu": {"quota": 2}}}

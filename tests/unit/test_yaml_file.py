@@ -4,7 +4,7 @@ import pytest
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
-from kai_fleet.components.settings.files import yaml_file
+from kai_fleet.settings.files import yaml_file
 
 FINE = [
     "config: {kai-fleet:teams: {b: {gpus: 1}}}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kai_fleet.usage.reading import Answers
+from kai_fleet_cli.gpu_usage.reading import Answers
 
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 

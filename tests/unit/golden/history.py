@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kai_fleet.cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT
 
 GOOD = """\
 config:
@@ -73,7 +73,7 @@ class Repository:
 
     def fleet(self, *arguments):
         return subprocess.run(
-            [sys.executable, "-m", "kai_fleet.cli", *arguments],
+            [sys.executable, "-m", "kai_fleet_cli", *arguments],
             cwd=self.project,
             env={**os.environ, "COLUMNS": "200"},
             capture_output=True,
@@ -99,7 +99,7 @@ def made(scratch, top):
     repository.file.write_text(GOOD)
     (repository.top / ".gitignore").write_text("__pycache__/\n")
     repository.commit("before-plans")
-    for name in ("kai_fleet", "policies"):
+    for name in ("components", "policies", "cli"):
         shutil.copytree(ROOT / name, repository.project / name)  # bytecode too: that is quicker
     shutil.copy(ROOT / "__main__.py", repository.project)
     (repository.project / "Pulumi.other.yaml").write_text(GOOD)
@@ -107,7 +107,7 @@ def made(scratch, top):
     repository.commit("no-lab")
     repository.file.write_text(GOOD.replace("gpus: 4", "gpus: 3"))
     repository.commit("broken")
-    entry = repository.project / "kai_fleet" / "cli" / "__main__.py"
+    entry = repository.project / "cli" / "kai_fleet_cli" / "__main__.py"
     code = entry.read_text()
     entry.write_text("import a_package_of_the_past\n")
     repository.commit("other-packages")

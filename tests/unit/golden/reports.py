@@ -1,7 +1,7 @@
 """Reports of diffs, made from a plan that is kept in a file."""
 
-from kai_fleet.cli.diff.base import Base, State
-from kai_fleet.cli.diff.report import Report
+from kai_fleet_cli.diff.base import Base, State
+from kai_fleet_cli.diff.report import Report
 from tests.unit.golden import compare as golden
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -1,0 +1,66 @@
+"""`fleet`: the commands around `pulumi up`."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from kai_fleet_cli import checkout_check
+from kai_fleet_cli.commands import (
+    doctor,
+    my,
+    plan,
+    recovery,
+    releases,
+    report,
+    sandbox,
+    team_stacks,
+    teams,
+    updates,
+    usage,
+)
+from kai_fleet_cli.errors import run_command
+
+app = typer.Typer(
+    help="GPU platforms for many teams, as code.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+teams.app.add_typer(team_stacks.app)
+for command in (
+    updates.up,
+    updates.preview,
+    plan.plan,
+    plan.diff,
+    teams.teams,
+    teams.kubeconfig,
+    doctor.doctor,
+    usage.usage,
+    report.report,
+    releases.releases,
+    updates.drift,
+    recovery.cancel,
+    recovery.restore,
+    updates.destroy,
+    plan.schema,
+):
+    app.command()(command)
+app.add_typer(teams.app, name="team")
+app.add_typer(my.app, name="my")
+app.add_typer(sandbox.app, name="sandbox")
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one sentence and exit code 1."""
+    run_command(_run)
+
+
+def _run() -> None:
+    checkout_check.check(sys.argv[0])
+    app()
+
+
+if __name__ == "__main__":
+    main()

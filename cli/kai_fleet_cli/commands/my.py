@@ -1,0 +1,110 @@
+"""`fleet my …`, and `kubectl fleet …`: what a team asks its own cluster, without a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kai_fleet_cli.my.view import View
+    from kai_fleet_cli.my.watch import Record, Show
+
+app = typer.Typer(
+    help="For a team: its queues, its GPUs, its pods that wait; by its own kubeconfig.",
+    no_args_is_help=True,
+)
+
+File = Annotated[
+    str | None, typer.Option("--kubeconfig", help="A kubeconfig file; else KUBECONFIG, else yours.")
+]
+Context = Annotated[str | None, typer.Option("--context", help="A context of it.")]
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Show only this namespace's pods.")
+]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")]
+Every = Annotated[
+    float, typer.Option("--every", min=0.5, help="Seconds between two looks of --watch.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="For machines; with --watch one line for each change.")
+]
+
+
+@app.command()
+def queues(
+    kubeconfig: File = None,
+    context: Context = None,
+    watch: Watch = False,
+    every: Every = 2.0,
+    json_: Json = False,
+) -> None:
+    """Quota, limit, in use, borrowed, lent and waiting of every queue: GPU, CPU and memory."""
+    from kai_fleet_cli.my import queues
+
+    _run((kubeconfig, context, None), queues.show, queues.record, watch and every, json_)
+
+
+@app.command()
+def pods(
+    kubeconfig: File = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    watch: Watch = False,
+    every: Every = 2.0,
+    json_: Json = False,
+) -> None:
+    """Which pod holds which share of which GPU."""
+    from kai_fleet_cli.my import pods
+
+    _run((kubeconfig, context, namespace), pods.show, pods.record, watch and every, json_)
+
+
+@app.command()
+def pending(
+    kubeconfig: File = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    watch: Watch = False,
+    every: Every = 2.0,
+    json_: Json = False,
+) -> None:
+    """Why each pod waits, and what would have to happen."""
+    from kai_fleet_cli.my import pending
+    from kai_fleet_cli.my.view import WHY
+
+    source = (kubeconfig, context, namespace)
+    _run(source, pending.show, pending.record, watch and every, json_, WHY)
+
+
+def _run(
+    source: tuple[str | None, str | None, str | None],
+    show: Show,
+    record: Record,
+    every: float | bool,
+    as_json: bool,
+    more: Mapping[str, str] | None = None,
+) -> None:
+    """Ctrl-C is how one leaves `--watch`: then it has ended well."""
+    from rich.console import Console
+
+    from kai_fleet_cli.my import watch
+    from kai_fleet_cli.my.view import Eye, Source
+
+    eye = Eye(Source(*source))
+    console = Console(highlight=False)
+
+    def look() -> View:
+        return eye.look(more)
+
+    try:
+        if as_json:
+            watch.as_json(look, record, float(every) if every else None)
+        elif every:
+            watch.until_stopped(look, show, console, float(every))
+        else:
+            watch.once(look, show, console)
+    except KeyboardInterrupt:
+        if not every:
+            raise

@@ -1,0 +1,98 @@
+"""`fleet plan`, `fleet diff`, `fleet schema`: what needs no engine and no cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from kai_fleet_cli.commands.options import StackFile
+from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.errors import UserError
+
+
+class Format(StrEnum):
+    """How a plan is written."""
+
+    text = "text"
+    json = "json"
+    yaml = "yaml"
+    markdown = "markdown"
+
+
+class DiffFormat(StrEnum):
+    """How a diff is written."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+
+
+def plan(
+    stack: Annotated[
+        str | None,
+        typer.Option(
+            "--stack", "-s", help="Its file is Pulumi.STACK.yaml.", show_default="sandbox"
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A stack file from anywhere.")
+    ] = None,
+    format: Annotated[Format, typer.Option("--format")] = Format.text,
+) -> None:
+    """What a stack declares and what the rules say; no engine, no cluster, no network.
+
+    Exit 0: fine. 1: a rule refuses it. 2: the file cannot be read.
+    """
+    from kai_fleet_cli.plan import as_markdown, as_text, offline
+
+    of_file = config and config.stem.removeprefix("Pulumi.")
+    result = offline.plan(of_file or "sandbox" if stack is None else stack, config)
+    match format:
+        case Format.json:
+            sys.stdout.write(result.json() + "\n")
+        case Format.yaml:
+            sys.stdout.write(result.yaml())
+        case Format.markdown:
+            sys.stdout.write(as_markdown.page(result))
+        case Format.text:
+            as_text.show(result, Console())
+    raise typer.Exit(result.exit_code)
+
+
+def diff(
+    base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")],
+    stack: StackFile = "sandbox",
+    format: Annotated[DiffFormat, typer.Option("--format")] = DiffFormat.text,
+) -> None:
+    """What the work tree changes of a stack, compared with a commit; no engine, no cluster.
+
+    Exit 0: nothing. 1: a rule refuses it, or the base. 2: unreadable. 3: something.
+    """
+    from kai_fleet_cli.diff import as_markdown, as_text, report
+
+    try:
+        found = report.report(stack, base)
+    except UserError as why:
+        say(f"error: {why}")
+        raise typer.Exit(report.UNREADABLE) from None
+    match format:
+        case DiffFormat.json:
+            sys.stdout.write(found.json() + "\n")
+        case DiffFormat.markdown:
+            sys.stdout.write(as_markdown.page(found))
+        case DiffFormat.text:
+            as_text.show(found, Console())
+    raise typer.Exit(found.exit_code)
+
+
+def schema() -> None:
+    """Print the JSON Schema of a stack file."""
+    from kai_fleet_cli.stack_file.schema import schema as stack_schema
+
+    sys.stdout.write(json.dumps(stack_schema(), indent=2) + "\n")

@@ -1,0 +1,63 @@
+"""`fleet sandbox`: the local control plane, its variables and its tools."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.errors import UserError
+
+if TYPE_CHECKING:
+    from sandbox.lifecycle import Sandbox
+
+app = typer.Typer(help="The local sandbox.", no_args_is_help=True)
+
+
+@app.command()
+def kubeconfig() -> None:
+    """Print the path of the sandbox's kubeconfig."""
+    sys.stdout.write(f"{_running().kubeconfig}\n")
+
+
+@app.command()
+def env() -> None:
+    """Print the variables for plain `pulumi`, `helm` and `kubectl`: eval "$(… sandbox env)"."""
+    for name, value in _running().env().items():
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
+
+
+@app.command()
+def tools() -> None:
+    """Get the sandbox's tools, and say where each one is from."""
+    from sandbox import lifecycle
+    from sandbox.tools import toolbox
+
+    try:
+        found = toolbox.ensure(lifecycle.TOOLS, say)
+    except toolbox.ToolError as why:
+        raise UserError(str(why)) from None
+    out = Console()
+    for tool in found.values():
+        out.print(f"{tool.name} {tool.version} ({tool.origin})", highlight=False)
+
+
+@app.command()
+def down() -> None:
+    """Stop the sandbox and remove its state."""
+    from sandbox import lifecycle
+
+    lifecycle.down(say)
+
+
+def _running() -> Sandbox:
+    from sandbox import lifecycle
+
+    running = lifecycle.find()
+    if running is None:
+        raise UserError("the sandbox is not running; start it with: make up")
+    return running

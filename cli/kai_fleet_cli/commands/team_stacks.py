@@ -1,0 +1,92 @@
+"""`fleet team move` and `fleet team credentials`: for teams with a stack of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.prompt import Confirm
+
+from kai_fleet_cli.commands.options import write_private
+from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
+
+app = typer.Typer(help="The teams of a stack.", no_args_is_help=True)
+notes = Console(stderr=True)
+
+
+@app.command()
+def move(
+    team: str,
+    to: Annotated[str, typer.Option("--to", help="The stack that is to have the team.")],
+    stack: Annotated[str, typer.Option("--stack", "-s", help="The stack that has it now.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Move it without a question.")] = False,
+) -> None:
+    """Move a running team between a platform stack and its own; nothing of it is touched.
+
+    Edit both stack files first; update both stacks afterwards. See docs/team-stacks.md.
+    """
+    from kai_fleet.settings.tenant import is_team_stack
+    from kai_fleet_cli.teams.own_stack import move as team_move
+
+    # The rules are asked about the platform's file: the team's own has no grant before the one
+    # move, and none after the other.
+    platform = to if is_team_stack(_read(stack)) else stack
+    environment = for_stack(platform, _say)
+
+    def sure() -> bool:
+        if not yes and not Screen.standard().asks:
+            raise UserError("there is no terminal to ask at, so write --yes")
+        return yes or Confirm.ask("Run it now?", default=False)
+
+    team_move.move(team, stack, to, environment.variables, _say, sure)
+    _say(f"next: make up STACK={platform}")
+    if platform == to:
+        _say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
+    else:
+        _say(f"then: make up STACK={to}")
+
+
+@app.command()
+def credentials(
+    team: str,
+    stack: Annotated[str, typer.Option("--stack", "-s", help="The platform's stack.")] = "sandbox",
+    days: Annotated[int, typer.Option("--days", min=1, max=365, help="How long it works.")] = 30,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
+    ] = None,
+) -> None:
+    """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
+    from kai_fleet.settings import load
+    from kai_fleet.settings.tenant import is_team_stack
+    from kai_fleet_cli.teams.own_stack import credentials as team_credentials
+
+    raw = _read(stack)
+    if is_team_stack(raw):
+        raise UserError(f"stack {stack} is a team stack; name its platform's: --stack …")
+    settings = load(raw).settings
+    if settings is None or settings.cluster.context is None:
+        raise UserError(
+            f"Pulumi.{stack}.yaml names no context of your kubeconfig; for a platform that keeps a"
+            " kubeconfig as a secret, make the token by hand: see docs/team-stacks.md"
+        )
+    environment = for_stack(stack, _say)
+    content = team_credentials.kubeconfig(
+        team, settings.cluster.context, days, stack, environment.variables.get("KUBECONFIG")
+    )
+    write_private(content, output)
+
+
+def _read(stack: str) -> dict[str, object]:
+    try:
+        return reading.read(reading.path_of(stack))
+    except reading.Unreadable as why:
+        raise UserError(str(why)) from None
+
+
+def _say(text: str) -> None:
+    notes.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,208 @@
+"""What changes between two plans: created, changed field by field, replaced, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any
+
+from kai_fleet.state.targeting import TEAM
+from kai_fleet.state.team_kinds import TEAM_NAMESPACE
+from kai_fleet_cli.diff import transitions as words
+from kai_fleet_cli.display.queue_items import with_queues
+
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field that differs. `old` or `new` is None where the field is not there."""
+
+    path: str
+    old: Any
+    new: Any
+
+    def record(self) -> dict[str, Any]:
+        """For the JSON format."""
+        return {"path": self.path, "old": self.old, "new": self.new}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One resource that is created, changed, replaced or deleted; `team` is "" on the host.
+
+    `inputs` are those of the resource as it will be, or as it was where it is deleted.
+    """
+
+    urn: str
+    type: str
+    name: str
+    team: str
+    fields: tuple[Field, ...] = ()
+    reason: str = ""
+    inputs: Item = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def label(self) -> str:
+        """For example `Release ml-kai-release`."""
+        return f"{self.type.rpartition(':')[2]} {self.name}"
+
+    def record(self) -> dict[str, Any]:
+        """For the JSON format; a resource that is created or deleted has no fields."""
+        basic = {"urn": self.urn, "type": self.type, "name": self.name, "team": self.team}
+        if self.reason:
+            basic["reason"] = self.reason
+        if not self.fields and not self.reason:
+            return basic
+        return basic | {"fields": [item.record() for item in self.fields]}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two plans' resources, each part sorted by team and URN."""
+
+    created: tuple[Change, ...] = ()
+    changed: tuple[Change, ...] = ()
+    replaced: tuple[Change, ...] = ()
+    deleted: tuple[Change, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, tuple[Change, ...]]:
+        """The four parts by name, in the order in which they are shown."""
+        return {
+            "created": self.created,
+            "changed": self.changed,
+            "replaced": self.replaced,
+            "deleted": self.deleted,
+        }
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not any(self.parts.values())
+
+
+def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
+    """From the `resources` of one plan's record to those of another."""
+    before, after = _Resources.of(base), _Resources.of(now)
+    created = [after.change(urn) for urn in after.by_urn.keys() - before.by_urn.keys()]
+    deleted = [before.change(urn) for urn in before.by_urn.keys() - after.by_urn.keys()]
+    changed: dict[str, Change] = {}
+    replaced: dict[str, Change] = {}
+    for urn in before.by_urn.keys() & after.by_urn.keys():
+        old, new = before.by_urn[urn], after.by_urn[urn]
+        fields = tuple(_fields(old.get("inputs", {}), new.get("inputs", {})))
+        reason = words.why_replaced(
+            new["type"],
+            after.parent_type(urn),
+            {item.path for item in fields},
+            (_version(old), _version(new)),
+        )
+        change = replace(after.change(urn), fields=fields, reason=reason or "")
+        if reason:
+            replaced[urn] = change
+        elif fields:
+            changed[urn] = change
+    _follow(after, changed, replaced, kept=before.by_urn.keys() & after.by_urn.keys())
+    return Difference(
+        _sorted(created), _sorted(changed.values()), _sorted(replaced.values()), _sorted(deleted)
+    )
+
+
+@dataclass(frozen=True)
+class _Resources:
+    by_urn: Mapping[str, Item] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, resources: Sequence[Item]) -> _Resources:
+        return cls({item["urn"]: item for item in with_queues(resources)})
+
+    def parent_type(self, urn: str) -> str:
+        parent = self.by_urn.get(self.by_urn[urn].get("parent", ""))
+        return str(parent["type"]) if parent else ""
+
+    def change(self, urn: str) -> Change:
+        item = self.by_urn[urn]
+        return Change(
+            urn, item["type"], item["name"], self._team(item), inputs=item.get("inputs", {})
+        )
+
+    def _team(self, item: Item) -> str:
+        seen: set[str] = set()
+        here: Item | None = item
+        while here is not None and here["urn"] not in seen:
+            if here["type"] in (TEAM, TEAM_NAMESPACE):
+                return str(here["name"])
+            seen.add(here["urn"])
+            here = self.by_urn.get(here.get("parent", ""))
+        return ""
+
+
+def _follow(
+    now: _Resources, changed: dict[str, Change], replaced: dict[str, Change], kept: Any
+) -> None:
+    """Add what is replaced because something else is: all of another cluster, and the waits."""
+    another = {urn for urn, change in replaced.items() if change.type == words.PROVIDER}
+    for urn in kept:
+        if now.by_urn[urn].get("provider") in another and urn not in replaced:
+            replaced[urn] = _replaced(now, changed, urn, words.AFTER_ITS_PROVIDER)
+    releases = {
+        now.by_urn[urn].get("parent")
+        for urn, change in replaced.items()
+        if change.type == words.RELEASE
+    }
+    for urn in kept:
+        item = now.by_urn[urn]
+        waits = item["type"] == words.COMMAND and item.get("inputs", {}).get("triggers")
+        if waits and item.get("parent") in releases and urn not in replaced:
+            replaced[urn] = _replaced(now, changed, urn, words.AFTER_ITS_RELEASE)
+
+
+def _replaced(now: _Resources, changed: dict[str, Change], urn: str, reason: str) -> Change:
+    change = changed.pop(urn) if urn in changed else now.change(urn)
+    return replace(change, reason=reason)
+
+
+def _version(item: Item) -> str:
+    return str(item.get("inputs", {}).get("version", ""))
+
+
+def _sorted(changes: Any) -> tuple[Change, ...]:
+    return tuple(sorted(changes, key=lambda change: (change.team, change.urn)))
+
+
+def _fields(old: Any, new: Any, path: str = "") -> Iterator[Field]:
+    """The leaves that differ; a list whose length differs is one leaf."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            inner = f"{path}.{_key(key)}" if path else _key(key)
+            yield from _fields(old.get(key), new.get(key), inner)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _fields(one, other, f"{path}[{index}]")
+    elif old is None and isinstance(new, dict) and new:
+        for key, value in sorted(new.items()):
+            yield from _fields(None, value, f"{path}.{_key(key)}")
+    elif new is None and isinstance(old, dict) and old:
+        for key, value in sorted(old.items()):
+            yield from _fields(value, None, f"{path}.{_key(key)}")
+    elif isinstance(old, str) and isinstance(new, str) and "\n" in old and "\n" in new:
+        yield from _lines(old.splitlines(), new.splitlines(), path)
+    elif old != new or type(old) is not type(new):
+        yield Field(path, old, new)
+
+
+def _lines(old: list[str], new: list[str], path: str) -> Iterator[Field]:
+    """The lines of a text that differ, each by its number in the new one."""
+    for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        for offset, (one, other) in enumerate(zip_longest(old[i:j], new[k:m])):
+            was, now = (None if it is None else it.strip() for it in (one, other))
+            yield Field(f"{path} line {k + offset + 1}", was, now)
+
+
+def _key(key: str) -> str:
+    return f"[{key}]" if "." in key or "/" in key else key

@@ -1,0 +1,101 @@
+"""What happens to the queues of one cluster, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kai_fleet.wording import listed
+from kai_fleet_cli.diff.changes import Change, Difference, Field
+from kai_fleet_cli.display.wording import counted
+from kai_fleet_policies.amounts import written
+from kai_fleet_policies.model import RESOURCES
+from kai_fleet_policies.queue_tree import UNLIMITED, Resource
+
+MOST = 20  # more sentences about queues than this are not read
+_RESOURCES = "spec.resources."
+_WORDS = {"quota": "quota", "limit": "limit", "overQuotaWeight": "weight"}
+
+
+def queue_sentences(found: Difference) -> Iterator[str]:
+    """What is made, removed, renamed or changed, a part of a sentence each; `found` is queues only.
+
+    A queue that goes and one that comes in the same place with the same shares are one renamed.
+    """
+    created = {_queue_name(change) for change in found.created}
+    deleted = {_queue_name(change) for change in found.deleted}
+    for old, new in sorted(_renames(found)):
+        deleted.remove(old)
+        created.remove(new)
+        yield (
+            f"queue {old} becomes {new} (KAI has no renames: one is deleted and the other created,"
+            f" and pods that name {old} are no longer scheduled, until they name {new})"
+        )
+    if created:
+        yield f"{_queues(created)} created"
+    if deleted:
+        them = "it" if len(deleted) == 1 else "them"
+        yield f"{_queues(deleted)} deleted, and pods that name {them} are no longer scheduled"
+    for change in found.changed[:MOST]:
+        parts = [_field(item) for item in sorted(change.fields, key=_importance)]
+        yield f"queue {_queue_name(change)}: {', '.join(parts)}"
+    if len(found.changed) > MOST:
+        yield f"{counted(len(found.changed) - MOST, 'more queue')} changed"
+
+
+def _queues(names: set[str]) -> str:
+    one = len(names) == 1
+    return f"queue{'' if one else 's'} {listed(sorted(names), 'and')} {'is' if one else 'are'}"
+
+
+def _renames(found: Difference) -> Iterator[tuple[str, str]]:
+    """Pairs that can be only one another's: the same spec, and no third one like them."""
+    gone = _by_spec(found.deleted)
+    come = _by_spec(found.created)
+    for spec in gone.keys() & come.keys():
+        if len(gone[spec]) == len(come[spec]) == 1:
+            yield gone[spec][0], come[spec][0]
+
+
+def _by_spec(changes: tuple[Change, ...]) -> dict[str, list[str]]:
+    by_spec: dict[str, list[str]] = {}
+    for change in changes:
+        spec = repr(change.inputs.get("spec")) + change.urn.rpartition("::")[0]
+        by_spec.setdefault(spec, []).append(_queue_name(change))
+    return by_spec
+
+
+def _queue_name(change: Change) -> str:
+    metadata = change.inputs.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return str(name or change.name)
+
+
+def _importance(item: Field) -> tuple[int, str]:
+    """Quotas first, then limits, then weights, then the rest."""
+    last = item.path.rpartition(".")[2]
+    return (list(_WORDS).index(last) if last in _WORDS else len(_WORDS), item.path)
+
+
+def _field(item: Field) -> str:
+    if item.path == "spec.parentQueue":
+        return f"moves from under {item.old or 'the top'} to under {item.new or 'the top'}"
+    for resource in RESOURCES:
+        for key, word in _WORDS.items():
+            if item.path == f"{_RESOURCES}{resource}.{key}":
+                old, new = (_amount(resource, key, value) for value in (item.old, item.new))
+                return f"{resource} {word} {old} → {new}"
+    name = item.path.removeprefix("spec.")
+    return f"{name} {_plain(item.old)} → {_plain(item.new)}"
+
+
+def _amount(resource: Resource, key: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _plain(value)
+    if key == "overQuotaWeight":
+        return f"{value:g}"
+    return "unlimited" if value == UNLIMITED else written(resource, float(value), "")
+
+
+def _plain(value: Any) -> str:
+    return "unset" if value is None else str(value)

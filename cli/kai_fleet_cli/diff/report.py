@@ -1,0 +1,187 @@
+"""A stack's diff: the plan at a base against the plan of the work tree, and what it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from kai_fleet_cli.diff.base import Base, State, planning
+from kai_fleet_cli.diff.changes import Difference, difference
+from kai_fleet_cli.diff.sentences import Sentence, sentences, untouched
+from kai_fleet_cli.display.wording import counted
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan import offline as offline
+from kai_fleet_cli.plan.picture import Picture, picture
+from kai_fleet_cli.stack_file.encrypted import encrypted, encrypted_anew
+from kai_fleet_cli.stack_file.reading import ROOT
+
+SAME: Final = 0
+PROBLEMS: Final = 1
+UNREADABLE: Final = 2
+DIFFERS: Final = 3
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a reviewer is shown. `now` is None where the work tree has no file for the stack."""
+
+    stack: str
+    base: Base
+    now: offline.Plan | None
+    encrypted: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def compared(self) -> bool:
+        """Whether there are two plans to compare; a stack that is new is compared with nothing."""
+        base = self.base.state in (State.PLANNED, State.NO_STACK)
+        return base and self.now is not None and not self._refused
+
+    @property
+    def _refused(self) -> bool:
+        return self.now is not None and not self.now.ok and not self.now.resources
+
+    @cached_property
+    def difference(self) -> Difference:
+        """Resource by resource; empty where nothing can be compared."""
+        if not self.compared or self.now is None:
+            return Difference()
+        return difference(self.base.resources, self.now.record()["resources"])
+
+    @cached_property
+    def before(self) -> Picture:
+        """The stack as the base has it."""
+        return picture(self.base.resources)
+
+    @cached_property
+    def after(self) -> Picture:
+        """The stack as the work tree has it."""
+        return picture(self.now.record()["resources"] if self.now else ())
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """What happens to the host and to each team."""
+        return sentences(self.before, self.after, self.difference) if self.compared else []
+
+    @cached_property
+    def untouched(self) -> list[str]:
+        """The teams to which nothing happens."""
+        return untouched(self.before, self.after, self.difference) if self.compared else []
+
+    @cached_property
+    def encrypted_anew(self) -> list[str]:
+        """The keys whose ciphertext differs: only the engine can tell whether the value does."""
+        return encrypted_anew(self.base.encrypted, self.encrypted)
+
+    @cached_property
+    def problems(self) -> list[dict[str, str]]:
+        """What the rules say about the work tree."""
+        return [problem.record() for problem in self.now.problems] if self.now else []
+
+    @property
+    def exit_code(self) -> int:
+        """0 same, 1 problems in the work tree or at the base, 2 unreadable, 3 differs."""
+        if self.now is not None and self.now.exit_code:
+            return self.now.exit_code
+        if self.base.state in (State.REFUSED, State.FAILED):
+            return PROBLEMS
+        same = self.compared and self.difference.same and not self.encrypted_anew
+        return SAME if same and self.base.state is State.PLANNED else DIFFERS
+
+    @cached_property
+    def note(self) -> str:
+        """What is to be said about the comparison itself; "" where there are simply two plans."""
+        at = f"{self.base.ref} ({self.base.short})"
+        if self.now is None:
+            return (
+                f"Pulumi.{self.stack}.yaml is gone: nothing of the stack is removed by that. To"
+                " remove what it made, run this where the file still is: fleet destroy"
+                f" --stack {self.stack}"
+            )
+        if self._refused:
+            return "The rules refuse the stack as it is now, so there is no plan to compare."
+        match self.base.state:
+            case State.NO_STACK:
+                return f"The stack is new: at {at} there is no Pulumi.{self.stack}.yaml."
+            case State.NO_PLAN:
+                return (
+                    f"{at} is from before the project had plans, so there is nothing to compare"
+                    " with. This is what the work tree declares:"
+                )
+            case State.REFUSED:
+                return (
+                    f"At {at} the rules refuse the stack's file, so there is no plan to compare"
+                    " with: what is deployed comes from an earlier commit. Compare with the last"
+                    " one that was fine. This is what the work tree declares:"
+                )
+            case State.FAILED:
+                return (
+                    f"The code at {at} does not run here ({self.base.said}); it may need other"
+                    " packages. Compare with a later commit, or run `fleet plan` there in its own"
+                    " environment. This is what the work tree declares:"
+                )
+        return ""
+
+    @property
+    def verdict(self) -> str:
+        """The whole in a few words: `refused`, `nothing changes`, `2 created, 1 replaced`."""
+        if self.now is None:
+            return "its file is gone"
+        if self.now.exit_code:
+            return "refused"
+        if self.exit_code == SAME:
+            return "nothing changes"
+        if not self.compared:
+            return "not compared"
+        counts = [f"{len(part)} {kind}" for kind, part in self.difference.parts.items() if part]
+        if self.encrypted_anew:
+            counts.append(f"{counted(len(self.encrypted_anew), 'value')} encrypted anew")
+        return ", ".join(counts)
+
+    @property
+    def shows_stack(self) -> bool:
+        """Whether the stack itself is shown, as there is nothing to compare it with."""
+        return self.now is not None and not self._refused and not self.compared
+
+    def record(self) -> dict[str, Any]:
+        """The diff's JSON."""
+        parts = self.difference.parts
+        return {
+            "stack": self.stack,
+            "base": {
+                "ref": self.base.ref,
+                "commit": self.base.commit,
+                "state": self.base.state.value,
+                "problems": [dict(problem) for problem in self.base.problems],
+            },
+            "compared": self.compared,
+            "same": self.exit_code == SAME,
+            "ok": self.now is None or self.now.ok,
+            "note": self.note,
+            "summary": [{"subject": item.subject, "text": item.text} for item in self.sentences],
+            "untouched": self.untouched,
+            **{name: [change.record() for change in part] for name, part in parts.items()},
+            "encryptedAnew": self.encrypted_anew,
+            "problems": self.problems,
+        }
+
+    def json(self) -> str:
+        """The record as text."""
+        return json.dumps(self.record(), indent=2, ensure_ascii=False)
+
+
+def report(stack: str, ref: str, root: Path = ROOT) -> Report:
+    """The diff of a stack of the project in `root` against a commit of its repository.
+
+    Raises UserError where `ref` is no commit, or neither side has the stack.
+    """
+    file = root / f"Pulumi.{stack}.yaml"
+    with planning(root, ref, stack) as run:
+        now = offline.plan(stack, file) if file.exists() else None
+        base = run.base()
+    if now is None and base.state in (State.NO_STACK, State.NO_PLAN):
+        raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
+    return Report(stack, base, now, encrypted(file))

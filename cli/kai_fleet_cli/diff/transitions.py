@@ -1,0 +1,96 @@
+"""Why a change replaces something, and what a version switch does, in words.
+
+The plan has no engine to ask, so what the program and the providers do is said here, in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from kai_fleet.releases import KAI, UnknownVersion, kai
+from kai_fleet.state import transitions
+
+RELEASE: Final = "kubernetes:helm.sh/v3:Release"
+PROVIDER: Final = "pulumi:providers:kubernetes"
+COMMAND: Final = "command:local:Command"
+KAI_COMPONENT: Final = "kai-fleet:index:KaiScheduler"
+
+AFTER_ITS_RELEASE: Final = "it runs again after its release"
+AFTER_ITS_PROVIDER: Final = "its cluster is another one"
+_TRAP = re.compile(r" \([A-Z]\d+\)$")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """What happens to a KAI release whose version changes; queues and running pods stay."""
+
+    replaced: bool
+    reason: str
+
+    def __str__(self) -> str:
+        """For a sentence: `upgraded in place`, `replaced`."""
+        return "replaced" if self.replaced else "upgraded in place"
+
+
+def kai_switch(old: str, new: str) -> Switch:
+    """The way that KaiScheduler takes from one version to another."""
+    known = KAI.get(old)
+    if known is None:
+        return Switch(True, f"{old} is not in the table")
+    try:
+        way = transitions.kai_transition(known, kai(new, untested=True))
+    except UnknownVersion:
+        return Switch(True, f"{new} is not in the table")
+    # The sentence around it names both versions already, and a reader of a diff no trap's number.
+    reason = _TRAP.sub("", way.why.removeprefix(f"{old} → {new}").lstrip(": "))
+    return Switch(way.kind == "replace", reason)
+
+
+def vcluster_switch(old: str, new: str) -> str:
+    """What a vCluster's new version means: an upgrade in place, or the reason for a refusal."""
+    refusal = transitions.vcluster_refusal(old, new)
+    if refusal is None:
+        return "upgraded in place"
+    return f"which the update refuses: {refusal.removeprefix(f'{old} → {new} ')}"
+
+
+def why_replaced(
+    type_: str, parent_type: str, changed: Collection[str], versions: tuple[str, str]
+) -> str | None:
+    """The reason for which a changed resource is replaced; None where it is updated in place.
+
+    `changed` are the paths of the fields that differ, `versions` its `version` before and after.
+    """
+    if type_ == RELEASE:
+        if parent_type == KAI_COMPONENT:
+            return _kai_replaced(changed, *versions)
+        if {"name", "namespace"} & set(changed):
+            return "a release cannot change its name or namespace"
+    elif type_ == PROVIDER:
+        if "clusterIdentifier" in changed:
+            return "the cluster has another identity, so everything on it is created again"
+    elif type_ == COMMAND:
+        if any(path.split("[")[0] == "triggers" for path in changed):
+            return "its trigger changed"
+    elif type_.startswith("kubernetes:"):
+        if {"metadata.name", "metadata.namespace"} & set(changed):
+            return "an object cannot change its name or namespace"
+        if type_.endswith(":RuntimeClass") and "handler" in changed:
+            return "a RuntimeClass cannot change its handler"
+    return None
+
+
+def _kai_replaced(changed: Collection[str], old: str, new: str) -> str | None:
+    if old != new:
+        switch = kai_switch(old, new)
+        return switch.reason if switch.replaced else None
+    known = KAI.get(new)
+    values = any(path.startswith("values.") for path in changed)
+    if values and known is not None and known.recreates_config:
+        return (
+            f"new values recreate kai-config of {new}, and its scheduler would not come up for long"
+        )
+    return None

@@ -1,0 +1,54 @@
+"""What the stack tells Prometheus: there, and where the Prometheus operator looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kai_fleet_cli.doctor.cluster_state import Snapshot
+from kai_fleet_cli.doctor.finding import Finding
+
+NAME = "monitoring"
+_KEY: Final = "kai-fleet:monitoring"
+_OURS: Final = "kai-fleet"
+
+
+def check(look: Snapshot) -> Iterator[Finding]:
+    """The host of a stack with monitoring."""
+    host, wanted = look.host, look.host.wanted.monitoring
+    if wanted is None or "namespaces" in host.unreadable or "podmonitors" in host.unreadable:
+        return
+    namespace = wanted.namespace
+    if host.named("namespaces", namespace) is None:
+        yield host.broken(
+            NAME,
+            f"namespace {namespace}",
+            "it is not there, and Prometheus is told in it what to read and when to call",
+            f"make it: `{host.kubectl} create namespace {namespace}`; then {host.update}. Or write"
+            f" the namespace where Prometheus runs at {_KEY}.namespace",
+        )
+        return
+    served = "podmonitors" in host.objects
+    if wanted.operator and not served:
+        yield host.broken(
+            NAME,
+            "the Prometheus operator",
+            "the host does not serve its kinds, so nothing that this program makes is read",
+            f"install it, or write operator: false at {_KEY}",
+        )
+    elif wanted.operator and host.named("podmonitors", _OURS, namespace) is None:
+        yield host.broken(
+            NAME,
+            f"PodMonitor {_OURS} in namespace {namespace}",
+            "it is not there: no team's KAI is read",
+            host.update,
+        )
+    elif served and not wanted.operator:
+        yield host.warning(
+            NAME,
+            "the Prometheus operator",
+            "it is on the host, and is told nothing: what this program declares are ConfigMaps",
+            f"write operator: true at {_KEY}, with the labels that your Prometheus selects by",
+        )
+    else:
+        yield host.well(NAME, "monitoring")

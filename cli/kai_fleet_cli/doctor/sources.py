@@ -1,0 +1,140 @@
+"""Where a stack's clusters are, and what the doctor asks them by: a stack, or a kubectl context."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from kai_fleet.kube.api import OF_OPERATORS, Api
+from kai_fleet.kube.errors import Unreachable
+from kai_fleet.settings import Settings
+from kai_fleet.settings.tenant import Tenant
+from kai_fleet_cli.doctor.declared import DeclaredTeam, host_of, teams_of
+from kai_fleet_cli.doctor.gather import SECONDS, Sources
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.platform import facts_beside
+from kai_fleet_cli.teams import stack_state
+from kai_fleet_policies import validation
+
+
+def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> Sources:
+    """A cluster without a stack file, by a kubeconfig or a context of one. Raises UserError."""
+    if context is None and kubeconfig is None:
+        raise UserError(
+            "write --stack with a stack's name, --context with a kubectl context, or --kubeconfig"
+        )
+    file = str(kubeconfig) if kubeconfig else None
+    named = [] if file is None else ["--kubeconfig", file]
+    named += [] if context is None else ["--context", context]
+    return Sources(
+        host=lambda: Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS),
+        only=team,
+        host_kubectl=shlex.join(["kubectl", *named]),
+        context=context or "this cluster",
+    )
+
+
+def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
+    """The clusters of a stack: a platform's, or those of a team's own stack.
+
+    Raises UserError for a stack, or a team of it, that there is not.
+    """
+    settings = settings_of(stack)
+    teams = teams_of(settings)
+    if team is not None and team not in teams:
+        known = ", ".join(teams) or "none"
+        raise UserError(f"stack {stack} has no team {team}; its teams: {known}")
+    where = context or settings.cluster.context
+    file, variables = _kubeconfig_file(where or _of_platform(settings))
+    named = f"--context {shlex.quote(where)}" if where else "--kubeconfig <the host's>"
+    own = settings if isinstance(settings, Tenant) else None
+    update = f"`.venv/bin/fleet up --refresh --stack {stack}`"
+    return Sources(
+        host=lambda: (
+            Api.of_context(file, where, in_all=SECONDS, most=OF_OPERATORS)
+            if where
+            else Api.of_kubeconfig(
+                _secret_kubeconfig(stack, variables), in_all=SECONDS, most=OF_OPERATORS
+            )
+        ),
+        wanted=host_of(settings),
+        teams=_narrowed(teams, team),
+        kubeconfigs=lambda: _outputs(stack, variables),
+        update=update
+        if own is None
+        else f"`.venv/bin/fleet up --refresh --stack {own.stack.rpartition('/')[2]}`",
+        team_update=update,
+        host_kubectl=f"kubectl {named}",
+        namespace=f"team-{own.team}" if own is not None else None,
+    )
+
+
+def settings_of(stack: str) -> Settings:
+    """A stack's settings, a team stack's with its platform's file beside it. Raises UserError."""
+    path = reading.path_of(stack)
+    try:
+        raw = reading.read(path)
+    except reading.Unreadable as why:
+        raise UserError(str(why)) from None
+    verdict = validation.validate(raw, facts_of=facts_beside(path))
+    if verdict.settings is None:
+        raise UserError(validation.report(verdict.refused))
+    return verdict.settings
+
+
+def variables_of(stack: str) -> dict[str, str]:
+    """What the engine needs in its environment to be asked about a stack. Raises UserError."""
+    settings = settings_of(stack)
+    return _kubeconfig_file(settings.cluster.context or _of_platform(settings))[1]
+
+
+def _narrowed(teams: Mapping[str, DeclaredTeam], team: str | None) -> Mapping[str, DeclaredTeam]:
+    return teams if team is None else {team: teams[team]}
+
+
+def _of_platform(settings: Settings) -> str | None:
+    """The context of a team stack's platform, where the team has a kubeconfig of its own."""
+    return settings.platform.cluster.context if isinstance(settings, Tenant) else None
+
+
+def _kubeconfig_file(context: str | None) -> tuple[str | None, dict[str, str]]:
+    """The sandbox's own kubeconfig for its stacks, and what the engine needs there."""
+    if context != SANDBOX_CONTEXT:
+        return None, {}
+    from sandbox import lifecycle
+
+    running = lifecycle.find()
+    if running is None:
+        raise UserError("the sandbox is not running; start it with: make up")
+    return str(running.kubeconfig), running.env()
+
+
+def _outputs(stack: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """The teams' kubeconfigs from the stack's state; none where it cannot be asked."""
+    try:
+        return stack_state.read(stack, variables).kubeconfigs
+    except UserError:
+        return {}
+
+
+def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
+    """The host's kubeconfig, which the stack file holds encrypted. Raises Unreachable."""
+    from pulumi import automation
+
+    key = "kai-fleet:cluster.kubeconfig"
+    options = automation.LocalWorkspaceOptions(
+        work_dir=str(reading.ROOT), env_vars={**os.environ, **variables}
+    )
+    try:
+        # Selecting does not make a stack that is not there.
+        opened = automation.select_stack(stack, reading.PROJECT, lambda: None, opts=options)
+        return str(opened.get_config(key, path=True).value)
+    except (automation.errors.CommandError, FileNotFoundError):  # or there is no CLI
+        raise Unreachable(
+            "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
+            " give --context"
+        ) from None

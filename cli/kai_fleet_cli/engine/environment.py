@@ -1,0 +1,132 @@
+"""What a stack needs around the engine: the sandbox, or your cluster; and the tools."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from kai_fleet.cluster import kind
+from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.engine import local_state
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
+
+SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
+OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
+KIND_CHECK: Final = Path(kind.__file__).with_name("check.sh")
+ENGINE_TOOLS: Final = ("pulumi",)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Variables for the engine and its plugins, and what in them is a stand-in, in words."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    standins: tuple[str, ...] = ()
+    occupant: Path | None = None
+
+    def vacate(self) -> None:
+        """Let another stack have the sandbox."""
+        if self.occupant is not None:
+            self.occupant.unlink(missing_ok=True)
+
+
+def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
+    """The environment in which a stack runs, made ready.
+
+    A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
+    and uses your own Pulumi login and kubeconfig; a kind stack does without a login. Nothing is
+    started for a stack file that the rules refuse, unless it is not to be `validated`: what runs
+    must be removable whatever they say. Raises UserError.
+    """
+    # Half a second of imports, which commands that only need UserError are spared.
+    from kai_fleet.settings.tenant import Tenant, platform_of
+    from kai_fleet_cli.stack_file.platform import facts_beside
+    from kai_fleet_policies import validation
+    from kai_fleet_policies.stack import sandbox_variables
+
+    try:
+        raw = reading.read(reading.path_of(stack))
+    except reading.Unreadable as why:
+        raise UserError(str(why)) from None
+    platform = platform_of(raw)
+    if platform is not None and not _file_of(platform).exists():
+        return _own_cluster(say)  # kept elsewhere: the program asks the engine for its facts
+    check = validation.validate if validated else validation.validate_types
+    verdict = check(raw, facts_of=facts_beside(reading.path_of(stack)))
+    settings = verdict.settings
+    if settings is None or (validated and verdict.refused):
+        raise UserError(validation.report(verdict.refused))
+    if validated and (elsewhere := sandbox_variables.problems(settings)):
+        raise UserError(validation.report(elsewhere))  # before the stack is made in that state
+    cluster = settings.platform.cluster if isinstance(settings, Tenant) else settings.cluster
+    if cluster.context == SANDBOX_CONTEXT:
+        return _sandbox(stack, say, platform, starts=validated)
+    if isinstance(settings, Tenant) or settings.cluster.kind is None:
+        return _own_cluster(say)
+    _require_kind()
+    own = _own_cluster(say)
+    return replace(own, variables={**own.variables, **local_state.variables(say)})
+
+
+def _file_of(platform: str) -> Path:
+    return reading.path_of(platform.rpartition("/")[2])
+
+
+def _sandbox(stack: str, say: Say, platform: str | None, *, starts: bool) -> Environment:
+    from sandbox import lifecycle
+    from sandbox.tools.toolbox import ToolError
+
+    host = platform.rpartition("/")[2] if platform is not None else None
+    if host is not None and lifecycle.find() is None:
+        raise UserError(_not_there(host, ""))  # a team stack alone starts nothing
+    if not starts and lifecycle.find() is None:  # what looks or removes would find an empty one
+        raise UserError("the sandbox is not running; start it with: make up")
+    try:
+        running = lifecycle.up(say)
+    except (ToolError, lifecycle.SandboxError) as why:
+        raise UserError(str(why)) from None
+    occupant = running.directory / OCCUPANT
+    there = occupant.read_text().strip() if occupant.exists() else ""
+    if host is not None and there != host:
+        raise UserError(_not_there(host, there))
+    variables = running.env()
+    if host is not None:  # it leaves the place to its platform when it goes
+        return Environment(variables, running.standins)
+    if there not in ("", stack):
+        raise UserError(
+            f"the sandbox runs stack {there}, and it runs one platform stack at a time. For"
+            f" {stack}, first: make down"
+        )
+    occupant.write_text(stack)
+    return Environment(variables, running.standins, occupant)
+
+
+def _not_there(platform: str, there: str) -> str:
+    runs = f"runs stack {there}" if there else "is empty"
+    return (
+        f"the sandbox {runs}, and this team stack belongs to platform {platform}; first:"
+        f" {'make down, then ' if there else ''}make up STACK={platform}"
+    )
+
+
+def _require_kind() -> None:
+    """Docker and kind, before the engine starts; the script says what is missing."""
+    checked = subprocess.run([str(KIND_CHECK)], capture_output=True, text=True, check=False)
+    if checked.returncode != 0:
+        raise UserError(checked.stderr.strip())
+
+
+def _own_cluster(say: Say) -> Environment:
+    """Your CLI, or one that is fetched; it gets its plugins itself. A stand-in is never there."""
+    from sandbox.tools import toolbox
+
+    try:
+        found = toolbox.ensure(ENGINE_TOOLS, say)
+    except toolbox.ToolError as why:
+        raise UserError(str(why)) from None
+    folders = dict.fromkeys(str(tool.path.parent) for tool in found.values())
+    return Environment({"PATH": os.pathsep.join([*folders, os.environ.get("PATH", "")])})

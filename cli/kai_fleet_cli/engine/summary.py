@@ -1,0 +1,81 @@
+"""The end of an update: what there is now, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from kai_fleet_cli.display.workload_table import workload_table
+from kai_fleet_cli.engine.runs import Outcome
+
+_SANDBOX_TOOLS: Final = '  eval "$(.venv/bin/fleet sandbox env)"   # its kubectl, helm and pulumi'
+_DONE: Final = {
+    "create": "created",
+    "update": "updated",
+    "replace": "replaced",
+    "delete": "deleted",
+    "same": "unchanged",
+}
+
+
+def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
+    """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
+    teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
+    table = Table(title=f"Stack {name}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("team", "mode", "scheduler", "GPUs", "leaf queues", "API"):
+        table.add_column(column, overflow="fold", no_wrap=column in ("scheduler", "API"))
+    for team, about in teams.items():
+        table.add_row(
+            escape(team),
+            about["mode"],
+            _scheduler(about),
+            str(int(about["gpus"])),
+            escape(", ".join(about["queues"])) or "-",
+            escape(about["server"]),
+        )
+    console.print(table)
+    if workloads := outcome.outputs.get("workloads"):
+        console.print(workload_table(workloads))
+    if outcome.unchanged:
+        console.print(
+            f"Nothing changed: {outcome.changes.get('same', 0)} resources are as declared."
+        )
+    else:
+        done = (f"{n} {_DONE.get(what, what)}" for what, n in sorted(outcome.changes.items()))
+        console.print(f"Resources: {', '.join(done)}.")
+    if standins:
+        named = f"Not real here: {', '.join(standins)} (docs/sandbox.md)."
+        console.print(named, markup=False, highlight=False, soft_wrap=True)
+    if teams:
+        tools = [_SANDBOX_TOOLS] if standins else []
+        console.print(
+            "\n".join(["Next:", *tools, _next(name, teams)]), markup=False, soft_wrap=True
+        )
+
+
+def _scheduler(about: Mapping[str, Any]) -> str:
+    match about["mode"]:
+        case "virtual":
+            return f"KAI {about['scheduler']}"
+        case "host":
+            return "the host's KAI"
+    return "-"
+
+
+def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
+    own_kai = [team for team, about in teams.items() if about["mode"] == "virtual"]
+    team = next(iter(own_kai or teams))
+    kinds = "nodes,queues" if own_kai else "nodes"
+    switch = "scheduler's version" if own_kai else "team's gpus"
+    return (
+        f"  .venv/bin/fleet team kubeconfig {team} --stack {name}"
+        f" --output {team}.kubeconfig\n"
+        f"  kubectl --kubeconfig {team}.kubeconfig get {kinds}\n"
+        f"  .venv/bin/fleet doctor --stack {name}\n"
+        f"  edit a {switch} in Pulumi.{name}.yaml, then: make preview STACK={name}"
+    )

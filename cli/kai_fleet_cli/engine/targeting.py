@@ -1,0 +1,109 @@
+"""Updating some teams of a stack: what the engine leaves alone, and what the history keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kai_fleet.state.grant import ACCESS, HOST, PARTS, granted_to
+from kai_fleet.state.targeting import TEAM, Targets
+from kai_fleet.state.team_kinds import TEAM_NAMESPACE
+from kai_fleet_cli.recovery.state import provider_of
+
+_PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
+_LEAD: Final = "only team "
+# Messages of earlier versions named the platform or the removal as well.
+_MESSAGE: Final = re.compile(r"only (?:the platform and |the removal of )?team (.+)")
+
+
+@dataclass(frozen=True)
+class Targeting:
+    """What an update is about: for the program, and for the engine as patterns of URNs.
+
+    `others` is everything else, where the engine has to be told of that in place of `urns`.
+    """
+
+    targets: Targets
+    urns: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """Which teams the update is about, for the stack's history."""
+        return _LEAD + ", ".join(sorted(self.targets.teams))
+
+    def told(self, stack: str) -> str:
+        """The same for a person, with the flags and what to do about everything else."""
+        flags = " ".join(f"--target '{urn}'" for urn in self.urns) + " --target-dependents"
+        if self.others:
+            flags = f"--exclude '{_PLATFORM}' and so for {len(self.others) - 1} other resources"
+        return (
+            f"{self.message.capitalize()} is updated: pulumi up {flags}. What else was edited in"
+            f" the stack file waits for: make up STACK={stack}"
+        )
+
+
+def of_teams(
+    teams: Collection[str],
+    state: Sequence[Mapping[str, Any]],
+    *,
+    grants: bool,
+    removes: bool = False,
+) -> Targeting | None:
+    """An update of these teams only, in a stack whose state has these resources; None where it has
+    none: everything is to be made then.
+
+    The engine takes along what is below a targeted resource or depends on it
+    (`--target-dependents`), and deletes nothing else, whatever has come into the state meanwhile.
+    `grants`: also what teams with stacks of their own were granted. That is on the platform, below
+    one component for all, which is targeted only where the first grant comes or the last one goes.
+
+    `removes`: one of the teams goes. With `--target` the engine asks first what would be replaced
+    together with each resource that goes, and ends the plugin of a provider that would, while it
+    still needs it ("the client connection is closing": v3.190.0 to v3.259.0, `Registry.Diff`). With
+    `--exclude` it does not ask. The program sees to it that nothing goes that is not in `state`.
+    """
+    urns = [str(it["urn"]) for it in state]
+    if not urns:
+        return None
+    patterns = [f"**::{of}::{team}" for team in sorted(teams) for of in (TEAM, TEAM_NAMESPACE)]
+    shared = grants and {team for urn in urns if (team := granted_to(urn))} <= set(teams)
+    if shared:
+        patterns.append(f"**${ACCESS}::{HOST}")
+    elif grants:
+        patterns += [
+            f"**${ACCESS}${kind}::{HOST}-{team}-{part}"
+            for team in sorted(teams)
+            for kind, part in PARTS.items()
+        ]
+    if not removes:
+        return Targeting(Targets(frozenset(teams), shared), tuple(patterns))
+    targets = Targets(frozenset(teams), shared, known=frozenset(urns))
+    others = sorted(set(urns) - _taken_along(patterns, state))
+    return Targeting(targets, tuple(patterns), (_PLATFORM, *others))
+
+
+def _taken_along(patterns: Collection[str], state: Sequence[Mapping[str, Any]]) -> set[str]:
+    """What the patterns hit, is below that, or depends on it."""
+    ends = tuple(pattern.removeprefix("**") for pattern in patterns)
+    found: set[str] = set()
+    for resource in state:  # each comes after what it depends on
+        urn = str(resource["urn"])
+        if urn.endswith(ends) or not found.isdisjoint(_needed(resource)):
+            found.add(urn)
+    return found
+
+
+def _needed(resource: Mapping[str, Any]) -> Iterator[str]:
+    yield str(resource.get("parent", ""))
+    yield provider_of(resource)
+    yield str(resource.get("deletedWith", ""))
+    yield from map(str, resource.get("dependencies") or ())
+
+
+def was_about(message: str, team: str) -> bool:
+    """Whether an update with this message in the history was about a team."""
+    found = _MESSAGE.fullmatch(message)
+    return found is None or team in found[1].split(", ")

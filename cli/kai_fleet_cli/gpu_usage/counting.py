@@ -1,0 +1,89 @@
+"""The usage of a cluster, counted from what it answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.releases import KAI, KaiRelease, UnknownVersion, kai
+from kai_fleet_cli.gpu_usage.devices import NodeGpus, gpus_of, reservations_of
+from kai_fleet_cli.gpu_usage.gpu_share import gpu_memory
+from kai_fleet_cli.gpu_usage.pods import PodUse, pods_of
+from kai_fleet_cli.gpu_usage.queue_status import by_status
+from kai_fleet_cli.gpu_usage.queues import QueueUse, by_queue, tree
+from kai_fleet_cli.gpu_usage.reading import Answers
+
+_NEWEST: Final = list(KAI.values())[-1]
+_WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """One cluster at one moment.
+
+    `queues` are in the order of the tree, parents before their children, and empty where the
+    cluster has none or they may not be listed. `gpus` are by node. `release` is the KAI that runs
+    there, None where that is not known.
+
+    What is in use is counted from pods that have a node and are not ended. Where not all pods may
+    be listed, it is what the status of the Queues says (`counted_from`). From v0.7 to v0.17 that
+    status counts a fraction of several devices (`gpu-fraction-num-devices`) as one, MIG devices not
+    at all, and a share of memory otherwise than KAI's scheduler does
+    (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
+    """
+
+    pods: tuple[PodUse, ...] = ()
+    queues: Mapping[str, QueueUse] = field(default_factory=dict)
+    gpus: Mapping[str, NodeGpus] = field(default_factory=dict)
+    release: KaiRelease | None = None
+    counted_from: Literal["pods", "status"] = "pods"
+
+    @property
+    def waiting(self) -> list[PodUse]:
+        """The pods without a node."""
+        return [pod for pod in self.pods if pod.waits]
+
+
+def usage(answers: Answers) -> Usage:
+    """Count. What was not answered counts nothing: `answers` says what is missing."""
+    release = release_of(answers)
+    in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
+    memories = {
+        node["metadata"]["name"]: gpu_memory(node["metadata"].get("labels") or {}, in_megabytes)
+        for node in answers.all("nodes")
+    }
+    partly = answers.namespace is not None or "pods" in answers.forbidden
+    pods = pods_of(answers.all("pods"), answers.all("podgroups"), memories)
+    return Usage(
+        pods=tuple(pods),
+        queues=tree(
+            answers.all("queues"), by_status(answers.all("queues")) if partly else by_queue(pods)
+        ),
+        gpus=gpus_of(pods, answers.all("nodes"), reservations_of(answers.all("pods")), memories),
+        release=release,
+        counted_from="status" if partly else "pods",
+    )
+
+
+def release_of(answers: Answers) -> KaiRelease | None:
+    """The KAI that runs, by the tag of an image; None for none, or for one not in the table."""
+    there = {
+        item["metadata"]["name"]: item
+        for item in answers.all("deployments")
+        if item["metadata"].get("namespace", KAI_NAMESPACE) == KAI_NAMESPACE
+    }
+    for name in _WITH_VERSION:
+        if name in there:
+            try:
+                return kai(_tag(there[name]), untested=True)
+            except UnknownVersion:
+                return None
+    return None
+
+
+def _tag(deployment: Mapping[str, Any]) -> str:
+    template = (deployment.get("spec") or {}).get("template", {}).get("spec") or {}
+    images = [str(container.get("image", "")) for container in template.get("containers") or []]
+    return images[0].partition("@")[0].rpartition(":")[2] if images else ""

@@ -1,0 +1,198 @@
+"""The queues of a cluster as a tree: what each may have, has, borrows, lends and waits for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kai_fleet_cli.gpu_usage.amounts import (
+    NOTHING,
+    RESOURCES,
+    UNLIMITED,
+    Amounts,
+    Resource,
+    rounded,
+    total,
+)
+from kai_fleet_cli.gpu_usage.pods import PodUse
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One resource of a queue, in the units of `Amounts`; -1 is unlimited.
+
+    `borrowed` is what the queue holds above its own quota. `lent` is what is guaranteed to it and
+    not used by it while others hold more than theirs: what they hold beyond what their common
+    parent has undivided, spread over those that have something left.
+    """
+
+    quota: float = 0.0
+    limit: float = UNLIMITED
+    weight: float = 0.0
+    in_use: float = 0.0
+    waiting: float = 0.0
+    borrowed: float = 0.0
+    lent: float = 0.0
+
+    @property
+    def idle(self) -> float:
+        """What is guaranteed and neither used nor lent; 0 for an unlimited quota."""
+        return rounded(max(0.0, self.quota - self.in_use - self.lent))
+
+    def record(self) -> dict[str, float]:
+        """For JSON."""
+        return {
+            "quota": self.quota,
+            "limit": self.limit,
+            "overQuotaWeight": self.weight,
+            "inUse": self.in_use,
+            "waiting": self.waiting,
+            "borrowed": self.borrowed,
+            "lent": self.lent,
+        }
+
+
+@dataclass(frozen=True)
+class QueueUse:
+    """A queue; what it has in use and waiting is the sum of its leaves.
+
+    `level` is 1 at the top. `pods` and `waiting_pods` count those of its leaves.
+    """
+
+    name: str
+    parent: str | None
+    level: int
+    children: tuple[str, ...] = ()
+    shares: Mapping[Resource, Share] = field(default_factory=dict)
+    pods: int = 0
+    waiting_pods: int = 0
+    display_name: str = ""
+
+    @property
+    def leaf(self) -> bool:
+        """Whether pods may name it."""
+        return not self.children
+
+    def share(self, resource: Resource) -> Share:
+        """Its share of one resource."""
+        return self.shares[resource]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "name": self.name,
+            "parent": self.parent,
+            "level": self.level,
+            "pods": self.pods,
+            "waitingPods": self.waiting_pods,
+            **{resource: self.share(resource).record() for resource in RESOURCES},
+        }
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the pods of one leaf hold and wait for."""
+
+    in_use: Amounts = NOTHING
+    waiting: Amounts = NOTHING
+    pods: int = 0
+    waiting_pods: int = 0
+
+
+def by_queue(pods: Iterable[PodUse]) -> dict[str, Held]:
+    """What pods that KAI schedules hold and wait for, by the queue that they name."""
+    parted: dict[str, tuple[list[Amounts], list[Amounts]]] = defaultdict(lambda: ([], []))
+    for pod in pods:
+        if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
+            parted[pod.queue][pod.waits].append(pod.amounts)
+    return {
+        name: Held(total(held), total(waiting), len(held), len(waiting))
+        for name, (held, waiting) in parted.items()
+    }
+
+
+def tree(items: Sequence[Mapping[str, Any]], held: Mapping[str, Held]) -> dict[str, QueueUse]:
+    """Every queue by name, parents before their children; `items` are Queue objects.
+
+    Queues under a parent that is absent, or in a ring, are not in it: KAI drops them too.
+    """
+    specs = {item["metadata"]["name"]: item.get("spec") or {} for item in items}
+    children: dict[str | None, list[str]] = defaultdict(list)
+    for name in sorted(specs):
+        children[specs[name].get("parentQueue") or None].append(name)
+    order = list(_downwards(children))
+    sums: dict[str, Held] = {}
+    for name in reversed(order):
+        sums[name] = _sum([held.get(name, Held()), *(sums[child] for child in children[name])])
+    shares = {
+        resource: _with_lent(
+            {name: _share(specs[name], sums[name], resource) for name in order}, children
+        )
+        for resource in RESOURCES
+    }
+    found: dict[str, QueueUse] = {}
+    for name in order:
+        parent = specs[name].get("parentQueue") or None
+        found[name] = QueueUse(
+            name=name,
+            parent=parent,
+            level=found[parent].level + 1 if parent else 1,
+            children=tuple(children[name]),
+            shares={resource: shares[resource][name] for resource in RESOURCES},
+            pods=sums[name].pods,
+            waiting_pods=sums[name].waiting_pods,
+            display_name=specs[name].get("displayName") or "",
+        )
+    return found
+
+
+def _downwards(children: Mapping[str | None, Sequence[str]]) -> Iterator[str]:
+    """Every queue that hangs on the top level, each before those below it."""
+    todo = list(reversed(children.get(None, ())))
+    while todo:
+        name = todo.pop()
+        yield name
+        todo += reversed(children.get(name, ()))
+
+
+def _sum(parts: Sequence[Held]) -> Held:
+    return Held(
+        total(part.in_use for part in parts),
+        total(part.waiting for part in parts),
+        sum(part.pods for part in parts),
+        sum(part.waiting_pods for part in parts),
+    )
+
+
+def _share(spec: Mapping[str, Any], held: Held, resource: Resource) -> Share:
+    """What is not written is 0, a limit too: then nothing may run (Q2)."""
+    written = (spec.get("resources") or {}).get(resource) or {}
+    quota, in_use = float(written.get("quota") or 0), held.in_use.of(resource)
+    return Share(
+        quota=quota,
+        limit=float(written.get("limit") or 0),
+        weight=float(written.get("overQuotaWeight") or 0),
+        in_use=in_use,
+        waiting=held.waiting.of(resource),
+        borrowed=0.0 if quota == UNLIMITED else rounded(max(0.0, in_use - quota)),
+    )
+
+
+def _with_lent(
+    shares: Mapping[str, Share], children: Mapping[str | None, Sequence[str]]
+) -> dict[str, Share]:
+    """From the top down: what a queue lends, those below it lend with it."""
+    found: dict[str, Share] = {}
+    for parent in (None, *_downwards(children)):
+        group = [shares[name] for name in children.get(parent, ())]
+        above = found[parent] if parent is not None else Share()
+        guaranteed = sum(max(0.0, share.quota) for share in group)
+        undivided = max(0.0, above.quota - guaranteed)
+        wanted = above.lent + sum(share.borrowed for share in group) - undivided
+        unused = [max(0.0, share.quota - share.in_use) for share in group]
+        part = min(1.0, max(0.0, wanted) / sum(unused)) if sum(unused) else 0.0
+        for name, left in zip(children.get(parent, ()), unused, strict=True):
+            found[name] = replace(shares[name], lent=rounded(left * part))
+    return found

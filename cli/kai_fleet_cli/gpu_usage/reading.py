@@ -1,0 +1,97 @@
+"""What a cluster says of its nodes, pods and queues: one list request for each kind, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import Refused, Unreachable
+
+Object: TypeAlias = Mapping[str, Any]
+KINDS: Final[Mapping[str, str]] = {
+    "nodes": "/api/v1/nodes",
+    "pods": "/api/v1/pods",
+    "queues": "/apis/scheduling.run.ai/v2/queues",
+    "podgroups": "/apis/scheduling.run.ai/v2alpha2/podgroups",
+    # Which KAI runs here, by the images of its deployments.
+    "deployments": f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments",
+}
+_NAMESPACED: Final = ("pods", "podgroups", "events")
+_UNAUTHORIZED, _ABSENT, _FAILS = 401, 404, 500
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The objects of a cluster by kind, as `KINDS` names them.
+
+    `forbidden` says of a kind that this user may not list what the API server says of it;
+    `not_served` are kinds that the cluster does not know: without KAI there are no queues.
+    `namespace` is the only one whose pods are here, None where those of all are.
+    """
+
+    objects: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    forbidden: Mapping[str, str] = field(default_factory=dict)
+    not_served: frozenset[str] = frozenset()
+    namespace: str | None = None
+
+    def all(self, kind: str) -> Sequence[Object]:
+        """The objects of a kind; none where they may not be listed, or are not served."""
+        return self.objects.get(kind, ())
+
+
+def read(api: Api, kinds: Mapping[str, str] = KINDS, namespace: str | None = None) -> Answers:
+    """Ask for everything at once. Pods that may not be listed are asked for in `namespace`.
+
+    Raises Unreachable where the cluster does not answer, or does not know who asks.
+    """
+    found = _read(api, kinds)
+    if namespace is None or "pods" not in found.forbidden:
+        return found
+    inside = {kind: _within(kinds[kind], namespace) for kind in _NAMESPACED if kind in kinds}
+    own = _read(api, inside)
+    elsewhere = {kind: why for kind, why in found.forbidden.items() if kind not in inside}
+    return Answers(
+        {**found.objects, **own.objects},
+        {**elsewhere, **own.forbidden},
+        found.not_served | own.not_served,
+        namespace if "pods" in own.objects else None,
+    )
+
+
+def _within(path: str, namespace: str) -> str:
+    group, _, kind = path.rpartition("/")
+    return f"{group}/namespaces/{namespace}/{kind}"
+
+
+def _read(api: Api, kinds: Mapping[str, str]) -> Answers:
+    with ThreadPoolExecutor(max_workers=len(kinds)) as pool:
+        answers = dict(
+            zip(kinds, pool.map(lambda path: _ask(api, path), kinds.values()), strict=True)
+        )
+    objects: dict[str, Sequence[Object]] = {}
+    forbidden: dict[str, str] = {}
+    not_served = set()
+    for kind, answer in answers.items():
+        if not isinstance(answer, Refused):
+            objects[kind] = answer
+        elif answer.status == _UNAUTHORIZED:
+            raise Unreachable("it does not accept the credentials (401)")
+        elif answer.status >= _FAILS:
+            raise Unreachable(f"it answers {answer}")
+        elif answer.status == _ABSENT:
+            not_served.add(kind)
+        else:
+            forbidden[kind] = answer.message or str(answer)
+    return Answers(objects, forbidden, frozenset(not_served))
+
+
+def _ask(api: Api, path: str) -> Sequence[Object] | Refused:
+    """A whole collection in one answer, as it is now: what pages cost is more than they save."""
+    try:
+        return api.get(path).get("items") or []
+    except Refused as why:
+        return why

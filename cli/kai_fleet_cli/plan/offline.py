@@ -1,0 +1,115 @@
+"""The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pydantic_core
+import yaml
+
+from kai_fleet.settings.tenant import FactsOf, platform_of
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.plan.picture import as_declared
+from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.platform import facts_beside
+from kai_fleet_policies import rules, validation
+from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.problem import Level, Problem, mandatory
+
+FINE: Final = 0
+REFUSED: Final = 1
+UNREADABLE: Final = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a stack would make. `exit_code` is 0 fine, 1 refused by a rule, 2 unreadable."""
+
+    stack: str
+    resources: tuple[Registered, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unreadable: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing stops a preview; advisories do not."""
+        return not any(p.level is Level.MANDATORY for p in self.problems)
+
+    @property
+    def exit_code(self) -> int:
+        """For the shell, and for CI."""
+        if self.unreadable:
+            return UNREADABLE
+        return FINE if self.ok else REFUSED
+
+    def record(self) -> dict[str, Any]:
+        """The plan's JSON: the same bytes for the same stack file on every machine."""
+        return {
+            "stack": self.stack,
+            "ok": self.ok,
+            "resources": [resource.record() for resource in self.resources],
+            "problems": [problem.record() for problem in self.problems],
+        }
+
+    def json(self) -> str:
+        """The record as text, by pydantic's writer: Python's own is slow where it indents."""
+        return pydantic_core.to_json(self.record(), indent=2).decode()
+
+    def yaml(self) -> str:
+        """The record as YAML: the same data in the same order, without anchors or line breaks."""
+        fresh = json.loads(self.json())  # what is shared between resources would become an anchor
+        return yaml.safe_dump(fresh, sort_keys=False, allow_unicode=True, width=10**6)
+
+
+def plan(stack: str, file: Path | None = None) -> Plan:
+    """The plan of a stack, from its own file or another one.
+
+    The rules are asked twice: about the settings, where a refusal can name the key to edit, and
+    about the declared resources, which is what the policy pack will see.
+    """
+    try:
+        path = file or reading.path_of(stack)
+        raw = reading.read(path)
+    except (reading.Unreadable, UserError) as why:
+        name = file.name if file else f"Pulumi.{stack}.yaml"
+        problem = mandatory("config-readable", f"stack {stack}", name, str(why))
+        return Plan(stack, problems=(problem,), unreadable=True)
+    return plan_settings(raw, stack, facts_beside(path))
+
+
+def plan_settings(
+    raw: Mapping[str, Any], stack: str = "plan", facts_of: FactsOf | None = None
+) -> Plan:
+    """The plan of the settings of a stack file: `{"cluster": {…}, "teams": {…}}`.
+
+    `facts_of` tells a team stack's settings of their platform.
+    """
+    verdict = validation.validate(raw, facts_of=facts_of) if facts_of else validation.validate(raw)
+    if verdict.refused:
+        return Plan(stack, problems=verdict.problems)
+    platform = platform_of(raw)
+    facts = facts_of(platform).output() if platform and facts_of else None
+    resources = recorder.record(stack, raw, facts)
+    return Plan(stack, tuple(resources), (*verdict.problems, *_more(resources, verdict.problems)))
+
+
+def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
+    """The plan of a Python program that declares components, whatever they are."""
+    resources = recorder.record(stack, {}, program=program)
+    return Plan(stack, tuple(resources), tuple(_more(resources, ())))
+
+
+def _more(resources: Sequence[Registered], said: Iterable[Problem]) -> list[Problem]:
+    """What the policy pack will say of the resources that is not said already."""
+    seen = {(problem.rule, problem.subject) for problem in said}
+    return [
+        problem
+        for problem in rules.check(from_resources.clusters(as_declared(resources)))
+        if (problem.rule, problem.subject) not in seen and not problem.undecided
+    ]

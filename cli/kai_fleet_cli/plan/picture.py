@@ -1,0 +1,131 @@
+"""A plan as a reviewer looks at it: the host, and each team with its scheduler and its share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.model import Cluster, Mode, Queue, VirtualCluster
+from kai_fleet_policies.unknown import UNKNOWN
+
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A host or the inside of a vCluster: its KAI version (None without KAI) and its queues."""
+
+    kai: str | None = None
+    queues: tuple[Queue, ...] = ()
+
+    @property
+    def guaranteed_gpus(self) -> float:
+        """What the top-level queues are promised together; -1 where one of them is unlimited."""
+        quotas = [_gpu_quota(queue) for queue in self.queues if queue.parent is None]
+        return -1.0 if -1.0 in quotas else sum(quotas)
+
+
+@dataclass(frozen=True)
+class Team:
+    """One team. `gpus` is its bound on whole GPUs, None where the plan sets none."""
+
+    name: str
+    mode: Mode | None
+    vcluster: str
+    gpus: float | None
+    pool: str
+    inside: Place = field(default_factory=Place)
+
+    @property
+    def scheduler(self) -> str:
+        """Who schedules its pods, in words."""
+        if self.inside.kai is not None:
+            return f"KAI {self.inside.kai}"
+        return "the host's KAI" if self.mode == "host" else "kube-scheduler"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A stack: its host and its teams by name."""
+
+    host: Place = field(default_factory=Place)
+    teams: Mapping[str, Team] = field(default_factory=dict)
+
+
+def picture(resources: Iterable[Mapping[str, Any]]) -> Picture:
+    """The picture that the `resources` of a plan's record make."""
+    clusters = from_resources.clusters(as_declared(_registered(item) for item in resources))
+    host = next((c for c in clusters if c.virtual_clusters), None) or next(
+        (c for c in clusters if c.name == HOST), Cluster(HOST)
+    )
+    inside = {cluster.name: _place(cluster) for cluster in clusters if cluster is not host}
+    teams = [_team(vcluster, inside) for vcluster in host.virtual_clusters]
+    return Picture(_place(host), {team.name: team for team in sorted(teams, key=lambda t: t.name)})
+
+
+def as_declared(resources: Iterable[Registered]) -> list[from_resources.Declared]:
+    """Recorded resources as the rules read them: masked and unknown values are UNKNOWN."""
+    return [
+        from_resources.Declared(
+            urn=resource.urn,
+            type=resource.type,
+            name=resource.name,
+            props=_with_unknowns(resource.inputs),
+            provider=resource.provider,
+            parent=resource.parent,
+        )
+        for resource in resources
+    ]
+
+
+def _registered(item: Mapping[str, Any]) -> Registered:
+    return Registered(
+        urn=item["urn"],
+        type=item["type"],
+        name=item["name"],
+        parent=item.get("parent", ""),
+        provider=item.get("provider", ""),
+        inputs=dict(item.get("inputs", {})),
+    )
+
+
+def _with_unknowns(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_unknowns(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_unknowns(item) for item in value]
+    return UNKNOWN if value in (recorder.UNKNOWN, reading.SECRET) else value
+
+
+def _place(cluster: Cluster) -> Place:
+    kai = next((str(release.version) for release in cluster.kai if release.version), None)
+    return Place(kai, cluster.queues)
+
+
+def _team(team: VirtualCluster, inside: Mapping[str, Place]) -> Team:
+    name = str(team.name)
+    version = "" if team.version in (None, UNKNOWN) else str(team.version)
+    return Team(
+        name=name,
+        mode=None if team.mode is UNKNOWN else team.mode,
+        vcluster=f"v{version.removeprefix('v')}" if version else "",
+        gpus=None if team.gpus is UNKNOWN else team.gpus,
+        pool=_pool(team),
+        inside=inside.get(name, Place()),
+    )
+
+
+def _pool(team: VirtualCluster) -> str:
+    if team.node_pool is UNKNOWN or not team.node_pool:
+        return ""
+    return ", ".join(f"{key}={value}" for key, value in sorted(team.node_pool.items()))
+
+
+def _gpu_quota(queue: Queue) -> float:
+    share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
+    return 0.0 if share is None or share.quota is UNKNOWN else share.quota

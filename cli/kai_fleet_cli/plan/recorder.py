@@ -1,0 +1,202 @@
+"""Running the program without an engine, and recording what it registers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from google.protobuf import json_format, struct_pb2
+from pulumi.runtime import config, mocks, rpc
+from pulumi.runtime import settings as runtime_settings
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.stack import register_stack_transformation, wait_for_rpcs
+from pulumi.runtime.sync_await import _ensure_event_loop
+
+from kai_fleet.host.platform_reading import OUTPUT
+from kai_fleet.provider.queue_specs import unpacked
+from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.source_positions import NONE, source_positions
+from kai_fleet.state.deployed_state import STACK
+from kai_fleet.state.stack_outputs import READ_OUTPUTS
+from kai_fleet_cli.program import program as own_program
+from kai_fleet_cli.property_secrets import SIGNATURE, is_secret
+from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
+
+UNKNOWN: Final = "[unknown until the update]"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One resource as the program registers it. Secrets are masked, unknown values are marked."""
+
+    urn: str
+    type: str
+    name: str
+    parent: str
+    provider: str
+    inputs: dict[str, Any] = field(hash=False)
+
+    def record(self) -> dict[str, Any]:
+        """The six fields that the plan's JSON shows."""
+        return {
+            "urn": self.urn,
+            "type": self.type,
+            "name": self.name,
+            "parent": self.parent,
+            "provider": self.provider,
+            "inputs": self.inputs,
+        }
+
+
+class _Echo(mocks.Mocks):
+    """A first preview: what is not an input is not known, but the platform of a team stack is."""
+
+    def __init__(self, platform: Mapping[str, Any] | None = None) -> None:
+        self._outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        return (self._outputs if args.token == READ_OUTPUTS else {}), []
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        return None, {}
+
+
+class _Recorder(mocks.MockMonitor):
+    """The engine's side of the program: answers a preview, and notes every registration."""
+
+    def __init__(self, stack: str, echo: _Echo) -> None:
+        super().__init__(echo)
+        self.stack = stack
+        self.registered: dict[str, Registered] = {}
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """As the engine does: the types of all parents, but not the stack's own."""
+        above = parent.split("::")[2] if parent else STACK
+        qualified = type_ if above == STACK else f"{above}${type_}"
+        return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
+
+    # The mocks' own answers are the same, after all inputs are read anew for `new_resource`.
+
+    def Invoke(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        answer, _ = self.mocks.call(mocks.MockCallArgs(request.tok, {}, request.provider))
+        given = json_format.ParseDict(answer, struct_pb2.Struct())
+        return resource_pb2.ResourceInvokeResponse(**{"return": given})
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        urn = self._note(request, request.object)
+        return resource_pb2.RegisterResourceResponse(urn=urn)
+
+    def ReadResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        urn = self._note(request, request.properties)
+        return resource_pb2.ReadResourceResponse(urn=urn)
+
+    def _note(self, request: Any, inputs: Any) -> str:
+        urn = self.make_urn(request.parent, request.type, request.name)
+        plain = _plain(json_format.MessageToDict(inputs))
+        if request.type == QUEUES:
+            plain["queues"] = unpacked(plain["queues"])
+        self.registered[urn] = Registered(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            provider=request.provider.rpartition("::")[0],
+            inputs=plain,
+        )
+        return urn
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """The SDK asks the engine in threads. The recorder answers at once, without them."""
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        answer = self.create_future()
+        answer.set_result(func(*args))
+        return answer
+
+
+def record(
+    stack: str,
+    settings: Mapping[str, Any],
+    platform: Mapping[str, Any] | None = None,
+    program: Callable[[], None] | None = None,
+) -> list[Registered]:
+    """Everything that a program registers for a stack of these settings, sorted by URN.
+
+    `platform` is what the platform stack of a team stack exports under that name. `program` is this
+    project's own unless given.
+    """
+    echo = _Echo(platform)
+    recorder = _Recorder(stack, echo)
+    silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
+    # The engine hands objects over with their keys sorted.
+    given = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
+    config.set_all_config({f"{NAMESPACE}:{key}": value for key, value in given.items()})
+    # Else the stack that was declared before this one would be the parent of what has none, and
+    # its outputs would be waited for.
+    runtime_settings.ROOT.set(None)
+    runtime_settings.SETTINGS.outputs.clear()
+    with _event_loop() as loop, source_positions(NONE), _without_backend():
+        mocks.set_mocks(
+            echo,
+            project=PROJECT,
+            stack=stack,
+            preview=True,
+            monitor=recorder,
+            logger=silent,
+            organization="organization",
+        )
+        # Each resource is registered while the next ones are declared. Else what the SDK keeps of
+        # all of them until then, some hundred objects each, is searched for garbage time and again.
+        register_stack_transformation(lambda _: loop.run_until_complete(asyncio.sleep(0)))
+        try:
+            (program or own_program)()
+        finally:
+            loop.run_until_complete(wait_for_rpcs())
+    found = (it for it in recorder.registered.values() if it.type != STACK)
+    return sorted(found, key=lambda it: it.urn)
+
+
+@contextmanager
+def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop of its own that only runs when it is told to; then the one before it is back."""
+    before = _ensure_event_loop()  # type: ignore[no-untyped-call]
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        asyncio.set_event_loop(runner.get_loop())
+        try:
+            yield runner.get_loop()
+        finally:
+            asyncio.set_event_loop(before)
+
+
+@contextmanager
+def _without_backend() -> Iterator[None]:
+    """A plan writes no state, so it does not matter whose backend this shell names."""
+    before = os.environ.pop("PULUMI_BACKEND_URL", None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["PULUMI_BACKEND_URL"] = before
+
+
+def _plain(value: Any) -> Any:
+    """A registered value as a reader may see it."""
+    if isinstance(value, dict):
+        if SIGNATURE in value:
+            return SECRET if is_secret(value) else UNKNOWN
+        return {key: _plain(item) for key, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if value == rpc.UNKNOWN:
+        return UNKNOWN
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

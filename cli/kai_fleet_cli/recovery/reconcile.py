@@ -1,0 +1,191 @@
+"""Before an update and after a failed one: what an interrupted run left is looked up and mended.
+
+A killed engine leaves in the state what it had begun. Whether a create got through only the cluster
+knows: left alone, the next update would make the thing again, and be told that it exists. An API
+server or a provider that goes away in the middle leaves not even that. Everything here is done by
+Pulumi's and Helm's own commands, `pulumi refresh`, `pulumi import`, `helm uninstall` and `helm
+rollback`, after a question or because `--refresh` was given.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from pulumi import automation
+from rich.prompt import Confirm
+
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import cluster_refresh, failures, locks, state, vcluster_records
+from kai_fleet_cli.recovery.state import RELEASE, Operation, State, provider_of
+
+if TYPE_CHECKING:
+    from kai_fleet_cli.recovery.interrupted import Verdict
+
+Say = Callable[[str], None]
+# What the API server, Helm and the providers say of a thing that is there.
+_EXISTS: Final = ("exists already", "already exists", "AlreadyExists", "cannot re-use a name")
+# What Helm says of a release that an earlier run did not finish.
+_LOCKED: Final = ("another operation (install/upgrade/rollback) is in progress",)
+_HISTORY: Final = 20  # updates to look back
+
+
+def before(stack: automation.Stack, say: Say, *, refresh: bool, command: str = "up") -> State:
+    """Make the state say what is there: with `refresh`, or where the last run was cut off.
+
+    Returns the state as it is then, with its secrets encrypted. Raises CommandError; and UserError
+    where a person has to agree first, where the host cluster cannot be asked, and with Helm's words
+    where Helm fails.
+    """
+    found = state.exported(stack)
+    begun = found.operations()
+    if not begun and not refresh:
+        return found
+    holder = locks.holder(stack.name, stack.workspace.env_vars)
+    if holder is not None:  # what has begun may be that run's, which is at work
+        what = "the removal" if command == "destroy" else "the update"
+        raise UserError(failures.locked(what, stack.name, holder))
+    if begun:
+        told = ", ".join(f"{operation} ({operation.kind})" for operation in begun)
+        _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
+    # A refresh would take over what the records say, and the update after it act on that.
+    vcluster_records.believe(state.read(stack), say)
+    cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
+    now = state.read(stack)
+    operations = now.operations()
+    if operations:
+        _carry_out(stack, now, _judge(stack, now, operations, None, say), say)
+    return state.exported(stack)
+
+
+def after(
+    stack: automation.Stack,
+    failed: Sequence[tuple[Any, str]],
+    say: Say,
+    *,
+    refresh: bool,
+    command: str = "up",
+) -> bool:
+    """After a run that failed: mend what stood in its way, if an earlier failure left that.
+
+    `failed` has each failed step's event metadata and its message. True: run it again.
+    """
+    operations = [
+        operation
+        for step, message in failed
+        if step.new is not None and (operation := _in_the_way(step, message)) is not None
+    ]
+    if not operations:
+        return False
+    now = state.read(stack)
+    verdict = _judge(stack, now, operations, _failing_since(stack), say)
+    if not verdict.decided:
+        return False
+    told = ", ".join(str(operation) for operation in operations)
+    _agree(stack, f"an earlier run of this stack left: {told}", refresh, command, say)
+    _carry_out(stack, now, verdict, say)
+    return True
+
+
+def _agree(stack: automation.Stack, what: str, refresh: bool, command: str, say: Say) -> None:
+    """Go on where `--refresh` was given, or a person at the terminal says so."""
+    say(what)
+    if refresh:
+        return
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        if Confirm.ask("Run pulumi refresh, repair what is left, and go on?", default=True):
+            return
+        raise UserError("nothing was done")
+    raise UserError(
+        f"{what}. Repair it with: .venv/bin/fleet {command} --refresh --stack {stack.name}"
+    )
+
+
+def _in_the_way(step: Any, message: str) -> Operation | None:
+    kind = str(getattr(step.op, "value", step.op))
+    if kind.startswith("create") and any(words in message for words in _EXISTS):
+        # A release that is being replaced is in the state, and its old one is gone.
+        replacing = step.type == RELEASE and kind != "create"
+        return Operation("replacing" if replacing else "creating", _resource(step.new))
+    if kind == "update" and step.type == RELEASE and any(words in message for words in _LOCKED):
+        return Operation("updating", _resource(step.new))
+    return None
+
+
+def _resource(new: Any) -> dict[str, Any]:
+    found = {
+        "urn": new.urn,
+        "custom": True,
+        "type": new.type,
+        "inputs": dict(new.inputs or {}),
+        "parent": new.parent,
+        "provider": new.provider,
+    }
+    return {key: value for key, value in found.items() if value not in (None, "")}
+
+
+def _failing_since(stack: automation.Stack) -> datetime.datetime:
+    """When the first of the failed runs in a row began, of which the last has just ended."""
+    since = datetime.datetime.now(datetime.UTC)
+    for run in stack.history(page_size=_HISTORY, page=1):
+        if run.kind == "update" and run.result == "succeeded":
+            break
+        if run.kind == "update":
+            since = min(since, run.start_time.replace(tzinfo=datetime.UTC))
+    return since
+
+
+def _judge(
+    stack: automation.Stack,
+    now: State,
+    operations: Sequence[Operation],
+    since: datetime.datetime | None,
+    say: Say,
+) -> Verdict:
+    # A client of Kubernetes: seldom needed, and slow to load.
+    from kai_fleet_cli.recovery.interrupted import Judge
+
+    with ExitStack() as clusters:
+        judge = Judge(now, clusters, since, say)
+        for operation in operations:
+            judge.decide(operation)
+    if judge.verdict.unanswered:
+        raise UserError(
+            f"what the last run of stack {stack.name} left cannot be settled:"
+            f" {'; '.join(judge.verdict.unanswered)}. See that kubectl reaches the cluster, then"
+            " run the same command again"
+        )
+    return judge.verdict
+
+
+def _carry_out(stack: automation.Stack, now: State, verdict: Verdict, say: Say) -> None:
+    for _, remedy in verdict.remedies:
+        remedy.run(stack.workspace.env_vars)
+    for operation in verdict.imports:
+        _take_in(stack, operation, say)
+    known = now.urns()
+    mended = [operation.urn for operation, _ in verdict.remedies if operation.urn in known]
+    root = next(str(it["urn"]) for it in now.resources if it["type"] == state.STACK)
+    cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
+
+
+def _take_in(stack: automation.Stack, operation: Operation, say: Say) -> None:
+    """`pulumi import` of an object. Raises CommandError."""
+    resource = operation.resource
+    entry: Any = {
+        "type": operation.type,
+        "name": operation.urn.rpartition("::")[2],
+        "id": operation.id,
+        "parent": "parent",
+        "provider": "provider",
+    }
+    stack.import_resources(
+        resources=[entry],
+        name_table={"parent": str(resource["parent"]), "provider": provider_of(resource)},
+        protect=False,
+        generate_code=False,
+        on_output=say,
+    )

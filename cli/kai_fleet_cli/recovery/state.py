@@ -1,0 +1,147 @@
+"""A stack's state as `pulumi stack export` shows it: what an interrupted run left in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulumi import automation
+
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuilt
+from kai_fleet_cli.property_secrets import opened
+
+STACK: Final = "pulumi:pulumi:Stack"
+RELEASE: Final = "kubernetes:helm.sh/v3:Release"
+NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's provider
+REFUSED: Final = "kubeconfigRefused"
+_KUBERNETES: Final = "kubernetes:"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a run had begun on a resource when it ended.
+
+    `kind`: creating, updating, deleting; replacing is a release whose old one is gone.
+    """
+
+    kind: str
+    resource: Mapping[str, Any]
+
+    @property
+    def urn(self) -> str:
+        """The resource's URN."""
+        return str(self.resource["urn"])
+
+    @property
+    def type(self) -> str:
+        """The resource's type token."""
+        return str(self.resource["type"])
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether it is an object or a release on some cluster."""
+        return self.type.startswith(_KUBERNETES)
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """The object's namespace, "" where it has none, and its name."""
+        inputs = self.resource.get("inputs") or {}
+        if self.type == RELEASE:
+            return str(inputs.get("namespace", "")), str(inputs.get("name", ""))
+        metadata = inputs.get("metadata") or {}
+        return str(metadata.get("namespace") or ""), str(metadata.get("name", ""))
+
+    @property
+    def id(self) -> str:
+        """What the provider calls it."""
+        namespace, name = self.address
+        return f"{namespace}/{name}" if namespace else name
+
+    def __str__(self) -> str:
+        """Its kind and its name in the program."""
+        kind = self.type.rsplit(":", 1)[-1]
+        return f"{kind} {self.urn.rpartition('::')[2]}"
+
+
+class State:
+    """An exported deployment; nothing here writes one."""
+
+    def __init__(self, deployment: Mapping[str, Any]) -> None:
+        self._deployment = deployment
+
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """Every resource, in the order in which they depend on one another."""
+        found = self._deployment.get("resources")
+        return found if isinstance(found, list) else []
+
+    def urns(self) -> set[str]:
+        """The resources that the state has."""
+        return {str(resource["urn"]) for resource in self.resources}
+
+    def operations(self) -> list[Operation]:
+        """What was begun and not ended, and releases that are not there as a whole."""
+        pending = self._deployment.get("pending_operations") or []
+        found = [Operation(str(each["type"]), each["resource"]) for each in pending]
+        known = {operation.urn for operation in found}
+        return found + [
+            Operation(kind, resource)
+            for resource in self.resources
+            if resource["type"] == RELEASE and resource["urn"] not in known
+            if (kind := _left(resource))
+        ]
+
+    def providers(self) -> dict[str, dict[str, Any]]:
+        """The inputs of the stack's providers by URN.
+
+        Of a vCluster's, the kubeconfig is built anew: earlier versions of this program took what
+        was in a Secret that tenants write. One that is refused has the reason at `REFUSED`, and no
+        way to a cluster.
+        """
+        return {
+            urn: _of_vcluster(inputs) if OF_VCLUSTER in urn else inputs
+            for resource in self.resources
+            if str(resource["type"]).startswith("pulumi:providers:")
+            for urn, inputs in [(str(resource["urn"]), opened(resource.get("inputs") or {}))]
+        }
+
+
+def _of_vcluster(inputs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return inputs | {"kubeconfig": rebuilt(str(inputs.get("kubeconfig") or ""))[0]}
+    except TenantKubeconfigError as why:
+        return {REFUSED: f"its kubeconfig in the state {why}"}
+
+
+def _left(release: Mapping[str, Any]) -> str:
+    """What an earlier run was doing with a release that it did not end; "" for nothing."""
+    if release.get("pendingReplacement"):
+        return "replacing"
+    status = ((release.get("outputs") or {}).get("status") or {}).get("status")
+    if release.get("initErrors") or status not in (None, "deployed", "failed"):
+        return "updating"
+    return ""
+
+
+def exported(stack: automation.Stack) -> State:
+    """The stack's state with its secrets encrypted, by `pulumi stack export`. Raises CommandError.
+
+    The Automation API's own export has them in clear, and takes twice as long.
+    """
+    workspace = stack.workspace
+    command = ["stack", "export", "--stack", stack.name]
+    done = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))
+    return State(json.loads(done.stdout).get("deployment") or {})
+
+
+def read(stack: automation.Stack) -> State:
+    """The stack's state, secrets in clear: for this process only. Raises CommandError."""
+    return State(stack.export_stack().deployment or {})
+
+
+def provider_of(resource: Mapping[str, Any]) -> str:
+    """The URN of a resource's provider; "" where it has none."""
+    return str(resource.get("provider", "")).rpartition("::")[0]

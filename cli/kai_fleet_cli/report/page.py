@@ -1,0 +1,95 @@
+"""The page: one file of HTML with its style and drawings in it, and nothing that is loaded."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Final
+
+import jinja2
+from markupsafe import Markup, escape
+
+from kai_fleet_cli.doctor.causes import COMMAND
+from kai_fleet_cli.gpu_usage.amounts import UNLIMITED
+from kai_fleet_cli.report import charts
+from kai_fleet_cli.report.model import Report
+
+UNKNOWN: Final = "\u2013"  # a dash
+SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
+OPEN_TREES: Final = 8  # more of them are folded
+
+
+def page(report: Report) -> str:
+    """The report as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kai_fleet_cli.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Macros have these without being handed them.
+    environment.globals |= {
+        "dash": UNKNOWN,
+        "report": report,
+        "age": lambda since: _since(report, since),
+    }
+    environment.filters |= {
+        "gpus": gpus,
+        "day": day,
+        "moment": moment,
+        "commands": commands,
+    }
+    template = environment.get_template("page.html.j2")
+    return str(
+        template.render(
+            charts=charts,
+            shown=SHOWN,
+            open_trees=len(report.trees) <= OPEN_TREES,
+        )
+    )
+
+
+def _since(report: Report, since: datetime | None) -> str:
+    return age(report.made - since) if since else ""
+
+
+def gpus(amount: float | None) -> str:
+    """An amount of GPUs: no more than two decimals, a word for no limit, a dash for not known."""
+    if amount is None:
+        return UNKNOWN
+    if amount == UNLIMITED:
+        return "no limit"
+    return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
+
+
+def day(when: datetime) -> str:
+    """2026-11-24."""
+    return f"{when:%Y-%m-%d}"
+
+
+def moment(when: datetime) -> str:
+    """2026-11-24 07:05, in UTC."""
+    return f"{when:%Y-%m-%d %H:%M}"
+
+
+def age(since: timedelta) -> str:
+    """How long something takes already, in its two largest units."""
+    minutes = max(0, int(since.total_seconds() // 60))
+    if not minutes:
+        return "< 1 min"
+    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def commands(fix: str) -> Markup:
+    """A sentence with its commands as code."""
+    return Markup(COMMAND.sub(_code, str(escape(fix))))
+
+
+def _code(found: re.Match[str]) -> str:
+    """Each word whole, so that no line ends within a flag."""
+    words = (f"<span>{word}</span>" for word in found[1].split(" "))
+    return f"<code>{' '.join(words)}</code>"

@@ -1,0 +1,36 @@
+"""A platform's facts from its stack file, for a team stack's plan: no engine is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import NoPlatform, PlatformFacts
+from kai_fleet.settings.tenant import FactsOf, is_team_stack
+from kai_fleet_cli.stack_file import reading
+
+
+def facts_beside(team_file: Path) -> FactsOf:
+    """Facts of the platforms whose files are in the same folder as a team stack's."""
+
+    def facts_of(stack: str) -> PlatformFacts:
+        _, _, bare = stack.rpartition("/")
+        if "/" in stack and stack.split("/")[1] != reading.PROJECT:
+            raise NoPlatform(
+                f"is {stack}, of another project, which only the engine can read; run the preview"
+            )
+        file = team_file.parent / f"Pulumi.{bare}.yaml"
+        try:
+            raw = reading.read(file)
+        except reading.Unreadable as why:
+            raise NoPlatform(f"is {stack}: {why}") from None
+        if is_team_stack(raw):
+            raise NoPlatform(f"is {stack}, which is a team stack itself; write its platform's")
+        settings = load(raw).settings
+        if settings is None:
+            raise NoPlatform(
+                f"is {stack}, whose file is wrong; see: .venv/bin/fleet plan --stack {bare}"
+            )
+        return PlatformFacts.of(settings)
+
+    return facts_of

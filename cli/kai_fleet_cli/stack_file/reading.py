@@ -1,0 +1,122 @@
+"""Reading a stack file, `Pulumi.<stack>.yaml`, without the engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from kai_fleet.project import ROOT as ROOT
+from kai_fleet.settings import Settings
+from kai_fleet.settings.files import stack_keys, yaml_file
+from kai_fleet.settings.mistakes import key_path
+from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet.wording import MASK, on_one_line
+from kai_fleet_cli.errors import UserError
+
+PROJECT: Final = "kai-fleet"
+SECRET: Final = MASK
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_KNOWN: Final = {
+    field.alias or name
+    for model in (Settings, TeamStack)
+    for name, field in model.model_fields.items()
+}
+
+
+class Unreadable(Exception):  # noqa: N818 - its message is all a user sees
+    """The file is not there, or not a YAML mapping."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(on_one_line(message))
+
+
+def path_of(stack: str) -> Path:
+    """The file of a stack of this project. Raises UserError for what is no stack's name."""
+    if not _NAME.fullmatch(stack):
+        raise UserError(
+            f"{stack!r} is no stack name; write what stands in the file's name, as in"
+            f" Pulumi.NAME.yaml; stacks with a file: {', '.join(stacks())}"
+        )
+    return ROOT / f"Pulumi.{stack}.yaml"
+
+
+def stacks() -> list[str]:
+    """The stacks that have a file."""
+    found = (path.name for path in ROOT.glob("Pulumi.*.yaml"))
+    return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in found)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`.
+
+    What is encrypted (`secure:`) stays out of it: the text `[secret]` stands in its place.
+    Raises Unreadable; two keys of one name are an error here as they are for the engine.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if path.parent != ROOT:
+            raise Unreadable(f"{path} is not there") from None
+        known = ", ".join(stacks())
+        raise Unreadable(f"{path.name} is not there; stacks with a file: {known}") from None
+    except UnicodeDecodeError as why:
+        line = why.object[: why.start].count(b"\n") + 1
+        raise Unreadable(f"{path.name} line {line}: is no UTF-8; save it as UTF-8") from None
+    except OSError as why:
+        raise Unreadable(f"{path} cannot be read: {why.strerror}") from None
+    return parse(text, path.name)
+
+
+def parse(text: str, name: str) -> dict[str, Any]:
+    """The same of a file's text; `name` is the file's, for messages. Raises Unreadable."""
+    try:
+        document = yaml_file.load(text)
+    except MarkedYAMLError as why:
+        raise Unreadable(f"{name} {yaml_file.mistake(text, why)}") from None
+    except yaml_file.Odd as why:
+        raise Unreadable(f"{name} {why}") from None
+    except (YAMLError, ValueError, RecursionError) as why:
+        first = str(why).partition("\n")[0]
+        raise Unreadable(f"{name} is not YAML: {first}") from None
+    config = document.get("config") if isinstance(document, dict) else document
+    if not isinstance(document, dict) or not isinstance(config, dict | None):
+        raise Unreadable(f"{name} is not a stack file; write config: and keys below it")
+    if outside := stack_keys.outside(document, _KNOWN):
+        raise Unreadable(f"{name}: {outside}")
+    text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
+    if wrong := stack_keys.misspelt(text_keys, _KNOWN):
+        raise Unreadable(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
+    own = stack_keys.own(text_keys)
+    if odd := next(_odd_keys(own, ()), None):
+        raise Unreadable(f"{name}: {odd}")
+    return {key: _without_secrets(value) for key, value in own.items()}
+
+
+def _odd_keys(value: Any, above: tuple[str, ...]) -> Iterator[str]:
+    """Keys that are no text: the engine would pass them on as another key than they are here."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                where = key_path(above) if above else "config"
+                yield f"{where} has the key {key!r}, which is no text; put it in quotes"
+            else:
+                yield from _odd_keys(item, (*above, key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _odd_keys(item, above)
+
+
+def _without_secrets(value: Any, above: tuple[int, ...] = ()) -> Any:
+    if id(value) in above:
+        return value  # an anchor inside itself; the settings refuse it by its key
+    if isinstance(value, dict):
+        if set(value) == {"secure"}:
+            return SECRET
+        return {key: _without_secrets(item, (*above, id(value))) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item, (*above, id(value))) for item in value]
+    return value

@@ -1,0 +1,47 @@
+"""The JSON Schema of a stack file, for editors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from kai_fleet import settings
+from kai_fleet.settings import Settings
+from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.settings.sections.team_stack import TeamStack
+
+FILE: Final = Path(settings.__file__).with_name("stack.schema.json")
+
+
+def schema() -> dict[str, Any]:
+    """The settings models as the schema of `Pulumi.<stack>.yaml`; other namespaces are free.
+
+    A file with a team of its own is a team stack's, every other one a platform's.
+    """
+    definitions: dict[str, Any] = {}
+    platform, team = _config(Settings, definitions), _config(TeamStack, definitions)
+    marks = [{"required": [f"{NAMESPACE}:{key}"]} for key in ("team", "platform")]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "kai-fleet stack file",
+        "type": "object",
+        "properties": {
+            "config": {"type": "object", "if": {"anyOf": marks}, "then": team, "else": platform}
+        },
+        "required": ["config"],
+        "$defs": definitions,
+    }
+
+
+def _config(model: type[BaseModel], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The keys of one kind of stack; what they refer to goes into `definitions`."""
+    settings = model.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
+    definitions.update(settings.pop("$defs", {}))
+    return {
+        "properties": {f"{NAMESPACE}:{key}": at for key, at in settings["properties"].items()},
+        "required": [f"{NAMESPACE}:{key}" for key in settings["required"]],
+        "patternProperties": {f"^(?!{NAMESPACE}:)": {}},
+        "additionalProperties": False,
+    }

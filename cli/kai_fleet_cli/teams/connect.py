@@ -1,0 +1,47 @@
+"""A platform's host cluster and its engine, for commands that only look: nothing is started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.teams.lookup import Platform
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A platform's cluster and the engine's variables; None, with a note, for what is not there."""
+
+    host: cluster_reader.Cluster | None = None
+    variables: Mapping[str, str] | None = field(default=None, repr=False)
+    note: str = ""
+
+
+def to_platform(platform: Platform, say: Say) -> Connected:
+    """What of a platform can be asked now."""
+    cluster = platform.raw.get("cluster")
+    cluster = cluster if isinstance(cluster, Mapping) else {}
+    context: Any = cluster.get("context")
+    if context == SANDBOX_CONTEXT:
+        from sandbox import lifecycle
+
+        running = lifecycle.find()
+        if running is None:
+            return Connected(note="the sandbox is not running; start it with: make up")
+        return Connected(cluster_reader.Cluster(context, running.kubeconfig), running.env())
+    host = cluster_reader.Cluster(str(context)) if context else None
+    note = "" if host else f"the kubeconfig of {platform.file.name} is {reading.SECRET}"
+    from sandbox.tools import toolbox
+
+    try:
+        found = toolbox.ensure(("pulumi",), say)
+    except toolbox.ToolError as why:
+        return Connected(host, note=str(why))
+    path = os.pathsep.join([str(found["pulumi"].path.parent), os.environ.get("PATH", "")])
+    return Connected(host, {"PATH": path}, note)

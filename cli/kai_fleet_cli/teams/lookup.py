@@ -1,0 +1,157 @@
+"""Where a team is written: in its platform's stack file, or in a stack file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.write import read_text
+
+PLATFORM: Final = "platform"
+TEAM: Final = "team"
+TEAMS: Final = "teams"
+GRANTS: Final = "teamStacks"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A team as it is written. `stack` declares it, `keys` is where in that stack's file."""
+
+    platform: str
+    name: str
+    stack: str
+    keys: tuple[str, ...]
+    raw: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def own(self) -> bool:
+        """Whether the team has a stack of its own."""
+        return self.stack != self.platform
+
+    @property
+    def file(self) -> Path:
+        """The file in which it is written."""
+        return reading.path_of(self.stack)
+
+    @property
+    def path(self) -> str:
+        """Its place as messages name it: `kai-fleet:teams.ml`."""
+        return ".".join(self.keys[1:])
+
+    @property
+    def scheduler(self) -> Mapping[str, Any]:
+        """Its scheduler's keys; empty where they are not a mapping."""
+        found = self.raw.get("scheduler")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def mode(self) -> str:
+        """`virtual`, `host`, `default`, or whatever is written there."""
+        return str(self.scheduler.get("mode", "-"))
+
+    @property
+    def version(self) -> str | None:
+        """The KAI version that is written, in mode virtual."""
+        found = self.scheduler.get("version")
+        return found if isinstance(found, str) and self.mode == "virtual" else None
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A platform stack's file as it is now, and its teams."""
+
+    stack: str
+    text: str
+    raw: Mapping[str, Any]
+    teams: Mapping[str, Place]
+
+    @property
+    def file(self) -> Path:
+        """Its stack file."""
+        return reading.path_of(self.stack)
+
+    def team(self, name: str) -> Place:
+        """The team of that name; raises UserError with the names that there are."""
+        if name in self.teams:
+            return self.teams[name]
+        close = get_close_matches(name, self.teams, n=1, cutoff=0.6)
+        meant = f"did you mean {close[0]}? Its" if close else "its"
+        names = ", ".join(sorted(self.teams)) or "none yet"
+        raise UserError(f"stack {self.stack} has no team {name}; {meant} teams: {names}")
+
+
+def own_stack(platform: str, team: str) -> str:
+    """The name of a team's own stack."""
+    return f"{platform}-{team}"
+
+
+def platform(stack: str) -> Platform:
+    """A platform stack and all its teams, those with own stacks included.
+
+    Raises UserError where there is no such file, or it is one team's own stack.
+    """
+    raw = _read(stack)
+    if TEAM in raw or PLATFORM in raw:
+        above, name = _platform_of(raw), _name_of(raw)
+        to = f"; write --stack {above}" if above else ""
+        raise UserError(f"stack {stack} is team {name or stack}'s own, not a platform's{to}")
+    inside = raw.get(TEAMS) or {}
+    if not isinstance(inside, Mapping):
+        raise UserError(f"{NAMESPACE}:{TEAMS} in Pulumi.{stack}.yaml is not a mapping of teams")
+    teams = {
+        str(name): Place(
+            stack, str(name), stack, ("config", f"{NAMESPACE}:{TEAMS}", str(name)), _mapping(team)
+        )
+        for name, team in inside.items()
+    }
+    return Platform(stack, _text(stack), raw, teams | _own_stacks(stack))
+
+
+def _own_stacks(platform: str) -> dict[str, Place]:
+    """The teams of a platform that have stacks of their own."""
+    found = {}
+    for stack in reading.stacks():
+        if not stack.startswith(f"{platform}-"):
+            continue
+        try:
+            raw = reading.read(reading.path_of(stack))
+        except reading.Unreadable:
+            continue
+        name = _name_of(raw)
+        if TEAM in raw and name and _platform_of(raw) == platform:
+            keys = ("config", f"{NAMESPACE}:{TEAM}")
+            found[name] = Place(platform, name, stack, keys, _mapping(raw[TEAM]))
+    return found
+
+
+def _read(stack: str) -> Mapping[str, Any]:
+    try:
+        return reading.read(reading.path_of(stack))
+    except reading.Unreadable as why:
+        raise UserError(str(why)) from None
+
+
+def _text(stack: str) -> str:
+    try:
+        return read_text(reading.path_of(stack))
+    except (OSError, UnicodeDecodeError) as why:
+        raise UserError(f"Pulumi.{stack}.yaml cannot be read: {why}") from None
+
+
+def _platform_of(raw: Mapping[str, Any]) -> str:
+    """The last part of `organization/project/stack`."""
+    return str(_mapping(raw.get(PLATFORM)).get("stack", "")).rpartition("/")[2]
+
+
+def _name_of(raw: Mapping[str, Any]) -> str:
+    return str(_mapping(raw.get(TEAM)).get("name", ""))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,73 @@
+"""A kubeconfig for a team stack: its own account on the platform's cluster, and nothing else."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
+from urllib3.exceptions import HTTPError
+
+from kai_fleet.host.team_stack_rights import ACCOUNTS
+from kai_fleet_cli.errors import UserError
+
+DAY_SECONDS: Final = 24 * 3600
+
+
+def kubeconfig(team: str, context: str, days: int, platform: str, file: str | None = None) -> str:
+    """A kubeconfig with a token of the team's account, good for that many days.
+
+    The cluster's address and authority are those of `context` in `file` (your own kubeconfig
+    where None), whose user must be allowed to create tokens. The API server may shorten the time.
+    Raises UserError.
+    """
+    try:
+        api = config.new_client_from_config(config_file=file, context=context)
+    except ConfigException as why:
+        raise UserError(f"context {context} of your kubeconfig cannot be used: {why}") from None
+    request = {"spec": {"expirationSeconds": days * DAY_SECONDS}}
+    try:
+        with api:
+            token = client.CoreV1Api(api).create_namespaced_service_account_token(
+                team, ACCOUNTS, request
+            )
+    except ApiException as why:
+        raise UserError(_refusal(why, team, platform)) from None
+    except HTTPError as why:
+        raise UserError(f"the cluster of context {context} does not answer: {why}") from None
+    return _written(api.configuration, context, team, token.status.token)
+
+
+def _refusal(why: ApiException, team: str, platform: str) -> str:
+    if why.status == 404:
+        return (
+            f"there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
+            f" Pulumi.{platform}.yaml, then run: make up STACK={platform}"
+        )
+    if why.status == 403:
+        return (
+            f"you may not make tokens of accounts in namespace {ACCOUNTS}; ask the platform's"
+            " administrator, or use the context with which the platform is updated"
+        )
+    return f"the cluster gives no token for team {team}: {why.reason}"
+
+
+def _written(cluster: Any, context: str, team: str, token: str) -> str:
+    at: dict[str, Any] = {"server": cluster.host}
+    if cluster.ssl_ca_cert:
+        authority = Path(cluster.ssl_ca_cert).read_bytes()
+        at["certificate-authority-data"] = base64.b64encode(authority).decode()
+    name = f"{context}-{team}"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": context, "cluster": at}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": context, "user": name}}],
+    }
+    return yaml.safe_dump(document, sort_keys=False)

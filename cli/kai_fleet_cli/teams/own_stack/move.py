@@ -1,0 +1,102 @@
+"""Moving a team between stacks: its resources change stacks, and nothing of them is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pulumi import automation
+
+from kai_fleet.state.targeting import TEAM
+from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import failures, state, vcluster_records
+from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
+
+_PROVIDER: Final = "pulumi:providers:"
+
+
+def move(
+    team: str,
+    source: str,
+    dest: str,
+    environment: Mapping[str, str],
+    say: Say,
+    sure: Callable[[], bool],
+    directory: Path = ROOT,
+) -> None:
+    """Take a team with all that it has from one stack's state to another's.
+
+    By `pulumi state move` and `state delete`, which are shown and asked about (`sure`). The next
+    update of each stack finds everything as it is declared. Raises UserError.
+    """
+    if source == dest:
+        raise UserError(f"team {team} is to move from {source} to itself; name another stack")
+    old = runs.stack(source, environment, directory)
+    urn = f"urn:pulumi:{source}::{PROJECT}::{TEAM}::{team}"
+    resources = state.exported(old).resources
+    here = {str(it["urn"]) for it in resources}
+    if urn not in here:
+        teams = sorted(u.rpartition("::")[2] for u in here if f"::{TEAM}::" in u)
+        has = f"its teams: {', '.join(teams)}" if teams else "it has no team"
+        raise UserError(f"stack {source} runs no team {team}; {has}")
+    new = runs.stack(dest, environment, directory)
+    if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
+        raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
+    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
+    vcluster_records.believe(state.read(old), say, only=team)
+    commands = _commands(resources, urn, source, dest)
+    for command in commands:
+        say(f"pulumi {' '.join(command)}")
+    if not sure():
+        raise UserError("nothing is changed")
+    for done, command in enumerate(commands):
+        try:
+            new.workspace.pulumi_command.run([*command], new.workspace.work_dir, {**environment})
+        except automation.errors.CommandError as why:
+            rest = "; the commands before it are done: run the same command again" if done else ""
+            raise UserError(
+                f"team {team} stays in stack {source}: `pulumi {' '.join(command[:2])}`:"
+                f" {failures.last_words(str(why))}{rest}"
+            ) from None
+    say(f"team {team} is now in stack {dest}; nothing of it was touched")
+
+
+def _commands(
+    resources: Sequence[Mapping[str, Any]], team: str, source: str, dest: str
+) -> list[list[str]]:
+    """What takes a team along, for the CLI to run in this order.
+
+    A move copies the providers of what it moves and leaves the old ones behind. Where one is itself
+    below what moves, as a vCluster's is, it would be left without its parent, and the CLI refuses
+    that. So what needs such a provider goes first, then the old provider, then the rest.
+    """
+    parents = {str(it["urn"]): str(it.get("parent") or "") for it in resources}
+
+    def above(urn: str) -> list[str]:
+        """The resource and what it is below, from the nearest on."""
+        found = []
+        while urn:
+            found.append(urn)
+            urn = parents.get(urn, "")
+        return found
+
+    providers = [
+        urn
+        for it in resources
+        if str(it["type"]).startswith(_PROVIDER) and team in above(urn := str(it["urn"]))
+    ]
+    kept = {ancestor for urn in providers for ancestor in above(urn)}
+    first: dict[str, None] = {}
+    for it in resources:
+        needed = {state.provider_of(it), it.get("deletedWith"), *(it.get("dependencies") or ())}
+        if not needed.isdisjoint(providers) and team in (chain := above(str(it["urn"]))):
+            first[next(urn for urn in reversed(chain) if urn not in kept)] = None
+    moves = ["state", "move", "--yes", "--source", source, "--dest", dest]
+    return [
+        *([[*moves, *first]] if first else []),
+        *(["state", "delete", "--yes", "--stack", source, urn] for urn in providers),
+        [*moves, team],
+    ]

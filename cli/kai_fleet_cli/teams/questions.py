@@ -1,0 +1,189 @@
+"""What `fleet team add` needs to know: from flags, or asked with what is sensible and legal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from rich.prompt import IntPrompt, Prompt
+
+from kai_fleet.releases import KAI, maintained, support
+from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.teams import queues as team_queues
+from kai_fleet_cli.teams.lookup import Platform
+
+MODES = ("virtual", "host", "default")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A new team. `queues` are leaf queues with their GPUs; in mode host it is the one it gets."""
+
+    mode: str = ""
+    version: str = ""
+    pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: int | None = None
+    queues: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A value of a node label that no team has, and what is there."""
+
+    key: str
+    value: str
+    nodes: int
+    gpus: int
+
+    def __str__(self) -> str:
+        """For example `kai-fleet/pool=vision (1 node, 8 GPUs)`."""
+        plural = "" if self.nodes == 1 else "s"
+        return f"{self.key}={self.value} ({self.nodes} node{plural}, {self.gpus} GPUs)"
+
+
+def pairs(given: Sequence[str], flag: str, example: str) -> dict[str, str]:
+    """`KEY=VALUE` flags as a mapping. Raises UserError."""
+    found: dict[str, str] = {}
+    for item in given:
+        key, sign, value = item.partition("=")
+        if not sign or not key or not value:
+            raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
+        found[key] = value
+    return found
+
+
+def complete(
+    given: Answers, platform: Platform, name: str, screen: Screen, nodes: Callable[[], Any]
+) -> Answers:
+    """The answers with what is missing asked for; without a terminal UserError names the flag."""
+    ask = _Questions(platform, name, screen, nodes)
+    mode = given.mode or ask.mode()
+    if mode not in MODES:
+        raise UserError(f"--mode {mode} is none; write one of {', '.join(MODES)}")
+    answers = replace(given, mode=mode)
+    if mode != "virtual" and given.version:
+        raise UserError(f"--version is for mode virtual; mode {mode} has no KAI of its own")
+    if mode == "default" and given.queues:
+        raise UserError("--queue is for modes virtual and host; mode default has no queues")
+    if mode == "virtual" and not answers.version:
+        answers = replace(answers, version=ask.version())
+    if not answers.pool and (mode == "virtual" or (mode == "default" and screen.asks)):
+        answers = replace(answers, pool=ask.pool())
+    if answers.gpus is None:
+        answers = replace(answers, gpus=ask.gpus(answers.pool))
+    if mode == "host" and not answers.queues:
+        answers = replace(answers, queues=ask.leaf())
+    if mode == "virtual" and not answers.queues:
+        answers = replace(answers, queues=ask.queues(answers.gpus or 0))
+    return answers
+
+
+@dataclass
+class _Questions:
+    platform: Platform
+    name: str
+    screen: Screen
+    nodes: Callable[[], Any]
+
+    def mode(self) -> str:
+        likely = "host" if "kai" in self.platform.raw else "virtual"
+        return self._asked("--mode", f"mode ({', '.join(MODES)})", likely, MODES)
+
+    def version(self) -> str:
+        for version in KAI if self.screen.asks else ():
+            self.screen.line(f"  {version:<9} {support(version).words}")
+        return self._asked("--version", "KAI version", newest_supported(), tuple(KAI))
+
+    def pool(self) -> dict[str, str]:
+        free = free_pools(self.platform, self._nodes()) if self.screen.asks else []
+        for pool in free:
+            self.screen.line(f"  free: {pool}")
+        own = next((p for p in free if p.value == self.name), free[0] if free else None)
+        likely = f"{own.key}={own.value}" if own else f"{pool_key(self.platform)}={self.name}"
+        return pairs([self._asked("--pool", "node pool (KEY=VALUE)", likely)], "--pool", likely)
+
+    def gpus(self, pool: Mapping[str, str]) -> int:
+        if not self.screen.asks:
+            raise _missing("--gpus", "--gpus 4")
+        wanted = pool.items()
+        nodes = self._nodes() if wanted else []
+        there = [node for node in nodes if wanted <= cluster_reader.labels(node).items()]
+        likely = int(sum(cluster_reader.node_gpus(node) for node in there))
+        return IntPrompt.ask("GPUs", default=likely, console=self.screen.out)
+
+    def queues(self, gpus: int) -> dict[str, str]:
+        if not self.screen.asks:
+            return {self.name: str(gpus)}
+        likely = f"{self.name}={gpus}"
+        said = self._asked("--queue", "queues (NAME=GPUS, with spaces between)", likely)
+        return pairs(said.split(), "--queue", likely)
+
+    def leaf(self) -> dict[str, str]:
+        free = team_queues.leaves(self.platform.raw.get("queues"))
+        likely = self.name if self.name in free else (free[0] if free else "")
+        if self.screen.asks and free:
+            self.screen.line(f"  leaf queues of the host: {', '.join(free)}")
+        return {self._asked("--queue", "the host's leaf queue", likely): ""}
+
+    def _asked(
+        self, flag: str, question: str, likely: str, choices: Sequence[str] | None = None
+    ) -> str:
+        if not self.screen.asks:
+            raise _missing(flag, f"{flag} {likely}".rstrip())
+        return Prompt.ask(
+            question,
+            default=likely,
+            choices=list(choices) if choices else None,
+            show_choices=False,
+            console=self.screen.out,
+        )
+
+    def _nodes(self) -> list[Mapping[str, Any]]:
+        try:
+            return list(self.nodes())
+        except cluster_reader.NoAnswer as why:
+            self.screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
+            self.nodes = list
+            return []
+
+
+def newest_supported(today: date | None = None) -> str:
+    """The newest KAI version whose support has an end that is not past."""
+    return (maintained(today) or list(KAI))[-1]
+
+
+def pool_key(platform: Platform) -> str:
+    """The label key that most of a platform's teams have in their node pool."""
+    keys = [
+        str(key)
+        for place in platform.teams.values()
+        if isinstance(pool := place.raw.get("nodePool"), Mapping)
+        for key in pool
+    ]
+    return max(keys, key=keys.count) if keys else "kai-fleet/pool"
+
+
+def free_pools(platform: Platform, nodes: Sequence[Mapping[str, Any]]) -> list[Pool]:
+    """The values of that label on nodes with GPUs that no team names."""
+    key = pool_key(platform)
+    taken = {
+        str(pool.get(key))
+        for place in platform.teams.values()
+        if isinstance(pool := place.raw.get("nodePool"), Mapping)
+    }
+    found: dict[str, list[float]] = {}
+    for node in nodes:
+        value = cluster_reader.labels(node).get(key)
+        if value and value not in taken and cluster_reader.node_gpus(node):
+            found.setdefault(value, []).append(cluster_reader.node_gpus(node))
+    return [Pool(key, value, len(n), int(sum(n))) for value, n in sorted(found.items())]
+
+
+def _missing(flag: str, example: str) -> UserError:
+    return UserError(
+        f"{flag} is missing, and there is no terminal to ask at; write, for example, {example}"
+    )

@@ -1,0 +1,187 @@
+"""Carrying a team command out: validated, shown, asked, written, run; or everything as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.markup import escape
+from rich.prompt import Confirm
+
+from kai_fleet_cli.display.screen import Flags, Screen, engine_line
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.environment import Environment, for_stack
+from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan import as_text
+from kai_fleet_cli.recovery import failures
+from kai_fleet_cli.stack_file.reading import parse, path_of
+from kai_fleet_cli.stack_file.write import Edit, restore, write
+from kai_fleet_cli.teams import validation
+from kai_fleet_cli.teams.lookup import Platform
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a command would do: edits of files, in words, and the stacks to run afterwards.
+
+    `destroys` are stacks that are emptied and removed first: an account that the platform grants
+    needs its rights to the end. Of the platform's stack only `teams` are updated.
+    """
+
+    platform: Platform
+    edits: tuple[Edit, ...]
+    sentences: tuple[str, ...]
+    updates: tuple[str, ...]
+    teams: tuple[str, ...] = ()
+    destroys: tuple[str, ...] = ()
+
+    @property
+    def removes(self) -> list[str]:
+        """The teams of the platform's own stack that go."""
+        teams = self.platform.raw.get("teams") or {}
+        edited = [edit for edit in self.edits if edit.path == self.platform.file]
+        after = parse(edited[0].after or "", edited[0].path.name) if edited else {}
+        kept = after.get("teams") or {}
+        return [name for name in self.teams if edited and name in teams and name not in kept]
+
+    @property
+    def grants(self) -> bool:
+        """Whether it is about teams with stacks of their own."""
+        return any(stack != self.platform.stack for stack in (*self.updates, *self.destroys))
+
+
+def carry_out(
+    change: Change, flags: Flags, screen: Screen, question: Callable[[], bool] | None = None
+) -> dict[str, Any] | None:
+    """Do it as far as the flags say; the outputs of the last update, or None where nothing ran.
+
+    `question` replaces "Run the update now?"; where it says no, nothing is written. Raises
+    UserError for a refusal, and Interrupted; the files are as they were then.
+    """
+    _show_verdict(change, screen)
+    for edit in change.edits:
+        screen.line(f"{edit.path.name}:")
+        for line in edit.lines():
+            colour = "green" if line.startswith("+") else "red"
+            screen.out.print(f"  [{colour}]{escape(line)}[/]", highlight=False, soft_wrap=True)
+    for sentence in change.sentences:
+        screen.line(sentence)
+    run = flags.yes and not flags.no_up
+    if question is not None:
+        if not flags.yes and not question():
+            raise UserError("nothing is changed")
+        run = not flags.no_up
+    elif screen.asks and not flags.yes and not flags.no_up:
+        run = Confirm.ask("Run the update now?", default=True, console=screen.out)
+    if not run:
+        if change.destroys:
+            raise UserError(
+                f"stack {change.destroys[0]} has to be emptied before its file goes; write --yes,"
+                " and leave --no-up out"
+            )
+        write(change.edits)
+        screen.line(f"Written. Next:\n{_commands(change)}")
+        return None
+    # What was validated is the edit; it may be what puts a refused file right.
+    environment = for_stack(change.platform.stack, screen.say, validated=False)
+    return _run(change, environment, screen)
+
+
+def _show_verdict(change: Change, screen: Screen) -> None:
+    """Show what the rules say about the edit; raise UserError where one refuses it."""
+    verdict = validation.validate(change.platform, change.edits)
+    shown = verdict.refused
+    if verdict.problems and not shown:
+        before = set(validation.validate(change.platform, ()).problems)
+        shown = [problem for problem in verdict.problems if problem not in before]
+    for problem in shown:
+        screen.out.print(as_text.line(problem.record()), highlight=False, soft_wrap=True)
+    if verdict.refused:
+        raise UserError("the rules refuse this; nothing is written")
+
+
+def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, Any]:
+    outputs: dict[str, Any] = {}
+    written, finished = False, False  # what cannot be taken back by putting the files back
+    colour = screen.out.is_terminal
+    with graceful_shutdown() as signals:
+        try:
+            for name in change.destroys:
+                leaving = runs.stack(name, environment.variables)
+                signals.check()
+                runs.destroy(leaving, engine_line, color=colour, remove=True)
+            signals.check()
+            # The CLI removed the files of the stacks that are gone.
+            gone = [path_of(stack) for stack in change.destroys if not path_of(stack).exists()]
+            write([edit for edit in change.edits if edit.path not in gone])
+            written = True
+            for name in change.updates:
+                opened = runs.stack(name, environment.variables)
+                signals.check()
+                on_platform = name == change.platform.stack
+                outcome = runs.up(
+                    opened,
+                    engine_line,
+                    color=colour,
+                    teams=change.teams if on_platform else None,
+                    grants=on_platform and change.grants,
+                    removes=on_platform and bool(change.removes),
+                )
+                outputs = dict(outcome.outputs)
+                finished = True
+            return outputs
+        except KeyboardInterrupt as why:
+            _put_back(change, screen)
+            raise (why if isinstance(why, Interrupted) else Interrupted(2)) from None
+        except runs.EngineError as why:
+            if signals.number:
+                _put_back(change, screen)
+                raise Interrupted(signals.number) from None
+            if not written:
+                raise UserError(
+                    f"{why}. The files are as they were; run the same command again to go on"
+                ) from None
+            if not (finished or why.began or change.destroys):
+                others = restore(change.edits)
+                raise UserError(
+                    f"{why}. Nothing was changed, and the files are as they were{_but(others)}"
+                ) from None
+            raise UserError(_goes_on(change, str(why))) from None
+
+
+def _goes_on(change: Change, why: str) -> str:
+    """What is said of an update that failed in the middle; the teams that go stay named."""
+    told = failures.naming(why, change.platform.stack, change.removes)
+    if ".venv/bin/fleet up --refresh" in told:
+        return f"The files keep the edit. {told}"
+    return f"{told}. The files keep the edit: run it again with\n{_commands(change)}"
+
+
+def _but(others: Sequence[str]) -> str:
+    """What is said of files that somebody else wrote while the update ran."""
+    if not others:
+        return ""
+    return f", but for {', '.join(others)}, which something else wrote meanwhile: take the edit out"
+
+
+def _put_back(change: Change, screen: Screen) -> None:
+    others = restore(change.edits)
+    files = ", ".join(edit.path.name for edit in change.edits)
+    # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
+    # cluster: an update that does not look takes it for whole.
+    looks = [f"  .venv/bin/fleet up --refresh --stack {stack}" for stack in change.updates]
+    screen.say(
+        f"interrupted: {files} as before{_but(others)}. What the update did until then is undone"
+        " by\n" + "\n".join(looks) + "\nor run the same command again to go on."
+    )
+
+
+def _commands(change: Change) -> str:
+    lines = [f"  make up STACK={stack}" for stack in change.updates]
+    if removed := change.removes:
+        named = " ".join(f"--remove-team {name}" for name in removed)
+        own = f"  .venv/bin/fleet up --stack {change.platform.stack} {named}"
+        lines[change.updates.index(change.platform.stack)] = own
+    return "\n".join(lines)

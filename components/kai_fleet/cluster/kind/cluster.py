@@ -1,0 +1,63 @@
+"""A kind cluster on the machine that runs the update, with its GPUs where it has some."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+import pulumi
+import pulumi_command as command
+
+from kai_fleet.cluster.going_with import going_with
+from kai_fleet.cluster.kind.config import declared, gpu_node
+from kai_fleet.settings.sections.kind import Kind
+
+SCRIPTS: Final = "components/kai_fleet/cluster/kind"
+
+
+@dataclass
+class KindClusterArgs:
+    """What it is made of."""
+
+    kind: Kind = field(default_factory=Kind)
+
+
+class KindCluster(pulumi.ComponentResource):
+    """A kind cluster named after the component; deleted with it.
+
+    Needs Docker and kind, and for GPUs NVIDIA's driver, on the machine that runs the update; the
+    rest is set up inside the node. `kubeconfig` is a secret. kind also writes the context
+    `kind-NAME` into the user's own kubeconfig, for kubectl. Other nodes, ports or images than it
+    was made with are refused by the update: kind cannot change them.
+
+    Give `going_with_it` to every component on the cluster, as a transformation: what they declare
+    goes with the cluster and is not deleted one by one. Otherwise removing the stack would ask a
+    cluster that may be gone already, and fail at the first Helm release (P1).
+    """
+
+    kubeconfig: pulumi.Output[str]
+    going_with_it: pulumi.ResourceTransformation
+
+    def __init__(
+        self, name: str, args: KindClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:KindCluster", name, None, opts)
+        create = f"{SCRIPTS}/create.sh"
+        made = command.local.Command(
+            f"{name}-kind",
+            create=create,
+            update=create,
+            delete=f"{SCRIPTS}/delete.sh",
+            environment={
+                "KIND_NAME": name,
+                "KIND_CONFIG": json.dumps(declared(name, args.kind), sort_keys=True),
+                "KIND_GPUS": args.kind.gpus,
+                "KIND_GPU_NODE": gpu_node(name, args.kind),
+            },
+            logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
+            opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
+        )
+        self.kubeconfig = pulumi.Output.secret(made.stdout)
+        self.going_with_it = going_with(made)
+        self.register_outputs({"gpus": args.kind.gpus})

@@ -1,0 +1,276 @@
+"""The way into a vCluster, from what somebody else may have written: data is taken, nothing else.
+
+Whoever can write in a team's namespace can write its Secret `vc-NAME`. A kubeconfig may name
+programs to run, files to read and proxies to ask, so none is taken from there. Three pieces are: a
+certificate authority, a client certificate and its key. The kubeconfig is built anew of these.
+Every vCluster that is supported writes them under keys of their own (pkg/util/kubeconfig), beside a
+whole kubeconfig under `config`, which is looked at only to say that it is not vCluster's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+
+from kai_fleet.cluster.plain_yaml import OddYamlError, document
+
+AUTHORITY: Final = "certificate-authority"
+CERTIFICATE: Final = "client-certificate"
+KEY: Final = "client-key"
+CONFIG: Final = "config"
+# A certificate takes 1 to 2 KiB, a key of 8192 bits 6.4 KiB.
+_MOST_BYTES: Final = {AUTHORITY: 32 << 10, CERTIFICATE: 16 << 10, KEY: 8 << 10, CONFIG: 128 << 10}
+_MOST_CERTIFICATES: Final = 8
+_BLOCK: Final = r"-----BEGIN {0}-----\n(?:[A-Za-z0-9+/=]{{1,76}}\n)+-----END {0}-----"
+_CERTIFICATES: Final = re.compile(rf"(?:\s*{_BLOCK.format('CERTIFICATE')})+\s*")
+_PRIVATE_KEY: Final = re.compile(
+    "|".join(rf"\s*{_BLOCK.format(f'{kind}PRIVATE KEY')}\s*" for kind in ("", "RSA ", "EC "))
+)
+# What vCluster leaves empty, and by which of its values.
+_EMPTY_BY: Final = {
+    AUTHORITY: "exportKubeConfig.insecure",
+    CERTIFICATE: "exportKubeConfig.serviceAccount",
+    KEY: "exportKubeConfig.serviceAccount",
+}
+_TOP: Final = ("apiVersion", "kind", "preferences", "current-context")
+_ENTRIES: Final = {
+    "clusters": ("cluster", ("server", "certificate-authority-data")),
+    "users": ("user", ("client-certificate-data", "client-key-data")),
+    "contexts": ("context", ("cluster", "user")),
+}
+_SAME: Final = {  # what of the three pieces is in `config`, and where
+    AUTHORITY: ("clusters", "cluster", "certificate-authority-data"),
+    CERTIFICATE: ("users", "user", "client-certificate-data"),
+    KEY: ("users", "user", "client-key-data"),
+}
+# What a message may repeat. Another key may be anything, a terminal's control characters included.
+_NAMED: Final = frozenset(
+    {"exec", "auth-provider", "token", "tokenFile", "username", "password", "as", "as-groups"}
+    | {"as-uid", "as-user-extra", "certificate-authority", "client-certificate", "client-key"}
+    | {"proxy-url", "insecure-skip-tls-verify", "tls-server-name", "extensions", "namespace"}
+    | {"disable-compression", "colors"}
+)
+
+
+class TenantKubeconfigError(ValueError):
+    """What is there is no way into a vCluster. The message completes `Secret vc-NAME …`.
+
+    `foreign`: vCluster does not write such a thing, so somebody else did. Otherwise it has not been
+    written yet. No message has a value in it.
+    """
+
+    def __init__(self, says: str, *, foreign: bool = True) -> None:
+        super().__init__(says)
+        self.foreign = foreign
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A certificate authority, a client certificate and its key as PEM; when the certificate ends.
+
+    Each was parsed, and the key is the certificate's.
+    """
+
+    authority: str = field(repr=False)
+    certificate: str = field(repr=False)
+    key: str = field(repr=False)
+    ends: datetime = field(default=datetime.max.replace(tzinfo=UTC))
+
+    def kubeconfig(self, server: str, context: str) -> str:
+        """A kubeconfig with nothing else in it, for a server at that URL."""
+        cluster = {"server": server, "certificate-authority-data": _base64(self.authority)}
+        user = {
+            "client-certificate-data": _base64(self.certificate),
+            "client-key-data": _base64(self.key),
+        }
+        built = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": context,
+            "clusters": [{"name": context, "cluster": cluster}],
+            "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+            "users": [{"name": context, "user": user}],
+        }
+        return yaml.safe_dump(built, sort_keys=True)
+
+
+def told(name: str, namespace: str, why: TenantKubeconfigError) -> str:
+    """What to say of a vCluster's Secret, with what mends it."""
+    said = f"Secret vc-{name} of namespace {namespace} {why}"
+    again = " and ".join(mended(name, namespace))
+    if not why.foreign:
+        return f"{said}; vCluster writes it when it starts: {again}"
+    return f"{said}. {by_whom(name)}. Have vCluster write it again: {again}"
+
+
+def by_whom(name: str) -> str:
+    """Who it was, and what became of it."""
+    return (
+        f"Somebody who can write in the namespace of team {name} wrote it; nothing of it was used"
+    )
+
+
+def mended(name: str, namespace: str, kubectl: str = "kubectl") -> tuple[str, ...]:
+    """The commands after which vCluster has written its Secret again: it does when it starts."""
+    return (
+        f"{kubectl} -n {namespace} delete secret vc-{name}",
+        f"{kubectl} -n {namespace} rollout restart statefulset {name}",
+    )
+
+
+def of_secret(data: Mapping[str, Any], server: str, context: str) -> str:
+    """The kubeconfig of a Secret `vc-NAME`, from its `data`, for a server that is known otherwise.
+
+    The address in the Secret is not taken either: vCluster writes `https://localhost:8443` (V11).
+    Raises TenantKubeconfigError.
+    """
+    return pieces(data).kubeconfig(server, context)
+
+
+def pieces(data: Mapping[str, Any]) -> Pieces:
+    """The three pieces of a Secret `vc-NAME`, from its `data`. Raises TenantKubeconfigError."""
+    for key in (AUTHORITY, CERTIFICATE, KEY):
+        if key not in data:
+            raise TenantKubeconfigError(f"has no key {key}", foreign=False)
+    held = {key: _decoded(key, data[key]) for key in (AUTHORITY, CERTIFICATE, KEY)}
+    if CONFIG in data:
+        beside = _of_config(_decoded(CONFIG, data[CONFIG]))[0]
+        for key, text in held.items():
+            if beside[key].strip() != text.strip():
+                raise TenantKubeconfigError(f"has another {key} in its key {CONFIG}")
+    return _checked(held)
+
+
+def rebuilt(text: str) -> tuple[str, Pieces]:
+    """A vCluster's kubeconfig that was kept, as in a stack's state, built anew; and its pieces.
+
+    A team stack's state is written by the team. Raises TenantKubeconfigError.
+    """
+    held, server, context = _of_config(text)
+    parts = urlsplit(server)
+    if parts.scheme != "https" or not parts.hostname or parts.username is not None:
+        raise TenantKubeconfigError(f"has a server in its key {CONFIG} that is no https:// address")
+    found = _checked(held)
+    return found.kubeconfig(server, context), found
+
+
+def _checked(held: Mapping[str, str]) -> Pieces:
+    authority = _certificates(AUTHORITY, held[AUTHORITY])
+    chain = _certificates(CERTIFICATE, held[CERTIFICATE])
+    if not _PRIVATE_KEY.fullmatch(held[KEY]):
+        raise TenantKubeconfigError(f"holds no private key at its key {KEY}")
+    try:
+        # Whether its numbers are primes is nobody's concern but the tenant's, and takes 0.1 s.
+        key = serialization.load_pem_private_key(
+            held[KEY].encode(), password=None, unsafe_skip_rsa_key_validation=True
+        )
+        of_key, of_certificate = (
+            it.public_bytes(
+                serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
+            for it in (key.public_key(), chain[0].public_key())
+        )
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise TenantKubeconfigError(f"holds no private key at its key {KEY}") from None
+    if of_key != of_certificate:
+        raise TenantKubeconfigError(f"has a {KEY} that is not the {CERTIFICATE}'s")
+    return Pieces(
+        _pem(authority), _pem(chain), held[KEY].strip() + "\n", chain[0].not_valid_after_utc
+    )
+
+
+def _certificates(key: str, text: str) -> list[x509.Certificate]:
+    if not _CERTIFICATES.fullmatch(text):
+        raise TenantKubeconfigError(f"holds no certificate at its key {key}")
+    try:
+        found = x509.load_pem_x509_certificates(text.encode())
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
+        raise TenantKubeconfigError(f"holds no certificate at its key {key}") from None
+    if len(found) > _MOST_CERTIFICATES:
+        raise TenantKubeconfigError(f"holds {len(found)} certificates at its key {key}")
+    return found
+
+
+def _pem(certificates: list[x509.Certificate]) -> str:
+    encoded = (it.public_bytes(serialization.Encoding.PEM).decode() for it in certificates)
+    return "".join(encoded)
+
+
+def _decoded(key: str, value: Any) -> str:
+    """The text behind base64, no longer than it has to be."""
+    most = _MOST_BYTES[key]
+    if not isinstance(value, str) or len(value) > most * 4 // 3 + 4:
+        raise TenantKubeconfigError(f"holds more than {most >> 10} KiB at its key {key}")
+    try:
+        text = base64.b64decode(value, validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise TenantKubeconfigError(f"holds no plain text at its key {key}") from None
+    if not text.strip() and key in _EMPTY_BY:
+        raise TenantKubeconfigError(
+            f"has an empty key {key}; if vCluster's value {_EMPTY_BY[key]} is set, drop it: only"
+            " certificates are taken"
+        )
+    return text
+
+
+def _of_config(text: str) -> tuple[dict[str, str], str, str]:
+    """The pieces in a kubeconfig as vCluster writes it, its server, its context."""
+    if len(text) > _MOST_BYTES[CONFIG]:
+        raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
+    try:
+        read = document(text)
+    except OddYamlError as why:
+        raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {why}") from None
+    top = _only(read, (*_TOP, *_ENTRIES), "")
+    if top.get("preferences"):
+        raise TenantKubeconfigError(f"has preferences in its key {CONFIG}")
+    entries = {plural: _entry(top, plural, *_ENTRIES[plural]) for plural in _ENTRIES}
+    found = {}
+    for key, (plural, _, name) in _SAME.items():
+        value = entries[plural].get(name, "")
+        if not isinstance(value, str):
+            raise TenantKubeconfigError(f"has no text at {name} in its key {CONFIG}")
+        found[key] = _decoded(key, value)
+    server, context = entries["clusters"].get("server"), top.get("current-context")
+    if not isinstance(server, str) or not isinstance(context, str):
+        raise TenantKubeconfigError(f"has no server or no context in its key {CONFIG}")
+    return found, server, context
+
+
+def _entry(
+    top: Mapping[str, Any], plural: str, singular: str, allowed: tuple[str, ...]
+) -> Mapping[str, Any]:
+    """The one cluster, user or context."""
+    every = top.get(plural)
+    if not isinstance(every, list) or len(every) != 1:
+        raise TenantKubeconfigError(f"has not one entry in {plural} in its key {CONFIG}")
+    entry = _only(every[0], ("name", singular), plural)
+    return _only(entry.get(singular), allowed, f"{plural}[0].{singular}")
+
+
+def _only(found: Any, allowed: tuple[str, ...], where: str) -> Mapping[str, Any]:
+    if not isinstance(found, dict):
+        at = f"at {where} " if where else ""
+        raise TenantKubeconfigError(f"holds no kubeconfig {at}in its key {CONFIG}")
+    for name in found:
+        if name not in allowed:
+            said = f"{where}.{name}".lstrip(".") if name in _NAMED else "something"
+            raise TenantKubeconfigError(
+                f"has {said} in its key {CONFIG}, which vCluster does not write there"
+            )
+    return found
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,152 @@
+"""What the guards' policies say of an object, without an API server.
+
+By Google's own evaluator of CEL, on the very files that a cluster gets. An API server judges
+nothing that exists already; this says of a pod that runs whether it would be let in again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+from kai_fleet.guards.policies import Kind, PolicySet, as_annotations, policy
+
+_INPUTS: Final = (*("object", "oldObject", "params", "request", "namespaceObject", "variables"),)
+_NAMED: Final = re.compile(r"\bvariables[.](\w+)")
+# Asked as the accounts that make pods: a vCluster's, and the controller of its StatefulSet.
+_CONTROLLER: Final = {
+    "username": "system:serviceaccount:kube-system:statefulset-controller",
+    "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system"],
+}
+
+
+class UnreadablePolicyError(Exception):
+    """An expression that the evaluator does not take: a mistake in a policy's file."""
+
+
+def creation(
+    resource: str, namespace: str, user: Mapping[str, Any], name: str = ""
+) -> dict[str, Any]:
+    """The request by which an object of a core kind is made."""
+    return {
+        "operation": "CREATE",
+        "resource": {"group": "", "version": "v1", "resource": resource},
+        "kind": {"kind": resource},
+        "name": name,
+        "namespace": namespace,
+        "userInfo": dict(user),
+    }
+
+
+def account(namespace: str, name: str) -> dict[str, Any]:
+    """A service account as the user of a request."""
+    return {
+        "username": f"system:serviceaccount:{namespace}:{name}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"],
+    }
+
+
+def controller() -> dict[str, Any]:
+    """Kubernetes' controller of StatefulSets as the user of a request."""
+    return dict(_CONTROLLER)
+
+
+def refusals(
+    kind: Kind,
+    body: Mapping[str, Any],
+    request: Mapping[str, Any],
+    bounds: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
+) -> Iterator[str]:
+    """Each sentence by which a policy refuses an object; none where it lets the object pass.
+
+    `bounds` are those of the namespace's team, `params` is the parameter object that a binding
+    names, `before` what the object was. Where the API server would fail to judge, and so deny, the
+    sentence says so.
+    """
+    spec = policy(kind, PolicySet())["spec"]
+    given: dict[str, Any] = {
+        "object": dict(body),
+        "oldObject": None if before is None else dict(before),
+        "params": dict(params or {}),
+        "request": dict(request),
+        "namespaceObject": {"metadata": {"annotations": as_annotations(bounds or {})}},
+        "variables": {},
+    }
+    for condition in spec.get("matchConditions") or []:
+        if _value(condition["expression"], given) is False:
+            return
+    lazy = _Variables(spec.get("variables") or [], given)
+    for rule in spec["validations"]:
+        lazy.fill(rule["expression"])
+        if _value(rule["expression"], given) is True:
+            continue
+        lazy.fill(rule["messageExpression"])
+        yield str(_value(rule["messageExpression"], given))
+
+
+class _Variables:
+    """The variables of a policy, each computed when an expression first names it."""
+
+    def __init__(self, declared: list[dict[str, str]], given: dict[str, Any]) -> None:
+        self._expressions = {each["name"]: each["expression"] for each in declared}
+        self._given = given
+
+    def fill(self, expression: str) -> None:
+        """Compute what an expression names, as far as it can be: an object of another kind may
+        lack what a variable is about.
+        """
+        known = self._given["variables"]
+        for name in _NAMED.findall(expression):
+            if name in known:
+                continue
+            own = self._expressions[name]
+            self.fill(own)
+            found = _value(own, self._given)
+            if not isinstance(found, _Failure):
+                known[name] = found
+
+
+class _Failure(str):
+    """Why an expression has no value."""
+
+    __slots__ = ()
+
+
+@cache
+def _environment() -> Any:
+    from cel_expr_python import cel
+    from cel_expr_python.ext.ext_optional import ExtOptional
+    from cel_expr_python.ext.ext_strings import ExtStrings
+
+    inputs = dict.fromkeys(_INPUTS, cel.Type.DYN)
+    return cel.NewEnv(variables=inputs, extensions=[ExtOptional(), ExtStrings()])
+
+
+@cache
+def _error_type() -> Any:
+    from cel_expr_python import cel
+
+    return cel.Type.ERROR
+
+
+@cache
+def _compiled(expression: str) -> Any:
+    try:
+        return _environment().compile(expression)
+    except Exception as why:
+        raise UnreadablePolicyError(f"{expression}: {why}") from None
+
+
+def _value(expression: str, given: Mapping[str, Any]) -> Any:
+    compiled = _compiled(expression)
+    try:
+        found = compiled.eval(data=dict(given))
+        failed = found.type() == _error_type()
+        value = found.value() if failed else found.plain_value()
+    except Exception as why:
+        failed, value = True, why
+    return _Failure(f"the policy cannot judge it ({value})") if failed else value

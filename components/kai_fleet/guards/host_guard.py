@@ -1,0 +1,53 @@
+"""What stands on the host between one team's namespace and everybody else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+
+from kai_fleet.guards import registering
+from kai_fleet.guards.foreign_nodes import node_bindings
+from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.guards.policies import PolicySet, as_annotations
+
+
+@dataclass
+class HostGuardArgs:
+    """`rules` are what the team may have, `namespace` where they hold. `policies` are the host's,
+    for a namespace whose annotations have the rules; where None, the guard declares a set of its
+    own, with the rules in it.
+    """
+
+    namespace: pulumi.Input[str]
+    rules: HostRules
+    policies: GuardPolicies | None = None
+
+
+class HostGuard(pulumi.ComponentResource):
+    """What holds for one team alone: the nodes that are not its own. Needs Kubernetes 1.30."""
+
+    def __init__(
+        self, name: str, args: HostGuardArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:HostGuard", name, None, opts)
+        child = registering.below(self, opts)
+        policies = args.policies or self._own(name, args)
+        for part, body in node_bindings(args.rules, policies.of, args.namespace).items():
+            after = registering.after(child, policies.policies["nodes"])
+            registering.binding(f"{name}-{part}", body, after)
+        self.register_outputs({"namespace": args.namespace})
+
+    def _own(self, name: str, args: HostGuardArgs) -> GuardPolicies:
+        rules = args.rules
+        return GuardPolicies(
+            f"{name}-policies",
+            GuardPoliciesArgs(
+                rules.beside_kai,
+                PolicySet(f"-of-{rules.team}"),
+                args.namespace,
+                as_annotations(rules.parameters()),
+            ),
+            pulumi.ResourceOptions(parent=self),
+        )

@@ -1,0 +1,111 @@
+"""What one team's pods may ask of KAI, as the bounds that the policy of queues reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kai_fleet.guards.policies import (
+    AUDIT,
+    DENY,
+    WARN,
+    Kind,
+    Object,
+    PolicySet,
+    as_annotations,
+    binding,
+    policy,
+)
+from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
+from kai_fleet.wording import listed
+
+# A denial is read by a person: of many queues it names the first.
+_QUEUES_IN_A_MESSAGE: Final = 12
+_EVERY: Final = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"]}
+PODS: Final = {"resourceRules": [{**_EVERY, "resources": ["pods"]}]}
+# What makes pods: whoever applies it is warned, for its pods are going to be judged.
+TEMPLATES: Final = {"excludeResourceRules": [{**_EVERY, "resources": ["pods"]}]}
+
+
+@dataclass(frozen=True)
+class QueueRules:
+    """`queues` are the team's leaf queues. `mode` is `deny`, or `audit` for roll-out: pods pass,
+    with a warning to whoever makes them and an entry in the API server's audit log. Queues whose
+    names begin with `prefix` are the team's, too, but for the `foreign` ones. `pod_groups`: a pod
+    may name a PodGroup in place of a queue; only where every queue is the team's, for a PodGroup
+    may have any. `outside` is what happens to pods that ask for `gpu_resource` and not for KAI,
+    which run beside the queues.
+    """
+
+    team: str
+    queues: Sequence[str]
+    mode: GuardMode = "deny"
+    gpu_sharing: bool = True
+    prefix: str | None = None
+    foreign: Sequence[str] = ()
+    pod_groups: bool = False
+    outside: OutsideQueues = "allow"
+    gpu_resource: str = "nvidia.com/gpu"
+
+    def parameters(self) -> dict[str, str]:
+        """The bounds of the team's pods."""
+        # Sorted: the engine hands a program its queues in another order than the file has them.
+        queues = sorted(self.queues)
+        allowed = listed(queues, limit=_QUEUES_IN_A_MESSAGE)
+        allowed = allowed or "none: the team has no leaf queue"
+        if self.prefix:
+            allowed += f", or a queue named {self.prefix}…"
+        found = {
+            "team": self.team,
+            "queues": ",".join(queues),
+            "allowed": allowed,
+            "queuePrefix": self.prefix or "",
+            "foreignQueues": ",".join(sorted(self.foreign)),
+            "podGroups": "true" if self.pod_groups else "",
+            "sharing": "true" if self.gpu_sharing else "false",
+            "become": "denied" if self.mode == "deny" else "warned about",
+            "gpuResource": self.gpu_resource,
+        }
+        return {key: value for key, value in found.items() if value}
+
+    def bindings(self, of: PolicySet, namespace: Any = None) -> dict[str, Object]:
+        """The bindings by the last part of their resources' names."""
+        team, queues = self.team, of.called("queues")
+        act = DENY if self.mode == "deny" else AUDIT
+        found = {
+            "binding": binding(
+                f"kai-fleet-queues-{team}", queues, actions=act, match=PODS, namespace=namespace
+            ),
+            "templates-binding": binding(
+                f"kai-fleet-templates-{team}",
+                queues,
+                actions=WARN,
+                match=TEMPLATES,
+                namespace=namespace,
+            ),
+        }
+        if self.outside != "allow":
+            found["outside-binding"] = binding(
+                f"kai-fleet-outside-queues-{team}",
+                of.called("outside-queues"),
+                actions=DENY if self.outside == "deny" else AUDIT,
+                namespace=namespace,
+            )
+        return found
+
+    def policies(self, of: PolicySet) -> dict[Kind, Object]:
+        """The policies of a guard of its own, with the bounds in them."""
+        bounds = self.parameters()
+        of_gpus = {key: bounds.pop(key) for key in ("team", "gpuResource")}
+        bounds["team"] = self.team
+        found: dict[Kind, Object] = {"queues": policy("queues", of, as_annotations(bounds))}
+        if self.outside != "allow":
+            found["outside-queues"] = policy("outside-queues", of, as_annotations(of_gpus))
+        return found
+
+
+def inside_vcluster(rules: QueueRules) -> list[Object]:
+    """Every object of the guard in a cluster that is the team's own."""
+    of = PolicySet(f"-{rules.team}")
+    return [*rules.policies(of).values(), *rules.bindings(of).values()]

@@ -1,0 +1,110 @@
+"""A running team's first guard, or another one: which of its pods that guard would refuse.
+
+Guards judge what is made and changed, so nothing that runs ends by it. A pod that its Deployment
+makes anew later is refused then; the preview says so before anything is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pulumi
+
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.guards.policies import OF_ALL_TEAMS, PolicySet, as_annotations, policy
+from kai_fleet.isolation.refused_pods import refused
+from kai_fleet.kube.api import OF_OPERATORS, Api
+from kai_fleet.kube.errors import KubeError, complaint
+from kai_fleet.kube.text import plain
+from kai_fleet.state.deployed_state import DeployedState, expressions
+
+_NAMED: Final = 40  # pods of a team; a preview is read by a person
+_SECONDS: Final = 20.0
+
+
+def told(rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterAccess) -> None:
+    """Warn of each team that has its namespace already, and gets its first guard by this run, or
+    one that wants something else: by another level, or by another version of this program.
+
+    `rules` are those of the guards that this run declares, by team. Asks the host for these teams
+    only: no other run asks it for anything.
+    """
+    policies = _policies_changed(deployed)
+    for team, of_team in rules.items():
+        if not deployed.has("kubernetes:core/v1:Namespace", f"{team}-namespace"):
+            continue
+        wanted = as_annotations(of_team.parameters())
+        if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
+            _told_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
+        elif policies or not _has(deployed.bounds.get(f"{team}-namespace", {}), wanted):
+            _told_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
+
+
+def _policies_changed(deployed: DeployedState) -> bool:
+    """Whether the policies that the stack has want other things than those of this version."""
+    return any(
+        deployed.policies.get(f"host-guards-{kind}")
+        != expressions(policy(kind, PolicySet())["spec"])
+        for kind in OF_ALL_TEAMS
+    )
+
+
+def _has(annotated: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return all(annotated.get(key) == value for key, value in wanted.items())
+
+
+def _told_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:
+    content: pulumi.Output[str | None] = pulumi.Output.from_input(host.kubeconfig)
+    content.apply(lambda known: _told(team, rules, known, host.context, why))
+
+
+def _told(
+    team: str, rules: HostRules, kubeconfig: str | None, context: str | None, why: str
+) -> None:
+    lead = f"{why} What runs there goes on, and what is made there is judged by the host's guard."
+    try:
+        pods, found = _read(team, rules, kubeconfig, context)
+    except KubeError as failed:
+        pulumi.log.warn(
+            f"{lead} Which of its pods would be refused could not be read: {complaint(failed)};"
+            f" look first: kubectl -n team-{team} get pods"
+        )
+        return
+    if not found:
+        pulumi.log.info(f"{lead} All {pods} pods that run there would be let in again.")
+        return
+    lines = [f"  pod {name}: {plain(why, 400)}" for name, why in sorted(found.items())]
+    if len(lines) > _NAMED:
+        lines[_NAMED:] = [f"  and {len(lines) - _NAMED} more"]
+    pulumi.log.warn(
+        "\n".join(
+            [
+                f"{lead} {len(found)} of its {pods} pods would be refused if they were made anew;"
+                " change them where they are made (docs/isolation.md), or write isolation:"
+                f" {{level: off}} for the team until they are:",
+                *lines,
+            ]
+        )
+    )
+
+
+def _read(
+    team: str, rules: HostRules, kubeconfig: str | None, context: str | None
+) -> tuple[int, dict[str, str]]:
+    """How many pods there are, and those that would be refused. Raises KubeError."""
+    limits = {"seconds": _SECONDS, "in_all": _SECONDS, "most": OF_OPERATORS}
+    if kubeconfig:
+        api = Api.of_kubeconfig(kubeconfig, **limits)
+    else:
+        api = Api.of_context(None, context, **limits)
+    try:
+        pods = api.list(f"/api/v1/namespaces/team-{team}/pods")
+        nodes = {
+            str(node["metadata"]["name"]): node["metadata"].get("labels") or {}
+            for node in api.list("/api/v1/nodes")
+        }
+    finally:
+        api.close()
+    return len(pods), refused(pods, rules, nodes)

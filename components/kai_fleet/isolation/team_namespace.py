@@ -1,0 +1,227 @@
+"""A team's place on the host: its namespace, and everything that bounds what is made there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_command as command
+from pulumi_kubernetes import core
+from pulumi_kubernetes.networking import v1 as networking
+from pulumi_kubernetes.rbac import v1 as rbac
+
+from kai_fleet import probes
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.guards.guard_policies import GuardPolicies
+from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
+from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.host.team_stack_access import account_rights
+from kai_fleet.isolation import (
+    network_policies,
+    team_quotas,
+    vcluster_rights,
+    vcluster_role,
+)
+from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.state.team_kinds import TEAM_NAMESPACE
+
+_POD_SECURITY = "pod-security.kubernetes.io"
+
+
+@dataclass
+class TeamNamespaceArgs:
+    """`rules` are what the guard of the namespace lets through. `queues`, on a host whose KAI
+    schedules the team's pods, is the guard of their queues. `policies` are the host's, for the
+    guards to put to work; where None, the guard of the namespace declares its own. `sees_nodes`:
+    its vCluster reads the host's nodes. `role` is what its account may do in the namespace: what
+    `vcluster_role` gives to any version where None. `account` is what the account of the team's own
+    stack is made of; None where the platform's stack runs the team.
+    """
+
+    host: ClusterAccess
+    isolation: Isolation
+    gpus: int
+    rules: HostRules
+    gpu_resource: str = "nvidia.com/gpu"
+    queues: QueueGuardArgs | None = None
+    sees_nodes: bool = True
+    role: Sequence[Mapping[str, Any]] | None = None
+    account: Sequence[pulumi.Resource] | None = None
+    monitoring: TeamMonitoringArgs | None = None
+    policies: GuardPolicies | None = None
+
+
+class TeamNamespace(pulumi.ComponentResource):
+    """The namespace `team-NAME`, its quotas, network policies, guards, and its vCluster's rights.
+
+    Nothing in it belongs to the team: it is declared by the platform's stack, also for a team with
+    a stack of its own, and stays where it is when the team moves. A vCluster depends on `ready`.
+    It is not removed while a vCluster is in it.
+    """
+
+    ready: list[pulumi.Resource]
+
+    def __init__(
+        self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(TEAM_NAMESPACE, name, None, opts)
+        self._name, self._args = name, args
+        self._of_team = f"team-{name}"
+        opts = opts or pulumi.ResourceOptions()
+        # What is of the whole cluster stands beside the namespace, not after it: while that ends,
+        # which takes Kubernetes 5 s, it is removed.
+        self._beside = pulumi.ResourceOptions(
+            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
+        )
+        old = _before(name, "VirtualCluster", "kubernetes:core/v1:Namespace", f"{name}-namespace")
+        self._namespace = core.v1.Namespace(
+            f"{name}-namespace",
+            metadata={
+                "name": self._of_team,
+                "labels": self._labels(),
+                "annotations": as_annotations(team_bounds(args.rules, args.isolation, args.queues)),
+            },
+            opts=_aliased(self._beside, old),
+        )
+        # They go with the namespace, never before it: nobody is to lift a bound by itself.
+        self._inside = pulumi.ResourceOptions(
+            parent=self, depends_on=[self._namespace], deleted_with=self._namespace
+        )
+        bounds: list[pulumi.Resource] = [self._namespace, *self._quotas()]
+        if args.isolation.on:
+            bounds += [*self._network(), *self._rights(), *self._guards()]
+        if args.queues is not None:
+            old = _before(name, None, "kai-fleet:index:QueueGuard", f"{name}-guard")
+            guard = _aliased(self._beside, old)
+            bounds.append(QueueGuard(f"{name}-queue-guard", args.queues, guard))
+        if args.account is not None:
+            after = pulumi.ResourceOptions(depends_on=list(args.account))
+            let_in = pulumi.ResourceOptions.merge(self._inside, after)
+            bounds.append(account_rights(f"{name}-account-rights", name, let_in))
+            bounds += args.account
+        if args.monitoring is not None:
+            child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
+            TeamMonitoring(name, args.monitoring, self._inside, child)
+        # Nothing while it is there; when it goes, before everything else of it: what bounds the
+        # namespace stays until nothing new can be made there.
+        vacant = command.local.Command(
+            f"{name}-vacant",
+            delete=probes.command("vacant"),
+            environment={**args.host.environment(), "VACANT_NAMESPACE": self._of_team},
+            opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
+        )
+        self.ready = [vacant]  # after all bounds
+        self.register_outputs({"namespace": self._of_team})
+
+    def _labels(self) -> dict[str, str]:
+        found = {"kai-fleet/team": self._name}
+        if self._args.isolation.on:
+            # `restricted` is held by the guard: the label knows no exceptions, and needs some.
+            found[f"{_POD_SECURITY}/enforce"] = "baseline"
+            found[f"{_POD_SECURITY}/enforce-version"] = "latest"
+            found[ISOLATION_LABEL] = self._args.isolation.level
+        return found
+
+    def _quotas(self) -> list[pulumi.Resource]:
+        args, name = self._args, self._name
+        old = _before(name, None, "kubernetes:core/v1:ResourceQuota", f"{name}-gpus")
+        aliased = _aliased(self._inside, old)
+        return [
+            core.v1.ResourceQuota(
+                f"{name}-{called}",
+                metadata={"name": called, "namespace": self._of_team},
+                spec=spec,
+                opts=aliased if called == "gpus" else self._inside,
+            )
+            for called, spec in team_quotas.quotas(
+                args.gpus, args.gpu_resource, args.isolation
+            ).items()
+        ]
+
+    def _network(self) -> Sequence[pulumi.Resource]:
+        network = self._args.isolation.network
+        return [
+            networking.NetworkPolicy(
+                f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
+                metadata={"name": called, "namespace": self._of_team},
+                spec=spec,
+                opts=self._inside,
+            )
+            for called, spec in network_policies.policies(self._name, network).items()
+        ]
+
+    def _rights(self) -> Sequence[pulumi.Resource]:
+        """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
+        args, called = self._args, vcluster_rights.called(self._name)
+        child = pulumi.ResourceOptions(parent=self)
+        reads = rbac.ClusterRole(
+            f"{self._name}-vcluster-role",
+            metadata={"name": called},
+            rules=vcluster_rights.rules(sees_nodes=args.sees_nodes),
+            opts=child,
+        )
+        bound = rbac.ClusterRoleBinding(
+            f"{self._name}-vcluster-binding",
+            metadata={"name": called},
+            role_ref=_role_ref("ClusterRole", called),
+            subjects=self._vcluster(),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[reads]),
+        )
+        there = {"name": vcluster_role.NAME, "namespace": self._of_team}
+        writes = rbac.Role(
+            f"{self._name}-vcluster-inside",
+            metadata=there,
+            rules=vcluster_role.rules(self._name) if args.role is None else args.role,
+            opts=self._inside,
+        )
+        after = pulumi.ResourceOptions(depends_on=[writes])
+        bound_there = rbac.RoleBinding(
+            f"{self._name}-vcluster-inside-binding",
+            metadata=there,
+            role_ref=_role_ref("Role", vcluster_role.NAME),
+            subjects=self._vcluster(),
+            opts=pulumi.ResourceOptions.merge(self._inside, after),
+        )
+        return [reads, bound, writes, bound_there]
+
+    def _vcluster(self) -> list[dict[str, str]]:
+        account = vcluster_rights.account(self._name)
+        return [{"kind": "ServiceAccount", "name": account, "namespace": self._of_team}]
+
+    def _guards(self) -> Sequence[pulumi.Resource]:
+        args = HostGuardArgs(self._of_team, self._args.rules, self._args.policies)
+        guard = HostGuard(f"{self._name}-host-guard", args, self._beside)
+        return [guard, *(args.policies.ready if args.policies is not None else [])]
+
+
+def _role_ref(kind: str, name: str) -> dict[str, str]:
+    return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+
+
+def team_bounds(
+    rules: HostRules, isolation: Isolation, queues: QueueGuardArgs | None
+) -> dict[str, str]:
+    """What the annotations of a team's namespace tell the host's policies."""
+    of_queues = queues.rules().parameters() if queues is not None else {}
+    return {**of_queues, **(rules.parameters() if isolation.on else {})}
+
+
+def _aliased(
+    opts: pulumi.ResourceOptions, old: list[pulumi.Input[str | pulumi.Alias]]
+) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=old))
+
+
+def _before(
+    team: str, below: str | None, kind: str, name: str
+) -> list[pulumi.Input[str | pulumi.Alias]]:
+    """Where a resource was while the namespace was a part of the team."""
+    kinds = [f"kai-fleet:index:{part}" for part in ("Team", below) if part]
+    stack, project = pulumi.get_stack(), pulumi.get_project()
+    chain = "$".join([*kinds, kind])
+    return [f"urn:pulumi:{stack}::{project}::{chain}::{name}"]

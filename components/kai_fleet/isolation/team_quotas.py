@@ -1,0 +1,90 @@
+"""How much of a host a team may have: GPUs under every name, and everything else that is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kai_fleet.settings.sections.isolation import Isolation
+
+# Classes of Kubernetes' own parts: a pod of theirs makes room for itself on any node.
+SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
+# What the account of a team's own stack may make in etcd besides.
+_OBJECTS: Final = (
+    *("endpoints", "endpointslices.discovery.k8s.io", "serviceaccounts", "deployments.apps"),
+    *("statefulsets.apps", "replicasets.apps", "ingresses.networking.k8s.io"),
+    *("leases.coordination.k8s.io", "poddisruptionbudgets.policy"),
+    *("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
+)
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
+
+
+def quotas(gpus: int, resource: str, isolation: Isolation) -> dict[str, dict[str, object]]:
+    """The quotas of a team's namespace by name: each its spec.
+
+    Pods have a quota of their own: each creation writes every quota that counts it, and two at
+    once that meet in one are refused and tried again (measured.md 47).
+    """
+    # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
+    found: dict[str, dict[str, object]] = {"gpus": {"hard": gpu_bound(gpus, resource, isolation)}}
+    if isolation.on:
+        found |= {name: {"hard": hard} for name, hard in shared_bounds(isolation).items()}
+        found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": system_scope()}
+    return found
+
+
+def gpu_bound(gpus: int, resource: str, isolation: Isolation) -> dict[str, str]:
+    """The quota `gpus`: devices by name, those of another vendor and DRA claims none."""
+    found = {f"requests.{resource}": str(gpus)}
+    if not isolation.on:
+        return found
+    for other in _GPUS:
+        found.setdefault(f"requests.{other}", "0")
+    found |= {f"requests.{name}": str(count) for name, count in isolation.devices.items()}
+    classes = isolation.device_classes
+    found |= {
+        f"{name}.deviceclass.resource.k8s.io/devices": str(count) for name, count in classes.items()
+    }
+    claims = isolation.bounds.objects if classes else 0
+    found["count/resourceclaims.resource.k8s.io"] = str(claims)
+    found["count/resourceclaimtemplates.resource.k8s.io"] = str(claims)
+    return found
+
+
+def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
+    """What nodes and etcd have for everybody, by the name of its quota."""
+    bounds = isolation.bounds
+    found: dict[str, Mapping[str, object]] = {
+        "pods": {
+            "requests.cpu": bounds.cpu,
+            "requests.memory": bounds.memory,
+            "requests.ephemeral-storage": bounds.ephemeral_storage,
+            "pods": bounds.pods,
+            # Those that have ended too, which fill etcd until somebody deletes them.
+            "count/pods": bounds.objects,
+        },
+        "objects": {
+            "services": bounds.objects,
+            "services.loadbalancers": bounds.load_balancers,
+            "services.nodeports": bounds.node_ports,
+            "requests.storage": bounds.storage,
+            "persistentvolumeclaims": bounds.volumes,
+            "secrets": bounds.objects,
+            "configmaps": bounds.objects,
+            **{f"count/{kind}": bounds.objects for kind in _OBJECTS},
+        },
+    }
+    return {
+        name: {key: str(value) for key, value in hard.items() if value is not None}
+        for name, hard in found.items()
+    }
+
+
+def system_scope() -> dict[str, object]:
+    """The scope of the quota `system-priority`: pods that name a class of Kubernetes' own."""
+    scope = {
+        "operator": "In",
+        "scope_name": "PriorityClass",
+        "values": list(SYSTEM_CLASSES),
+    }
+    return {"match_expressions": [scope]}

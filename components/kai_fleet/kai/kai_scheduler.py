@@ -1,0 +1,182 @@
+"""The KAI scheduler, on a host cluster or inside a vCluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pulumi
+import pulumi_command as command
+import pulumi_kubernetes as kubernetes
+
+from kai_fleet import probes
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.kai.values import kai_values
+from kai_fleet.releases import KAI, KaiRelease, kai
+from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.state.transitions import kai_transition
+
+# The chart's clean-up deletes every Deployment of the namespace of this name, whatever the
+# release's own is (K11); so KAI goes there, and nothing else does.
+NAMESPACE: Final = "kai-scheduler"
+
+
+@dataclass
+class KaiSchedulerArgs:
+    """`version` is one of the release table. `access` is the cluster that the probe asks.
+
+    `cluster_policy_crd`: declare the CRD `clusterpolicies.nvidia.com` for versions that wait for
+    it; False where a GPU operator brings it (K3). `deployed` is what the stack runs now: without it
+    every change of version replaces the release. `ready_timeout` is in seconds.
+    """
+
+    version: str
+    access: ClusterAccess
+    gpu_sharing: bool = True
+    runtime_class: str | None = "nvidia"
+    isolation: Isolation = field(default_factory=Isolation)
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    cluster_policy_crd: bool = True
+    untested: bool = False
+    deployed: DeployedState = field(default_factory=DeployedState)
+    ready_timeout: int = 300
+
+
+class KaiScheduler(pulumi.ComponentResource):
+    """One KAI release of the asked version, its prerequisites, and the wait until it works.
+
+    Another version upgrades the release in place where that is known to work, else replaces it,
+    old one first: no KAI version can be rolled back by Helm, and between several an upgrade
+    collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersion.
+    """
+
+    version: str
+    ready: pulumi.Resource
+
+    def __init__(
+        self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
+        release = kai(args.version, untested=args.untested)
+        opts = opts or pulumi.ResourceOptions()
+        child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
+        before: list[pulumi.Resource] = [
+            kubernetes.core.v1.Namespace(
+                f"{name}-namespace",
+                metadata={"name": NAMESPACE},
+                opts=pulumi.ResourceOptions.merge(
+                    child, pulumi.ResourceOptions(depends_on=opts.depends_on)
+                ),
+            )
+        ]
+        if release.needs_cluster_policy_crd and args.cluster_policy_crd:
+            before.append(_cluster_policy_crd(f"{name}-cluster-policy", child))
+        self.release = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args("kai-scheduler", release.version, override=args.chart, oci=release.chart),
+            name="kai-scheduler",
+            namespace=NAMESPACE,
+            values=kai_values(
+                release,
+                gpu_sharing=args.gpu_sharing,
+                runtime_class=args.runtime_class,
+                isolation=args.isolation,
+                overrides=args.values,
+            ),
+            timeout=args.ready_timeout,
+            # The step below waits, and says for what. Helm would only say that its time is up,
+            # and after an upgrade that failed so, the next one keeps the fields that were wrong.
+            skip_await=True,
+            opts=pulumi.ResourceOptions.merge(
+                child,
+                pulumi.ResourceOptions(
+                    depends_on=before,
+                    replace_on_changes=self._replacing(f"{name}-release", args, release),
+                    delete_before_replace=True,
+                ),
+            ),
+        )
+        after = pulumi.ResourceOptions.merge(
+            child, pulumi.ResourceOptions(delete_before_replace=True)
+        )
+        # Removing this step cleans up what the release would leave behind. It goes before the
+        # release, also when that is replaced, because its trigger is the release itself; and it
+        # is there even if KAI never gets ready.
+        command.local.Command(
+            f"{name}-clean-up",
+            delete=probes.command("kai", "clean-up"),
+            environment={
+                **args.access.environment(),
+                "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
+            },
+            triggers=[self.release.id],
+            opts=after,
+        )
+        # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
+        # queue webhook refuses everything until then.
+        self.ready = command.local.Command(
+            f"{name}-ready",
+            create=probes.command("kai", "wait"),
+            update=probes.command("kai", "wait"),
+            environment={
+                **args.access.environment(),
+                "KAI_VERSION": release.version,
+                "KAI_DEPLOYMENTS": ",".join(release.deployments),
+                "KAI_CONDITIONS": ",".join(release.ready_conditions),
+                "KAI_TIMEOUT": str(args.ready_timeout),
+            },
+            triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
+            opts=after,
+        )
+        self.version = release.version
+        # The version is the release's; registered here, it would have the whole state written once
+        # more before a switch begins.
+        self.register_outputs({"version": args.version})
+
+    def _replacing(self, name: str, args: KaiSchedulerArgs, release: KaiRelease) -> list[str]:
+        """The changes that replace the release, and a line in the preview that says which way."""
+        before = args.deployed.version(name)
+        known = KAI.get(before or "")
+        if before is not None and before != release.version:
+            way = kai_transition(known, release) if known else None
+            verb = "upgraded in place" if way and way.kind == "in-place" else "replaced"
+            why = way.why if way else f"{before} → {release.version}: {before} is not in the table"
+            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay", self)
+            if way and way.kind == "in-place":
+                return []
+        # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).
+        return ["version", "values"] if release.recreates_config else ["version"]
+
+
+def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd: pulumi.Resource = kubernetes.apiextensions.v1.CustomResourceDefinition(
+        name,
+        metadata={"name": "clusterpolicies.nvidia.com"},
+        spec={
+            "group": "nvidia.com",
+            "names": {
+                "kind": "ClusterPolicy",
+                "listKind": "ClusterPolicyList",
+                "plural": "clusterpolicies",
+                "singular": "clusterpolicy",
+            },
+            "scope": "Cluster",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": anything},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+        opts=opts,
+    )
+    return crd

@@ -1,0 +1,59 @@
+"""The values of one KAI release, by version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kai_fleet.releases import KaiRelease
+from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.settings.files.secret_values import hidden
+from kai_fleet.settings.sections.isolation import Isolation
+
+RESTRICTED: Final[Mapping[str, Any]] = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "runAsUser": 10000,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def kai_values(
+    release: KaiRelease,
+    *,
+    gpu_sharing: bool = True,
+    runtime_class: str | None = "nvidia",
+    isolation: Isolation | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What the chart of that version gets: the table's values, then `overrides`.
+
+    gpu_sharing allows fractions of a GPU; the charts have it off (K6). runtime_class is the
+    RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
+    container runtime's default is not NVIDIA's (K5).
+    """
+    reservation = (
+        nested(release.runtime_class_key, runtime_class)
+        if release.runtime_class_key and runtime_class
+        else {}
+    )
+    return merged(
+        {"global": {"gpuSharing": gpu_sharing}},
+        _isolated(release, isolation or Isolation()),
+        reservation,
+        release.values,
+        hidden(overrides or {}),
+    )
+
+
+def _isolated(release: KaiRelease, isolation: Isolation) -> dict[str, Any]:
+    """What the charts can do themselves: hide GPUs from containers that ask for none, and run their
+    own parts as `restricted` wants it.
+    """
+    found: dict[str, Any] = {}
+    if isolation.on and release.hides_gpus:
+        found["blockNvidiaVisibleDevices"] = True
+    if isolation.level == "restricted":
+        found["securityContext"] = dict(RESTRICTED)
+    return {"global": found} if found else {}

@@ -1,0 +1,119 @@
+"""What Prometheus and Grafana are told of a whole fleet, whoever its teams are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pulumi
+import yaml
+from pulumi_kubernetes import core
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from kai_fleet.host.platform import Platform
+from kai_fleet.host.platform_reference import PlatformReference
+from kai_fleet.monitoring import dashboards, rules, scraping
+from kai_fleet.settings import Settings
+from kai_fleet.settings.sections.monitoring import Monitoring as MonitoringSettings
+from kai_fleet.settings.sections.queues import QueueTree
+from kai_fleet.settings.tenant import Tenant
+
+OPERATOR: Final = "monitoring.coreos.com/v1"
+# By these a Grafana and a Prometheus with a sidecar find their ConfigMaps.
+DASHBOARD: Final = {"grafana_dashboard": "1"}
+FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
+
+
+@dataclass
+class MonitoringArgs:
+    """`queues` is the host's tree, and `host_kai` says whether a KAI runs there."""
+
+    settings: MonitoringSettings
+    gpu_resource: str = "nvidia.com/gpu"
+    queues: QueueTree = field(default_factory=dict)
+    host_kai: bool = False
+
+
+class Monitoring(pulumi.ComponentResource):
+    """Monitors, recording rules, alerts and dashboards on a host that has a Prometheus already.
+
+    A team that comes or goes changes nothing in it. It costs one PodMonitor and one PrometheusRule,
+    or one ConfigMap, and a ConfigMap for each of two dashboards.
+    """
+
+    def __init__(
+        self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:Monitoring", name, None, opts)
+        self._name, self._settings = name, args.settings
+        groups = rules.of_fleet(
+            args.settings,
+            pulumi.get_stack(),
+            args.gpu_resource,
+            args.queues,
+            host_kai=args.host_kai,
+        )
+        if args.settings.operator:
+            self._custom("PodMonitor", "pods", scraping.pod_monitor(args.settings))
+            self._custom("PrometheusRule", "rules", {"groups": groups})
+        else:
+            scrape = {"scrape_configs": [scraping.scrape_config(args.settings)]}
+            files = {"kai-fleet-scrape.yml": scrape, "kai-fleet-rules.yml": {"groups": groups}}
+            texts = {file: as_text(content) for file, content in files.items()}
+            self._config_map("prometheus", "kai-fleet-prometheus", FOR_PROMETHEUS, texts)
+        if args.settings.dashboards:
+            for called, content in dashboards.every().items():
+                file = {f"kai-fleet-{called}.json": content}
+                self._config_map(f"dashboard-{called}", f"kai-fleet-{called}", DASHBOARD, file)
+        self.register_outputs({"namespace": args.settings.namespace})
+
+    def _custom(self, kind: str, called: str, spec: Mapping[str, Any]) -> None:
+        CustomResource(
+            f"{self._name}-monitoring-{called}",
+            api_version=OPERATOR,
+            kind=kind,
+            metadata={
+                "name": "kai-fleet",
+                "namespace": self._settings.namespace,
+                "labels": self._settings.labels,
+            },
+            spec=spec,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _config_map(
+        self, called: str, name: str, labels: Mapping[str, str], data: Mapping[str, str]
+    ) -> None:
+        core.v1.ConfigMap(
+            f"{self._name}-monitoring-{called}",
+            metadata={"name": name, "namespace": self._settings.namespace, "labels": labels},
+            data=data,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+
+def as_text(content: Any) -> str:
+    """A file for Prometheus."""
+    text: str = yaml.safe_dump(content, sort_keys=False, width=10**6)
+    return text
+
+
+def monitoring_of(settings: Settings, platform: Platform | PlatformReference) -> None:
+    """What a platform's stack tells Prometheus; nothing where it is off, or in a team stack."""
+    if settings.monitoring is None or isinstance(settings, Tenant):
+        return
+    Monitoring(
+        "host",
+        MonitoringArgs(
+            settings.monitoring,
+            settings.gpu.resource,
+            settings.queues,
+            host_kai=settings.kai is not None,
+        ),
+        pulumi.ResourceOptions(
+            provider=platform.provider,
+            depends_on=platform.ready,
+            transformations=platform.transformations,
+        ),
+    )

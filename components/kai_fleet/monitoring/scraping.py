@@ -1,0 +1,113 @@
+"""How Prometheus reads the metrics of every team's KAI: for its operator, and without it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from kai_fleet.monitoring.templates import fill_in
+from kai_fleet.releases.metric_names import APPS, METRICS_PORT
+from kai_fleet.settings.sections.monitoring import Monitoring
+
+JOB: Final = "kai-fleet"
+VCLUSTER_JOB: Final = "kai-fleet-vcluster"
+_FEW: Final = 1000  # samples that are kept of a vCluster; it has some twenty
+LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
+
+
+def pod_monitor(monitoring: Monitoring) -> dict[str, Any]:
+    """The `spec` of a PodMonitor, in any namespace."""
+    told = _told(monitoring)
+    endpoint = {key: value for key, value in told.items() if key != "sampleLimit"}
+    return {
+        "namespaceSelector": {"any": True},
+        "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        "sampleLimit": told["sampleLimit"],
+        "podMetricsEndpoints": [endpoint],
+    }
+
+
+def scrape_config(monitoring: Monitoring) -> dict[str, Any]:
+    """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
+    told = _told(monitoring)
+    return {
+        "job_name": JOB,
+        "scrape_interval": told["interval"],
+        "sample_limit": told["sampleLimit"],
+        "follow_redirects": told["followRedirects"],
+        "honor_timestamps": told["honorTimestamps"],
+        "kubernetes_sd_configs": [{"role": "pod"}],
+        "relabel_configs": [_snake(step) for step in told["relabelings"]],
+        "metric_relabel_configs": [_snake(step) for step in told["metricRelabelings"]],
+    }
+
+
+def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
+    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace.
+
+    As the vCluster chart's own one (chart/templates/service-monitor.yaml, v0.27.3 to v0.36.1), but
+    for the API server alone, and without a restart of the vCluster when it comes or goes.
+    """
+    secret = f"vc-{team}"
+    certificate = {
+        "ca": {"secret": {"name": secret, "key": "certificate-authority"}},
+        "cert": {"secret": {"name": secret, "key": "client-certificate"}},
+        "keySecret": {"name": secret, "key": "client-key"},
+    }
+    endpoint = {
+        "port": "https",
+        "path": "/metrics",
+        "scheme": "https",
+        # Who answers there is the tenant's, and is not to send Prometheus elsewhere.
+        "followRedirects": False,
+        "interval": monitoring.interval,
+        "tlsConfig": certificate,
+        "relabelings": [
+            {"targetLabel": "job", "replacement": VCLUSTER_JOB},
+            {"targetLabel": "team", "replacement": team},
+        ],
+        "metricRelabelings": [
+            {
+                "sourceLabels": ["__name__"],
+                "action": "keep",
+                "regex": "apiserver_client_certificate_expiration_seconds_.+",
+            }
+        ],
+    }
+    labels = {"app": "vcluster", "release": team, "vcluster.loft.sh/service": "true"}
+    return {
+        "selector": {"matchLabels": labels},
+        "sampleLimit": _FEW,
+        "endpoints": [endpoint],
+    }
+
+
+def let_in(monitoring: Monitoring) -> dict[str, Any]:
+    """The `spec` of a NetworkPolicy of a team's namespace: Prometheus reaches the team's KAI."""
+    home = {"match_labels": {"kubernetes.io/metadata.name": monitoring.namespace}}
+    return {
+        "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": "kai-scheduler"}},
+        "policy_types": ["Ingress"],
+        "ingress": [
+            {
+                "from": [{"namespace_selector": home}],
+                "ports": [{"port": METRICS_PORT, "protocol": "TCP"}],
+            }
+        ],
+    }
+
+
+def _told(monitoring: Monitoring) -> dict[str, Any]:
+    words: dict[str, str | int] = {
+        "Interval": monitoring.interval,
+        "Port": METRICS_PORT,
+        "Apps": "|".join(APPS.values()),
+        "AppsOfScheduler": APPS["scheduler"],
+        "AppsOfQueueController": APPS["queue-controller"],
+    }
+    found: dict[str, Any] = fill_in("scrape.yaml", words)
+    return found
+
+
+def _snake(step: dict[str, Any]) -> dict[str, Any]:
+    return {re.sub(r"(?=[A-Z])", "_", key).lower(): value for key, value in step.items()}

@@ -1,0 +1,124 @@
+"""`python -m kai_fleet.package.pages FOLDER`: a page for each component, from the schema."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from kai_fleet.package import page_examples
+from kai_fleet.package.schema import served
+
+Json = Mapping[str, Any]
+_INDEX: Final = """\
+# The package `kai-fleet`
+
+The components for every Pulumi program, written from the schema by `make reference`.
+
+```console
+pulumi package add REPOSITORY/components@v{version}
+```
+
+gets the plugin and writes an SDK for the project's language. Every input may be an output; what
+decides which resources there are must be known at a preview, which says so where it is not.
+`cluster` is how the probes reach a cluster; a Kubernetes provider in the resource's options is used
+for everything that is declared on it. `protect`, `transforms`, `dependsOn` and `deletedWith` reach
+what a component makes. `aliases` do from v3.217 of Pulumi's CLI on: earlier engines drop them, and
+make a renamed component anew. What is left out has the default that its description says; the SDKs
+write no defaults out where that would mean more than leaving them out.
+
+| component | what it is |
+|---|---|
+"""
+
+
+def pages() -> dict[str, str]:
+    """Their text by file name."""
+    schema = served()
+    found = {}
+    index = _INDEX.format(version=schema["version"])
+    for token, component in schema["resources"].items():
+        name = token.rpartition(":")[2]
+        index += f"| [{name}]({name}.md) | {component['description']} |\n"
+        found[f"{name}.md"] = "\n".join(_page(schema, name, component)) + "\n"
+    return {"README.md": index, **found}
+
+
+def _page(schema: Json, name: str, component: Json) -> Iterator[str]:
+    yield f"# {name}\n"
+    yield f"{component['description']}\n"
+    yield "[All components](README.md)\n"
+    for language, text in page_examples.of(name).items():
+        yield f"**{language}**\n"
+        yield f"```{_FENCE[language]}\n{text}```\n"
+    needed = component["requiredInputs"]
+    yield from _table("Inputs", component["inputProperties"], needed)
+    yield from _table("Outputs", component["properties"], ())
+    for token in _types(schema, [component["inputProperties"], component["properties"]]):
+        known = schema["types"][token]
+        yield f"## {token.rpartition(':')[2]}\n"
+        if "enum" in known:
+            yield f"{known['description']}\n"
+        else:
+            yield f"{known['description']}\n"
+            yield from _rows(known["properties"], known["required"])
+
+
+_FENCE: Final = {"TypeScript": "typescript", "Python": "python", "Go": "go", "YAML": "yaml"}
+
+
+def _table(title: str, properties: Json, needed: Any) -> Iterator[str]:
+    yield f"## {title}\n"
+    yield from _rows(properties, needed)
+
+
+def _rows(properties: Json, needed: Any) -> Iterator[str]:
+    yield "| property | type | meaning |"
+    yield "|---|---|---|"
+    for name, of in properties.items():
+        mark = " **required**" if name in needed else ""
+        said = of["description"].replace("|", "\\|")
+        yield f"| `{name}`{mark} | {_type(of)} | {said} |"
+    yield ""
+
+
+def _type(of: Json) -> str:
+    if of.get("secret"):
+        return f"secret {_type({**of, 'secret': False})}"
+    if "$ref" in of:
+        name = str(of["$ref"]).rpartition(":")[2]
+        return "anything" if name.startswith("pulumi.json") else f"[{name}](#{name.lower()})"
+    if of["type"] == "array":
+        return f"list of {_type(of['items'])}"
+    if "additionalProperties" in of:
+        return f"map of {_type(of['additionalProperties'])}"
+    return str(of["type"])
+
+
+def _types(schema: Json, properties: Sequence[Json]) -> list[str]:
+    """The types that these properties need, each once, in the order in which they come up."""
+    found: dict[str, None] = {}
+
+    def see(value: Any) -> None:
+        if isinstance(value, dict):
+            token = str(value.get("$ref", "")).removeprefix("#/types/")
+            if token in schema["types"] and token not in found:
+                found[token] = None
+                see(schema["types"][token])
+            for item in value.values():
+                see(item)
+
+    for each in properties:
+        see(each)
+    return list(found)
+
+
+def main() -> None:
+    """Write them into the folder of the command line."""
+    for name, text in pages().items():
+        (Path(sys.argv[1]) / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

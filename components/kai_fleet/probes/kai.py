@@ -1,0 +1,176 @@
+"""`run kai wait|clean-up`: around one KAI release.
+
+wait: every deployment of that version is rolled out, its objects say Ready, and a Queue is
+accepted. clean-up: remove what uninstalling that version would leave in the way.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from kai_fleet.kube.api import Api, Object
+from kai_fleet.kube.errors import Refused
+from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+from kai_fleet.provider import queues
+
+NAMESPACE = "kai-scheduler"
+# What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
+# any operator makes a scheduler from it, also one whose chart brings its own.
+_OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_WEBHOOKS = tuple(
+    f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
+    for kind in ("validating", "mutating")
+)
+
+
+def wait(api: Api) -> None:
+    """Return when KAI works; a fraction pod made earlier would stay Pending for good (K16)."""
+    version = os.environ["KAI_VERSION"]
+    deployments = _listed("KAI_DEPLOYMENTS")
+    conditions = _listed("KAI_CONDITIONS")
+
+    def missing() -> list[str]:
+        return (
+            _deployments(api, deployments)
+            or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
+            or _queue_refused(api)
+        )
+
+    until_ready(
+        f"KAI {version}",
+        missing,
+        float(os.environ["KAI_TIMEOUT"]),
+        f"kubectl -n {NAMESPACE} get pods,jobs and kubectl -n {NAMESPACE} get events",
+    )
+
+
+def clean_up(api: Api) -> None:
+    """Delete `kai-config` and the chart's shard, and wait until what they own is gone (K10).
+
+    Otherwise uninstalling leaves Fail-policy webhooks without a server, and no pod can be made
+    in the whole cluster; and the shard's scheduler, which would run beside the next version's.
+    """
+    if os.environ.get("KAI_CONFIG") != "remove":
+        return
+    for plural, name in _OWNERS:
+        _delete(api, plural, name)
+    until_ready(
+        "the removal of what KAI's operator made",
+        lambda: [*_kai_webhooks(api), *_operands(api)],
+        60,
+        f"kubectl -n {NAMESPACE} get deployments and"
+        " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+    )
+
+
+def _delete(api: Api, plural: str, name: str) -> None:
+    try:
+        if api.delete(f"/apis/kai.scheduler/v1/{plural}/{name}"):
+            say(f"deleted {plural}.kai.scheduler/{name}")
+    except Refused as why:
+        raise NotReady(f"{plural}.kai.scheduler/{name} cannot be deleted: {why.reason}") from None
+
+
+def _operands(api: Api) -> list[str]:
+    """The deployments that go with their owner, not with the Helm release."""
+    return [
+        f"deployment {item['metadata']['name']}"
+        for item in api.list(_DEPLOYMENTS)
+        for owner in item["metadata"].get("ownerReferences", [])
+        if owner["apiVersion"].startswith("kai.scheduler/")
+        and owner["name"] in dict(_OWNERS).values()
+    ]
+
+
+def _listed(variable: str) -> list[str]:
+    return [name for name in os.environ.get(variable, "").split(",") if name]
+
+
+def _deployments(api: Api, names: list[str]) -> list[str]:
+    """Those that are absent or not rolled out, each with the reason of a pod that hangs."""
+    found = {item["metadata"]["name"]: item for item in api.list(_DEPLOYMENTS)}
+    left = []
+    for name in names:
+        if name not in found:
+            left.append(f"deployment {name} (absent)")
+        elif not _rolled_out(found[name]):
+            left.append(f"deployment {name}")
+    return left + (_pending_jobs(api) if left else [])
+
+
+def _rolled_out(item: Object) -> bool:
+    """As `kubectl rollout status` judges: a pod of the old version still counts as available."""
+    wanted, status = item["spec"].get("replicas", 1), item.get("status", {})
+    updated = status.get("updatedReplicas", 0)
+    return bool(
+        status.get("observedGeneration", 0) >= item["metadata"]["generation"]
+        and updated >= wanted
+        and status.get("replicas", 0) <= updated
+        and status.get("availableReplicas", 0) >= wanted
+    )
+
+
+def _pending_jobs(api: Api) -> list[str]:
+    """Hook jobs whose pod has no node: helm hangs on them until its timeout (K19)."""
+    return [
+        f"job {pod['metadata']['labels']['job-name']} (its pod is Pending: no node has room for it)"
+        for pod in api.list(_PODS, labelSelector="job-name")
+        if pod["status"].get("phase") == "Pending" and not pod["spec"].get("nodeName")
+    ]
+
+
+def _is_ready(api: Api, what: str) -> bool:
+    """Whether there is `plural.group/name` and its operator calls it Ready as it now is.
+
+    After an upgrade the condition may still be about what was wanted before.
+    """
+    kind, name = what.split("/")
+    plural, group = kind.split(".", 1)
+    item = api.find(f"/apis/{group}/v1/{plural}/{name}")
+    if item is None:
+        return False
+    generation = item["metadata"].get("generation")
+    return any(
+        c.get("type") == "Ready"
+        and c.get("status") == "True"
+        and c.get("observedGeneration", generation) == generation
+        for c in item.get("status", {}).get("conditions", [])
+    )
+
+
+def _queue_refused(api: Api) -> list[str]:
+    """Ask for a Queue without making one: a dry run passes the webhook like the real thing."""
+    body = {
+        "apiVersion": queues.API_VERSION,
+        "kind": queues.KIND,
+        "metadata": {"generateName": "kai-fleet-probe-"},
+        "spec": {"resources": {}},
+    }
+    try:
+        api.post(queues.PATH, body, dryRun="All")
+    except Refused as why:
+        return [f"a Queue is refused ({why.reason})"]
+    return []
+
+
+def _kai_webhooks(api: Api) -> list[str]:
+    return [
+        f"webhook {item['metadata']['name']}"
+        for path in _WEBHOOKS
+        for item in api.list(path)
+        for hook in item.get("webhooks", [])
+        if (hook["clientConfig"].get("service") or {}).get("namespace") == NAMESPACE
+    ]
+
+
+@reported
+def main() -> None:
+    """The verb on the command line."""
+    {"wait": wait, "clean-up": clean_up}[sys.argv[1]](cluster())
+
+
+if __name__ == "__main__":
+    main()

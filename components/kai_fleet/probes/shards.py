@@ -1,0 +1,152 @@
+"""`run shards apply|remove`: fields of KAI's SchedulingShards and Config.
+
+KAI_OBJECTS holds their specs as JSON, by plural kind and name. apply: have these fields, and
+drop those that an earlier apply had and this one has not. remove: let go of all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Final
+
+from kai_fleet.kube.api import APPLY_PATCH, Api, Object
+from kai_fleet.kube.errors import KubeError, Refused, complaint
+from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+
+GROUP: Final = "kai.scheduler"
+VERSION: Final = "v1"
+MANAGER: Final = "kai-fleet-shards"
+_KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
+# Objects of KAI's chart: their fields are let go of, and they stay.
+_OF_THE_CHART: Final = ("default", "kai-config")
+_LABEL: Final = "kai-fleet/shard"
+_PATIENCE: Final = 60.0
+
+
+def apply(api: Api) -> None:
+    """Have every field as configured, and the shards of before that are no longer wanted gone."""
+    wanted: dict[str, dict[str, Any]] = json.loads(os.environ["KAI_OBJECTS"])
+    for plural in _KINDS:
+        specs = wanted.get(plural, {})
+        # A chart's object of which nothing is configured is none of ours.
+        specs = {name: s for name, s in specs.items() if s or name not in _OF_THE_CHART}
+        for name, spec in specs.items():
+            _until_applied(api, plural, name, spec)
+        for name in _ours(api, plural):
+            if name not in specs:
+                _let_go(api, plural, name)
+
+
+def remove(api: Api) -> None:
+    """Let go of every field, and delete the shards that were made here."""
+    for plural in _KINDS:
+        for name in _ours(api, plural):
+            _let_go(api, plural, name)
+
+
+def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
+    """A chart's job may not have made kai-config yet; ours to make is only what is not its own."""
+
+    def missing() -> list[str]:
+        if name in _OF_THE_CHART and api.find(_path(plural, name)) is None:
+            return [f"{plural}.{GROUP}/{name}, which KAI's chart makes"]
+        _apply(api, plural, name, spec)
+        return []
+
+    until_ready(
+        f"{_KINDS[plural]} {name}",
+        missing,
+        _PATIENCE,
+        f"kubectl get {plural}.{GROUP} {name} -o yaml",
+    )
+
+
+def _apply(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
+    body = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": _KINDS[plural],
+        "metadata": {"name": name, "labels": {_LABEL: "true"}},
+        "spec": spec,
+    }
+    try:
+        api.patch(_path(plural, name), body, APPLY_PATCH, fieldManager=MANAGER, force="true")
+    except Refused as why:
+        if why.status in (400, 403, 422):
+            raise NotReady(
+                f"{_KINDS[plural]} {name} is refused: {why.message or why}. Its settings are shards"
+                " and fairshare beside KAI's version in the stack file"
+            ) from None
+        raise
+    say(f"{_KINDS[plural]} {name} is as configured")
+
+
+def _ours(api: Api, plural: str) -> list[str]:
+    """The objects that have fields of ours; none where the kind is gone."""
+    try:
+        found = api.list(_path(plural), labelSelector=_LABEL)
+    except Refused as why:
+        if why.status == 404:
+            return []
+        raise
+    return [item["metadata"]["name"] for item in found]
+
+
+def _let_go(api: Api, plural: str, name: str) -> None:
+    item = api.find(_path(plural, name))
+    if item is None:
+        return
+    try:
+        if name in _OF_THE_CHART:
+            api.patch(_path(plural, name), _without_ours(item))
+            say(f"{_KINDS[plural]} {name} is as its chart makes it")
+        else:
+            api.delete(_path(plural, name))
+            say(f"deleted {_KINDS[plural]} {name}")
+    except Refused as why:
+        if why.status not in (404, 409):
+            raise
+
+
+def _without_ours(item: Object) -> dict[str, Any]:
+    """The merge patch that takes away the fields that were applied here.
+
+    An empty apply would do so too, but where these were all the fields, it leaves `spec: null`,
+    which is refused.
+    """
+    # The uid: not of an object that somebody has made anew meanwhile.
+    patch: dict[str, Any] = {"metadata": {"uid": item["metadata"]["uid"], "labels": {_LABEL: None}}}
+    for entry in item["metadata"].get("managedFields") or []:
+        if entry.get("manager") == MANAGER:
+            patch["spec"] = _nulls((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    return patch
+
+
+def _nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    """Null for each owned field, and for a mapping that was made here as a whole ("." of it)."""
+    return {
+        name.removeprefix("f:"): _nulls(below) if below and "." not in below else None
+        for name, below in fields.items()
+        if name.startswith("f:")
+    }
+
+
+def _path(plural: str, name: str = "") -> str:
+    collection = f"/apis/{GROUP}/{VERSION}/{plural}"
+    return f"{collection}/{name}" if name else collection
+
+
+@reported
+def main() -> None:
+    """The verb on the command line."""
+    verbs = {"apply": apply, "remove": remove}
+    try:
+        verbs[sys.argv[1]](cluster())
+    except KubeError as why:
+        said = why.message if isinstance(why, Refused) else ""
+        raise NotReady(f"KAI's objects cannot be changed: {said or complaint(why)}") from None
+
+
+if __name__ == "__main__":
+    main()

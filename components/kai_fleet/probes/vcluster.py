@@ -1,0 +1,90 @@
+"""`run vcluster`: wait for a vCluster, then print its API's address.
+
+Ready means: its Service has an address, its Secret is written, and its API answers there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kai_fleet.cluster.address import address_of
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.text import plain
+from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+
+
+@reported
+def main() -> None:
+    """Print `https://…` on stdout, everything else on stderr."""
+    name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
+    access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
+    api, here = cluster(), f"/api/v1/namespaces/{namespace}"
+    address = ""
+
+    def missing() -> list[str]:
+        nonlocal address
+        found = address_of(api.get(f"{here}/services/{name}"), access, host)
+        if found is None:
+            return [f"an address for Service {name} of type {access}"]
+        address = f"https://{found}"
+        secret = api.find(f"{here}/secrets/vc-{name}")
+        if secret is None:
+            return [f"Secret vc-{name}", *_without_node(api, name, namespace)]
+        try:
+            return _not_answering(of_secret(secret.get("data") or {}, address, name))
+        except TenantKubeconfigError as why:
+            if why.foreign:
+                raise NotReady(told(name, namespace, why)) from None
+            return [f"the way in in Secret vc-{name}, which {why}"]
+
+    until_ready(
+        f"vCluster {name}",
+        missing,
+        float(os.environ["VCLUSTER_TIMEOUT"]),
+        f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs {name}-0",
+    )
+    _say_if_no_node(api, name)
+    print(address)
+
+
+def _without_node(api: Api, name: str, namespace: str) -> list[str]:
+    """Why the control plane's pods have no node, in the scheduler's words."""
+    path, labels = f"/api/v1/namespaces/{namespace}/pods", f"app=vcluster,release={name}"
+    return [
+        f"pod {pod['metadata']['name']} has no node ({plain(condition.get('message'), 300)})"
+        for pod in api.list(path, labelSelector=labels)
+        for condition in pod["status"].get("conditions", [])
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+    ]
+
+
+def _say_if_no_node(api: Api, name: str) -> None:
+    """A pool without a Ready node is no error, it may scale from zero; but it is said (V16)."""
+    pool = os.environ.get("VCLUSTER_NODE_POOL")
+    if not pool:
+        return
+    ready = [
+        node
+        for node in api.list("/api/v1/nodes", labelSelector=pool)
+        for condition in node["status"].get("conditions", [])
+        if condition["type"] == "Ready" and condition["status"] == "True"
+    ]
+    if not ready:
+        say(
+            f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
+            " them, stays Pending until one comes"
+        )
+
+
+def _not_answering(kubeconfig: str) -> list[str]:
+    api = Api.of_kubeconfig(kubeconfig, seconds=5.0)
+    try:
+        api.get("/api/v1/namespaces", limit="1")
+    finally:
+        api.close()
+    return []
+
+
+if __name__ == "__main__":
+    main()

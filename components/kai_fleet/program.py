@@ -1,0 +1,62 @@
+"""The program of a stack: settings, then the platform, then each team, then the outputs.
+
+A team stack is the same program: its platform is another stack's, and it has one team.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pulumi
+
+from kai_fleet.cluster.own_provider import own_provider
+from kai_fleet.host.platform import platform_of
+from kai_fleet.host.platform_reading import read_platform
+from kai_fleet.monitoring.fleet_monitoring import monitoring_of
+from kai_fleet.outputs import export
+from kai_fleet.settings import Settings
+from kai_fleet.settings.tenant import FactsOf
+from kai_fleet.source_positions import NEAREST, source_positions
+from kai_fleet.state.deployed_state import DeployedState, read_deployed_state
+from kai_fleet.state.targeting import Targets, declared
+from kai_fleet.teams import teams_of
+from kai_fleet.workloads.placement import place
+
+# The settings of the running program from what is deployed, from what a platform's stack tells its
+# team stacks, and from whether the run is about the whole stack.
+Checked: TypeAlias = Callable[[DeployedState, FactsOf, bool], Settings]
+
+
+@source_positions(NEAREST)
+def program(checked: Checked, targets: Targets | None = None) -> None:
+    """Declare the stack. `targets`: what a command about some teams updates; None is everything.
+
+    Raises pulumi.RunError where `checked` refuses the settings.
+    """
+    # Every key typed and every rule asked before anything is declared: mistakes are reported
+    # together, and stop the preview.
+    deployed = read_deployed_state()
+    settings = checked(deployed, read_platform, targets is None)
+
+    # What makes queue trees and reads Secrets, in every cluster.
+    own = own_provider()
+
+    # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
+    platform = platform_of(settings, deployed, pulumi.ResourceOptions(providers=[own]))
+
+    # What Prometheus is told of all of it, where the stack asks for that.
+    monitoring_of(settings, platform)
+
+    # A command that is about one team declares that one, and leaves the others as they are.
+    run = declared(settings, deployed, targets)
+
+    # Each team: its namespace on the host with what bounds it there, a vCluster on its share of the
+    # nodes, its scheduler, its queues.
+    teams = teams_of(settings, run, platform, deployed, providers=[own])
+
+    # What runs in the teams' vClusters.
+    workloads = place(settings, teams)
+
+    # What the stack says of itself: to people, to `fleet`, and to its team stacks.
+    export(settings, run, teams, workloads)

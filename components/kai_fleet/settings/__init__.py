@@ -1,0 +1,254 @@
+"""A stack's configuration: every key typed and checked at once, before anything is declared.
+
+`load` never raises for a user's mistake. It reports all of them with their key paths, and gives
+the settings without the wrong parts, so that the rules can still be asked about the rest.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from kai_fleet.releases.chart_values import merged
+from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
+from kai_fleet.settings.files import stack_keys
+from kai_fleet.settings.files.queue_files import or_file, with_trees
+from kai_fleet.settings.mistakes import (
+    NAMESPACE,
+    Location,
+    Mistake,
+    key_path,
+    misspelt,
+    mistakes,
+    within,
+)
+from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.cluster import Cluster
+from kai_fleet.settings.sections.guard import Guard
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.kind import access_in_kind
+from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
+from kai_fleet.settings.sections.queues import QueueTree, walk
+from kai_fleet.settings.sections.sources import Sources
+from kai_fleet.settings.sections.team_stack import Grant
+from kai_fleet.settings.sections.teams import Access, Scheduler, Team, Vcluster
+from kai_fleet.settings.sections.workloads import Workload
+
+__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Settings(Strict):
+    """One stack: a host cluster, what runs on it for everybody, and its teams."""
+
+    cluster: Cluster = Field(description="The host cluster: its name, and how to reach or make it.")
+    gpu: Gpu = Field(default_factory=Gpu, description="The host's GPU stack.")
+    kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
+    queues: QueueTree = Field(
+        default_factory=dict, description="The host's queue tree.", json_schema_extra=or_file
+    )
+    vcluster: Vcluster = Field(
+        default_factory=Vcluster, description="What every team's vCluster has unless it says so."
+    )
+    guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
+    isolation: Isolation = Field(
+        default_factory=Isolation, description="What keeps teams from each other, on the host."
+    )
+    sources: Sources = Field(
+        default_factory=Sources, description="Where charts and images may come from."
+    )
+    monitoring: Monitoring | None = Field(
+        default=None,
+        description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
+    )
+    teams: dict[TeamName, Team] = Field(
+        default_factory=dict, description="Each team below its name; `host` is none."
+    )
+    team_stacks: dict[TeamName, Grant] = Field(
+        default_factory=dict, description="Teams with a stack of their own, and what each may have."
+    )
+
+    removed: list[Name] = Field(
+        default_factory=list,
+        description="Teams that may go: one that is deployed goes only when it is named here.",
+    )
+    workloads: dict[Name, Workload] = Field(
+        default_factory=dict, description="What runs in the teams' vClusters, by name."
+    )
+
+    @model_validator(mode="after")
+    def _quotas_filled_in(self) -> Self:
+        if not self.queues:
+            return self
+        return self.model_copy(update={"queues": with_quotas(self.queues)})
+
+    def team_path(self, team: str) -> str:
+        """The key path of a team in the stack file."""
+        return key_path(("teams", team))
+
+    def vcluster_version_path(self, team: str) -> str:
+        """The key path of a team's vCluster version: its own, or the stack's."""
+        if "version" in self.teams[team].vcluster.model_fields_set:
+            return f"{self.team_path(team)}.vcluster.version"
+        return "kai-fleet:vcluster.version"
+
+    def vcluster_of(self, team: str) -> Vcluster:
+        """A team's vCluster with the stack's defaults filled in, chart values merged."""
+        own = self.teams[team].vcluster
+        given = {key: getattr(own, key) for key in own.model_fields_set}
+        values = merged(self.vcluster.values, own.values)
+        merged_over = self.vcluster.model_copy(update={**given, "values": values})
+        if self.cluster.kind is None:
+            return merged_over
+        return merged_over.model_copy(update={"access": access_in_kind(merged_over.access)})
+
+    def isolation_of(self, team: str) -> Isolation:
+        """What keeps a team from others: the stack's, with what is said for the team."""
+        of_team = self.teams.get(team) or self.team_stacks.get(team)
+        return self.isolation.over(of_team.isolation) if of_team else self.isolation
+
+    def control_pool_of(self, team: str) -> dict[str, str]:
+        """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
+        of_team = self.teams.get(team) or self.team_stacks.get(team)
+        own = self.teams[team].vcluster.node_pool if team in self.teams else None
+        pool = own or self.vcluster.node_pool or (of_team.node_pool if of_team else {})
+        return dict(pool)
+
+    def queues_like(self, team: str) -> list[str]:
+        """Queues and teams whose names only begin like those of a team's own queues."""
+        named = [placed.name for placed in walk(self.queues)]
+        others = [*named, *self.teams, *self.team_stacks]
+        return sorted({name for name in others if name.startswith(f"{team}-")})
+
+    def queue_limits(self) -> dict[str, int]:
+        """The most GPUs of the host's queues that are teams': those of the teams together (T13)."""
+        found: dict[str, int] = {}
+        for queue, gpus in (
+            *((team.queue, team.gpus) for team in self.teams.values()),
+            *((grant.parent_queue, grant.gpus) for grant in self.team_stacks.values()),
+        ):
+            if queue is not None:
+                found[queue] = found.get(queue, 0) + gpus
+        return found
+
+    def kai_of(self, team: str) -> str | None:
+        """The version of the KAI that schedules a team's pods; None where none does."""
+        scheduler = self.teams[team].scheduler
+        if scheduler.mode == "host":
+            return self.kai.version if self.kai else None
+        return scheduler.version
+
+    def shard_of(self, team: str, queue: str | None) -> str | None:
+        """The shard that serves a queue of a team's pods; None is KAI's default one."""
+        host = self.teams[team].scheduler.mode == "host"
+        tree = self.queues if host else self.teams[team].queues
+        return next((placed.shard for placed in walk(tree) if placed.name == queue), None)
+
+    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
+        """Whether a KAI lets pods share GPUs.
+
+        It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
+        """
+        return kai.gpu_sharing and self.gpu.resource == NVIDIA
+
+    def access_of(self, team: str) -> Access:
+        """How a team's vCluster is reached."""
+        return self.vcluster_of(team).access or Access()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What `load` found: settings (None where too little was right) and every mistake.
+
+    `dropped` are the key paths whose values were left out of the settings because of a mistake.
+    """
+
+    settings: Settings | None
+    mistakes: tuple[Mistake, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def load(raw: Mapping[str, Any]) -> Loaded:
+    """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
+    whole, unread = with_trees(raw)
+    settings, found, dropped = validated(Settings, whole)
+    dropped += [mistake.path for mistake in unread]
+    found += unread
+    if settings is not None:
+        every = between_keys(settings), workloads_mistakes(settings, dropped)
+        found += [m for m in chain(*every) if not within(m.path, dropped)]
+    return Loaded(settings, tuple(found), tuple(dropped))
+
+
+def validated(model: type[M], raw: Any) -> tuple[M | None, list[Mistake], list[str]]:
+    """A model without its wrong parts, every mistake, and the key paths that were left out."""
+    found: list[Mistake] = []
+    dropped: list[str] = []
+    rest = raw
+    for _ in range(4):  # leaving a wrong part out can show others, seldom more than once
+        try:
+            return model.model_validate(rest), found, dropped
+        except ValidationError as error:
+            found += [m for m in mistakes(error, model, rest) if not within(m.path, dropped)]
+            dropped += [key_path(place) for place in misspelt(error, model, rest)]
+            places = [detail["loc"] for detail in error.errors(include_url=False)]
+            if any(detail["type"] == "recursion_loop" for detail in error.errors()):
+                break
+            rest = _without(rest, places)
+            dropped += [key_path(place) for place in places]
+    return None, found, dropped
+
+
+def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
+    """The `kai-fleet:` part of the running program's Pulumi configuration; which of its keys hold
+    something encrypted; and keys that were meant to be ours and are not.
+
+    Pulumi hands structured values over as JSON text; a plain `key: text` stays text.
+    """
+    from pulumi.runtime import config
+
+    raw = config.CONFIG.get() or config.get_config_env()
+    known = {field.alias or name for name, field in Settings.model_fields.items()}
+    wrong = stack_keys.misspelt(raw, known)
+    own = stack_keys.own(raw)
+    secret = config.get_config_secret_keys_env()
+    hidden = frozenset(
+        key
+        for key in own
+        if (whole := f"{NAMESPACE}:{key}") in secret or config.is_config_secret(whole)
+    )
+    return {key: _parsed(value) for key, value in own.items()}, hidden, wrong
+
+
+def _parsed(value: Any) -> Any:
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def _without(raw: Any, places: list[Location]) -> Any:
+    """A copy of `raw` that lacks the wrong places, or what holds them where a key is missing."""
+    rest = copy.deepcopy(raw)
+    for place in places:
+        here, holder = rest, None
+        path = [part for part in place if part != "[key]"]
+        for part in path[:-1]:
+            if not isinstance(here, dict) or part not in here:
+                break
+            holder, here = (here, part), here[part]
+        else:
+            if isinstance(here, dict) and path and path[-1] in here:
+                del here[path[-1]]
+            elif holder is not None:
+                holder[0].pop(holder[1], None)
+    return rest

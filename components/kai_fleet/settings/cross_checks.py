@@ -1,0 +1,173 @@
+"""What only shows when several keys of a stack file are looked at together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
+from kai_fleet.settings.sections.kind import port_mistakes
+from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
+from kai_fleet.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, HostKai
+from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
+from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistakes
+from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
+from kai_fleet.settings.sections.workloads import workload_mistakes
+from kai_fleet.settings.team_gpus import too_many_gpus
+
+if TYPE_CHECKING:
+    from kai_fleet.settings import Settings
+
+_TEAMS: Final = key_path(("teams",))
+
+
+def between_keys(settings: Settings) -> Iterator[Mistake]:
+    """What only shows when several keys are looked at together."""
+    cluster = settings.cluster
+    ways = (cluster.context, cluster.kubeconfig, cluster.kind)
+    if sum(way is not None for way in ways) != 1:
+        yield Mistake(
+            key_path(("cluster", "context")),
+            "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
+            " whatever cluster happens to be current; write context: with a name from"
+            " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
+        )
+    yield from _without_kai(settings)
+    for name in settings.removed:
+        if name in settings.teams:
+            yield Mistake(
+                key_path(("removed",)),
+                f"names {name}, which is a team still; take it out of here, or out of"
+                f" {key_path(('teams',))}",
+            )
+    yield from _sharing(settings)
+    if settings.gpu.resource != NVIDIA and settings.gpu.provider != "none":
+        yield Mistake(
+            key_path(("gpu", "provider")),
+            f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
+            " beside this program: write none",
+        )
+    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
+    for name, team in settings.teams.items():
+        place = ("teams", name)
+        yield from of_scheduling(
+            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues
+        )
+        for key, sentence in mode_mistakes(team):
+            yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
+        yield from access_mistakes(settings, name)
+    yield from _outside_queues(settings)
+    yield from _of_monitoring(settings)
+    yield from _of_kind(settings)
+
+
+def _without_kai(settings: Settings) -> Iterator[Mistake]:
+    """Who counts on a KAI on the host, where none is declared: nothing would schedule."""
+    if settings.kai is not None:
+        return
+    in_host_mode = [n for n, team in settings.teams.items() if team.scheduler.mode == "host"]
+    if in_host_mode:
+        who = f"team {in_host_mode[0]} is in mode host"
+    elif settings.queues:
+        who = f"{key_path(('queues',))} are the host's queues"
+    else:
+        return
+    yield Mistake(
+        key_path(("kai",)),
+        f"is missing: {who}, and no KAI is declared for the host; write"
+        f" {{version: {EXAMPLE_VERSION}}}",
+    )
+
+
+def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
+    """What is missing to reach a team's vCluster, the stack's defaults filled in."""
+    access = settings.access_of(team)
+    if access.type == "NodePort" and access.host is None:
+        yield Mistake(
+            f"{settings.team_path(team)}.vcluster.access.host",
+            "is missing: a NodePort is reached at a node; write its name or address",
+        )
+
+
+def _outside_queues(settings: Settings) -> Iterator[Mistake]:
+    """In host mode a team's GPUs are bounded by its queue, so nothing may go beside that (T13)."""
+    held = [
+        name
+        for name, team in settings.teams.items()
+        if team.scheduler.mode == "host" and settings.isolation_of(name).on
+    ]
+    if held and settings.guard.outside_queues != "deny":
+        yield Mistake(
+            key_path(("guard", "outsideQueues")),
+            f"is {settings.guard.outside_queues}, but team {held[0]} is in mode host, where only"
+            " its queue bounds the GPUs of fractions and whole ones together; write deny, or"
+            " isolation: {level: off} for such teams",
+        )
+
+
+def _of_monitoring(settings: Settings) -> Iterator[Mistake]:
+    if settings.monitoring is None:
+        return
+    for key, sentence in monitoring_mistakes(settings.monitoring):
+        yield Mistake(key_path(("monitoring", key)), sentence)
+    kais: list[tuple[Location, HostKai | Scheduler | None]] = [(("kai",), settings.kai)]
+    kais += [(("teams", n, "scheduler"), t.scheduler) for n, t in settings.teams.items()]
+    for place, kai in kais:
+        if kai is not None and (moved := moved_metrics(kai.values)):
+            yield Mistake(key_path((*place, "values", moved[0])), moved[1])
+
+
+def _sharing(settings: Settings) -> Iterator[Mistake]:
+    every: list[tuple[Location, HostKai | Scheduler | None]] = [(("kai",), settings.kai)]
+    every += [(("teams", n, "scheduler"), t.scheduler) for n, t in settings.teams.items()]
+    for place, kai in every:
+        asked = kai is not None and kai.gpu_sharing and "gpu_sharing" in kai.model_fields_set
+        if asked and kai is not None and not settings.shares_gpus(kai):
+            yield Mistake(
+                key_path((*place, "gpuSharing")),
+                f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"
+                f" drop it, pods with {settings.gpu.resource} get whole GPUs",
+            )
+
+
+def of_scheduling(
+    place: Location,
+    scheduling: Scheduling | None,
+    queues_place: Location,
+    queues: QueueTree,
+    parent: str | None = None,
+) -> Iterator[Mistake]:
+    """What is wrong with one KAI's scheduling and its queues, which may hang below a `parent`."""
+    for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
+        yield Mistake(key_path((*place, key)), sentence)
+    for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}, parent):
+        yield Mistake(key_path((*queues_place, key)), sentence)
+
+
+def _of_kind(settings: Settings) -> Iterator[Mistake]:
+    """What a kind cluster cannot serve."""
+    if settings.cluster.kind is not None:
+        accesses = {name: settings.access_of(name) for name in settings.teams}
+        for team, key, sentence in port_mistakes(settings.cluster.kind, accesses):
+            yield Mistake(key_path(("teams", team, f"vcluster.access.{key}")), sentence)
+
+
+def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
+    """Every workload against its team, unless something of the team was left out."""
+    for name, workload in settings.workloads.items():
+        team, kai = settings.teams.get(workload.team), None
+        if any(f"{path}.".startswith(f"{_TEAMS}.{workload.team}.") for path in dropped):
+            team = None
+        elif team is None and not within(_TEAMS, dropped):
+            known = ", ".join(settings.teams) or "none yet"
+            sentence = f"is {workload.team!r}, and there is no such team; the teams: {known}"
+            yield Mistake(key_path(("workloads", name, "team")), sentence)
+        if team is not None:
+            kai = settings.kai_of(workload.team)
+        for key, sentence in workload_mistakes(workload, team, kai):
+            yield Mistake(key_path(("workloads", name, key)), sentence)
+    for name, team in settings.teams.items():
+        own = {key: w for key, w in settings.workloads.items() if w.team == name}
+        too_many = too_many_gpus(team, own) if own else None
+        if too_many:
+            yield Mistake(key_path(("teams", name, "gpus")), too_many)

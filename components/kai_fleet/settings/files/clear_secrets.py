@@ -1,0 +1,85 @@
+"""Secrets that stand in a stack file in clear, and the command that encrypts each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kai_fleet.settings.mistakes import NAMESPACE, Location, Mistake, key_path
+from kai_fleet.wording import MASK
+
+_FIELDS: Final = frozenset({"kubeconfig", "huggingFaceToken"})
+_NAMED: Final = re.compile(
+    r"(password|passwd|passphrase|token|secret|dockerconfigjson"
+    r"|(secret|access|api|private|license|account|signing|encryption)key)$"
+)
+# Values that are secrets by their form, wherever they stand.
+_FORMS: Final = re.compile(
+    r"hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|AKIA[0-9A-Z]{16}|nvapi-[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*"
+    r"|xox[abeoprs]-[\w-]{10,}|sk-[A-Za-z0-9]{32,}|sk-proj-[\w-]{32,}|\"auths\"\s*:"
+    r"|://[^\s/:@$]*:[^\s/@$]+@"  # a URL with a password
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    re.ASCII,
+)
+# A flag that gives one, unless by a variable or a file.
+_FLAG: Final = re.compile(
+    r"^--?[\w-]*(password|passwd|passphrase|token|secret|api-?key)[= ](?!true$|false$)[^$@/\s]",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def in_clear(raw: Mapping[str, Any], encrypted: frozenset[str] = frozenset()) -> Iterator[Mistake]:
+    """Every secret in clear. `encrypted` are the top-level keys that hold an encrypted value, for
+    who reads them decrypted.
+    """
+    for key, value in raw.items():
+        if key not in encrypted:
+            yield from _below(value, (key,))
+
+
+def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            # A container's environment: {name: HF_TOKEN, value: …}.
+            called = str(value.get("name", "")) if key == "value" else ""
+            yield from _below(item, (*place, str(key)), called)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _below(item, (*place, number))
+    elif isinstance(value, bool) or not isinstance(value, str | int):
+        return
+    elif value not in ("", MASK) and _is_secret(value, place, name):
+        yield Mistake(
+            key_path(place),
+            "is a secret in clear; encrypt it, the command asks for the value: pulumi config set"
+            f" --secret --path '{_path(place)}' --stack STACK",
+        )
+
+
+def _is_secret(value: str | int, place: Location, name: str) -> bool:
+    last = name or str(place[-1])
+    if isinstance(value, str) and (last in _FIELDS or _FORMS.search(value) or _FLAG.match(value)):
+        return True
+    bare = last.lower().replace("_", "").replace("-", "").removeprefix(".")
+    in_values = "values" in place[:-1] or "env" in place[:-1]
+    if isinstance(value, int):  # 0 and 1 are switches
+        return in_values and value > 1 and bare.endswith(("password", "passwd", "passphrase"))
+    return in_values and _NAMED.search(bare) is not None and not _is_reference(bare, value)
+
+
+def _is_reference(key: str, value: str) -> bool:
+    """Whether a chart's key names a Secret of the cluster, and holds none."""
+    return key.startswith(("existing", "pull", "imagepull")) or value.lower() in ("true", "false")
+
+
+def _path(place: Location) -> str:
+    """As `pulumi config set --path` reads it."""
+    parts = [f"{NAMESPACE}:{place[0]}"]
+    for part in place[1:]:
+        plain = isinstance(part, str) and re.fullmatch(r"[A-Za-z0-9_-]+", part)
+        parts.append(
+            f".{part}" if plain else f"[{part}]" if isinstance(part, int) else f'["{part}"]'
+        )
+    return "".join(parts)

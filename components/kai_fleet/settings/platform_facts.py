@@ -1,0 +1,154 @@
+"""What a team stack knows of its platform: a part of the platform stack's outputs.
+
+The platform stack exports it as `platform`; an offline plan makes it of the platform's file. It
+holds no secret: the platform's kubeconfig stays with the platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from kai_fleet.settings.sections.guard import Guard
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.settings.sections.queues import walk
+from kai_fleet.settings.sections.sources import Sources
+from kai_fleet.settings.sections.team_stack import Grant
+from kai_fleet.settings.sections.teams import Mode, Vcluster
+
+if TYPE_CHECKING:
+    from kai_fleet.settings import Settings
+
+
+class NoPlatform(Exception):  # noqa: N818 - its message is all a user sees
+    """The platform's facts cannot be had; the message completes "kai-fleet:platform.stack …"."""
+
+
+class Fact(BaseModel):
+    """Lenient where settings are strict: the platform may run a newer version of this program."""
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class HostCluster(Fact):
+    """The host cluster: `context` is None where the platform has its kubeconfig as a secret."""
+
+    name: str
+    context: str | None = None
+
+
+class HostScheduler(Fact):
+    """The KAI of the host."""
+
+    version: str
+    gpu_sharing: bool = True
+
+
+class HostQueue(Fact):
+    """A queue of the host's tree; `resources` are in KAI's units, as in its Queue object.
+
+    `shard` is the one that serves it, also where a queue above it says so.
+    """
+
+    parent: str | None = None
+    shard: str | None = None
+    resources: dict[str, dict[str, float]] = Field(default_factory=dict)
+
+
+class Neighbour(Fact):
+    """A team of the platform stack."""
+
+    mode: Mode
+    node_pool: dict[str, str] = Field(default_factory=dict)
+    gpus: int = 0
+    queue: str | None = None
+
+
+class PlatformFacts(Fact):
+    """One platform, as its team stacks see it."""
+
+    cluster: HostCluster
+    gpu_resource: str = "nvidia.com/gpu"
+    gpu_provider: str = "none"
+    kai: HostScheduler | None = None
+    queues: dict[str, HostQueue] = Field(default_factory=dict)
+    vcluster: Vcluster = Field(default_factory=Vcluster)
+    guard: Guard = Field(default_factory=Guard)
+    isolation: Isolation = Field(default_factory=Isolation)
+    sources: Sources = Field(default_factory=Sources)
+    monitoring: Monitoring | None = None
+    teams: dict[str, Neighbour] = Field(default_factory=dict)
+    team_stacks: dict[str, Grant] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: Settings) -> PlatformFacts:
+        """The facts of a platform stack."""
+        kai, limits = settings.kai, settings.queue_limits()
+        return cls(
+            cluster=HostCluster(name=settings.cluster.name, context=settings.cluster.context),
+            gpu_resource=settings.gpu.resource,
+            gpu_provider=settings.gpu.provider,
+            kai=HostScheduler(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
+            queues={
+                placed.name: HostQueue(
+                    parent=placed.parent,
+                    shard=placed.shard,
+                    resources=placed.queue.spec(placed.parent, None, limits.get(placed.name))[
+                        "resources"
+                    ],
+                )
+                for placed in walk(settings.queues)
+            },
+            vcluster=settings.vcluster,
+            guard=settings.guard,
+            isolation=settings.isolation,
+            sources=settings.sources,
+            **({"monitoring": settings.monitoring} if settings.monitoring else {}),
+            teams={
+                name: Neighbour(
+                    mode=team.scheduler.mode,
+                    node_pool=team.node_pool,
+                    gpus=team.gpus,
+                    queue=team.queue,
+                )
+                for name, team in settings.teams.items()
+            },
+            team_stacks=settings.team_stacks,
+        )
+
+    @classmethod
+    def read(cls, output: Any) -> PlatformFacts:
+        """The facts from the platform stack's output `platform`. Raises NoPlatform."""
+        if isinstance(output, Mapping) and "isolation" not in output:
+            raise NoPlatform(
+                "was last updated by a kai-fleet that makes no namespaces for its team stacks;"
+                " update it with this version first"
+            )
+        try:
+            return cls.model_validate(_whole_numbers(output))
+        except ValidationError as why:
+            detail = why.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in detail["loc"])
+            raise NoPlatform(
+                f"exports something else than this version of kai-fleet reads ({place}:"
+                f" {detail['msg'].lower()}); update the platform stack with this version first"
+            ) from None
+
+    def output(self) -> dict[str, Any]:
+        """For the platform stack's outputs."""
+        return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Outputs have no integers of their own; the settings insist on them."""
+    if isinstance(value, Mapping):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,169 @@
+"""What keeps a team from others, on the host: how strict, what it may have, whom it reaches."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+
+from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet.settings.sections.model import Strict
+
+Level = Literal["baseline", "restricted", "off"]
+_Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+# The name of a device that nodes advertise: nvidia.com/mig-1g.10gb, amd.com/gpu.
+Device = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$")
+]
+
+
+def _network(value: str) -> str:
+    try:
+        ip_network(value, strict=False)
+    except ValueError:
+        why = f"is {value!r}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32"
+        raise ValueError(why) from None
+    return value
+
+
+Cidr = Annotated[
+    str, StringConstraints(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"), AfterValidator(_network)
+]
+
+# What runtimes without GPUs are called in their own installation guides.
+_NO_GPU_CLASSES: Final = (
+    *("runc", "crun", "youki", "gvisor", "runsc"),
+    *("kata", "kata-clh", "kata-fc", "kata-qemu"),
+)
+
+
+def _quantity(value: Any) -> str:
+    parse_quantity(value)  # raises ValueError with what to write
+    return str(value)
+
+
+Quantity = Annotated[
+    str,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"type": ["string", "integer"], "description": "200, 2Ti"}),
+]
+# A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
+VolumeKind = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Bounds(Strict):
+    """The most of each that a team may have on the host, its vCluster included."""
+
+    cpu: Quantity | None = Field(
+        default=None, description="CPU requests; every pod then has to say its own."
+    )
+    memory: Quantity | None = Field(
+        default=None, description="Memory requests; every pod then has to say its own."
+    )
+    storage: Quantity | None = Field(default=None, description="Sum of all volume claims.")
+    pods: Count = Field(default=2000, description="Pods.")
+    volumes: Count = Field(default=500, description="Volume claims.")
+    load_balancers: Count = Field(default=10, description="Services of type LoadBalancer.")
+    node_ports: Count = Field(default=50, description="Node ports of all services.")
+    objects: Count = Field(
+        default=5000,
+        description="Of each kind in the host's etcd: services, secrets, config maps, roles;"
+        " pods that have ended, with those that run.",
+    )
+    ephemeral_storage: Quantity | None = Field(
+        default=None,
+        description="Requests of ephemeral storage; every pod then has to say its own.",
+    )
+    grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = Field(
+        default=3600,
+        description="The longest that a pod may take to end: terminationGracePeriodSeconds.",
+    )
+
+
+class Network(Strict):
+    """Who reaches whom. Pods of one team always reach each other and their vCluster's API."""
+
+    enabled: bool = Field(default=True, description="NetworkPolicies on the host.")
+    internet: bool = Field(default=True, description="Pods reach public addresses.")
+    private: list[Cidr] = Field(
+        default_factory=list,
+        description="Public addresses that are no internet: your nodes', or IPv6 pods'.",
+    )
+    cidrs: list[Cidr] = Field(
+        default_factory=list, description="More addresses that pods reach, such as 10.20.0.0/16."
+    )
+    namespaces: list[_Name] = Field(
+        default_factory=list, description="Namespaces of the host that pods reach."
+    )
+    attachments: bool = Field(
+        default=False,
+        description="Pods may join other networks by Multus, which no NetworkPolicy is about.",
+    )
+    endpoints: bool = Field(
+        default=False,
+        description="Services without a selector may lead to addresses that are not public.",
+    )
+    api_ports: list[Port] = Field(
+        default_factory=lambda: [443, 6443],
+        min_length=1,
+        description="Ports of the host's API server and of its Service: 443 and 6443 unless said.",
+    )
+    api_cidrs: list[Cidr] = Field(
+        default_factory=list,
+        description="Addresses of the host's API server and of its Service; without, a vCluster's"
+        " pod reaches every address at its ports.",
+    )
+    ingress_from: list[_Name] = Field(
+        default_factory=list, description="Namespaces of the host that reach the team's pods."
+    )
+    ingress_cidrs: list[Cidr] = Field(
+        default_factory=list,
+        description="Addresses that reach the team's pods; 0.0.0.0/0 for its LoadBalancers.",
+    )
+
+
+class Isolation(Strict):
+    """How a team is kept from the others, and what it may ask the host for."""
+
+    level: Level = Field(
+        default="baseline",
+        description="Pod Security of the team's pods. off: nothing on the host but the GPU quota.",
+    )
+    devices: dict[Device, Count] = Field(
+        default_factory=dict,
+        description="Devices besides gpus: by the name that nodes advertise, how many.",
+    )
+    device_classes: dict[_Name, Count] = Field(
+        default_factory=dict, description="DRA device classes, and how many devices of each."
+    )
+    priority_classes: list[_Name] = Field(
+        default_factory=list,
+        description="Priority classes of the host besides KAI's that pods may name.",
+    )
+    runtime_classes: list[_Name] = Field(
+        default_factory=lambda: list(_NO_GPU_CLASSES),
+        description="Runtime classes of the host that show no GPU, so that any pod may name them.",
+    )
+    annotations: list[_Name] = Field(
+        default_factory=list,
+        description="Domains of annotations that runtimes, device and network plugins read, and"
+        " pods may have all the same: memory-qos.nri.io.",
+    )
+    volumes: list[VolumeKind] = Field(
+        default_factory=list,
+        description="Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi.",
+    )
+    bounds: Bounds = Field(default_factory=Bounds)
+    network: Network = Field(default_factory=Network)
+
+    @property
+    def on(self) -> bool:
+        """Whether anything stands on the host besides the quota of GPUs."""
+        return self.level != "off"
+
+    def over(self, own: Isolation) -> Isolation:
+        """This one, of a stack, with what a team says for itself."""
+        return self.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})

@@ -1,0 +1,56 @@
+"""What belongs to the host cluster: its GPU stack and its KAI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.scheduling import Scheduling
+
+Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
+KaiVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
+
+
+def _is_not_the_host(name: str) -> str:
+    if name == "host":
+        raise ValueError("is what findings and metrics call the host cluster; write another name")
+    return name
+
+
+TeamName = Annotated[Name, AfterValidator(_is_not_the_host)]
+Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+Values = dict[str, Any]
+NVIDIA: Final = "nvidia.com/gpu"
+EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
+UNTESTED = "Let a version through that is newer than the table; it is taken for its newest line."
+
+
+class Gpu(Strict):
+    """The GPU stack of the host cluster."""
+
+    provider: Literal["operator", "device-plugin", "none"] = Field(
+        default="none", description="`none` where nodes advertise GPUs already, or have none."
+    )
+    version: Version | None = Field(default=None, description="Chart version.")
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
+    resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = Field(
+        default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."
+    )
+    values: Values = Field(default_factory=dict, description="Merged over the chart's values.")
+
+
+class HostKai(Scheduling):
+    """The KAI scheduler of the host cluster, for teams in host mode."""
+
+    version: KaiVersion = Field(description=f"Such as {EXAMPLE_VERSION}: a release of the table.")
+    gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    untested: bool = Field(default=False, description=UNTESTED)
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
+    values: Values = Field(default_factory=dict, description="Merged over the table's values.")

@@ -1,0 +1,195 @@
+"""The queue tree as a stack file writes it: nested, in Kubernetes quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from kai_fleet.settings.quantities import UNLIMITED, Cpu, Gpu, Memory, short_or_whole
+from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.scheduling import DEFAULT_SHARD, NODE_POOL, ShardName
+
+# A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
+QueueName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=63)
+]
+Q = TypeVar("Q")
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    """What holds for a quota that is left out depends on the queues around it."""
+    schema.pop("default", None)
+
+
+class Share(Strict, Generic[Q]):
+    """What a queue may have of one resource; -1 stands for unlimited.
+
+    quota is guaranteed, limit is the most it may hold, weight its part of what others leave over.
+    A quota that is left out is filled in by `quota_defaults`.
+    """
+
+    quota: Q = Field(  # type: ignore[assignment]
+        default=0.0,
+        description="Guaranteed; what the queue always gets. It is filled in where left out.",
+        json_schema_extra=_without_default,
+    )
+    # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
+    limit: Q = Field(default=UNLIMITED, description="The most it may hold; unlimited unless set.")  # type: ignore[assignment]
+    weight: float = Field(
+        default=1.0, ge=0, le=1e6, description="Over-quota weight: its part of what is left over."
+    )
+
+
+def _as_share(value: Any) -> Any:
+    """`gpu: 12` is short for `gpu: {quota: 12}`."""
+    return {"quota": value} if isinstance(value, int | float | str) else value
+
+
+CpuShare = Annotated[Share[Cpu], BeforeValidator(_as_share)]
+MemoryShare = Annotated[Share[Memory], BeforeValidator(_as_share)]
+GpuShare = Annotated[Share[Gpu], BeforeValidator(_as_share)]
+
+
+class Queue(Strict):
+    """One queue and the queues below it. Only a queue without children takes pods."""
+
+    display_name: str | None = Field(default=None, description="Shown in scheduler messages.")
+    priority: int | None = Field(
+        default=None, ge=0, le=2**31 - 1, description="Higher gets over-quota first; KAI's is 100."
+    )
+    cpu: CpuShare = Field(
+        default_factory=Share[Cpu],
+        description="A quota, or quota, limit and weight. Unlimited unless set.",
+        json_schema_extra=short_or_whole(Cpu),
+    )
+    memory: MemoryShare = Field(
+        default_factory=Share[Memory],
+        description="A quota, or quota, limit and weight. Unlimited unless set.",
+        json_schema_extra=short_or_whole(Memory),
+    )
+    gpu: GpuShare = Field(
+        default_factory=Share[Gpu],
+        description="A quota, or quota, limit and weight. Without children: none guaranteed unless"
+        " set; with children the sum of theirs; a team's one top-level queue has all its GPUs.",
+        json_schema_extra=short_or_whole(Gpu),
+    )
+    preempt_min_runtime: str | None = Field(
+        default=None, description="Go duration such as 4h or 90m; days and weeks do not parse."
+    )
+    reclaim_min_runtime: str | None = Field(default=None, description="Go duration such as 4h.")
+    shard: ShardName | None = Field(
+        default=None, description="Top-level queues: the shard that serves it and what is below."
+    )
+    children: dict[QueueName, Queue] = Field(default_factory=dict)
+
+    def spec(
+        self, parent: str | None, gpu_limit: int | None = None, team_gpus: int | None = None
+    ) -> dict[str, Any]:
+        """The `spec` of the Queue object, in KAI's units.
+
+        `gpu_limit` bounds a top-level queue inside a vCluster to its team's GPUs where the config
+        gives no limit: each inner scheduler sees every GPU of its nodes (V18). `team_gpus` bounds a
+        queue of the host to the GPUs of the teams that it is for (T13).
+        """
+        gpu = self.gpu
+        if team_gpus is not None:
+            given = {"limit": gpu.limit} if "limit" in gpu.model_fields_set else {}
+            quota = float(team_gpus) if gpu.quota == UNLIMITED else gpu.quota
+            gpu = gpu.model_copy(
+                update={"quota": quota, "limit": max(float(team_gpus), quota), **given}
+            )
+        if gpu_limit is not None and "limit" not in gpu.model_fields_set:
+            gpu = gpu.model_copy(update={"limit": max(float(gpu_limit), gpu.quota)})
+        shares: dict[str, Share[Any]] = {"cpu": self.cpu, "memory": self.memory, "gpu": gpu}
+        spec: dict[str, Any] = {
+            "resources": {
+                name: {
+                    "quota": _number(share.quota),
+                    "limit": _number(share.limit),
+                    "overQuotaWeight": _number(share.weight),
+                }
+                for name, share in shares.items()
+            }
+        }
+        optional = {
+            "displayName": self.display_name,
+            "parentQueue": parent,
+            "priority": self.priority,
+            "preemptMinRuntime": self.preempt_min_runtime,
+            "reclaimMinRuntime": self.reclaim_min_runtime,
+        }
+        return spec | {key: value for key, value in optional.items() if value is not None}
+
+
+QueueTree = dict[QueueName, Queue]
+
+
+@dataclass(frozen=True)
+class PlacedQueue:
+    """A queue with its place: its name, its parent's, and its key path in the stack file."""
+
+    name: str
+    parent: str | None
+    path: str
+    queue: Queue
+    shard: str | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The Queue object's labels."""
+        return shard_labels(self.shard)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether pods may be sent to it."""
+        return not self.queue.children
+
+
+def shard_labels(shard: str | None) -> dict[str, str]:
+    """The label by which a shard sees a queue or a pod; the default one sees what has none."""
+    return {} if shard in (None, DEFAULT_SHARD) else {NODE_POOL: str(shard)}
+
+
+def walk(
+    tree: Mapping[str, Queue],
+    path: str = "",
+    parent: str | None = None,
+    shard: str | None = None,
+) -> Iterator[PlacedQueue]:
+    """Every queue of a tree, parents before their children."""
+    for name, queue in tree.items():
+        here = f"{path}.{name}"
+        served = queue.shard if parent is None else shard
+        yield PlacedQueue(name, parent, here, queue, served)
+        yield from walk(queue.children, f"{here}.children", name, served)
+
+
+def leaves(tree: Mapping[str, Queue]) -> list[str]:
+    """The names of the queues that take pods, in the tree's order."""
+    return [placed.name for placed in walk(tree) if placed.is_leaf]
+
+
+def shard_mistakes(
+    tree: Mapping[str, Queue], shards: Mapping[str, object], parent: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """Queues that name a shard that there is not, or name one below the top: (path, sentence).
+
+    `parent` is a queue of another tree below which this one hangs.
+    """
+    known = ", ".join(dict.fromkeys((DEFAULT_SHARD, *shards)))
+    for placed in walk(tree, parent=parent):
+        named, path = placed.queue.shard, f"{placed.path.removeprefix('.')}.shard"
+        if named is None:
+            continue
+        if placed.parent is not None:
+            yield path, "is for top-level queues: those below are of the same shard; drop it"
+        elif named != DEFAULT_SHARD and named not in shards:
+            yield path, f"names the shard {named}, which is not declared; write one of {known}"
+
+
+def _number(value: float) -> float | int:
+    """Whole numbers as integers, so that a plan reads `4` and not `4.0`."""
+    return int(value) if float(value).is_integer() else value

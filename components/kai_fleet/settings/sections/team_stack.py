@@ -1,0 +1,81 @@
+"""What a stack file holds when a team has a stack of its own, and what the platform grants it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.platform import Name, TeamName
+from kai_fleet.settings.sections.queues import QueueName
+from kai_fleet.settings.sections.teams import LabelKey, LabelValue, Team
+from kai_fleet.settings.sections.workloads import Workload
+
+StackName = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", max_length=300
+    ),
+]
+
+
+class Grant(Strict):
+    """What the platform stack lets one team stack have; its name is the key above."""
+
+    node_pool: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="Labels of the nodes that are the team's own."
+    )
+    gpus: int = Field(default=0, ge=0, le=1_000_000, description="The most GPUs it may ask for.")
+    parent_queue: QueueName | None = Field(
+        default=None, description="host mode: the leaf of kai-fleet:queues that is the team's."
+    )
+    isolation: Isolation = Field(
+        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
+    )
+
+
+class PlatformReference(Strict):
+    """Which stack holds the host cluster that a team stack is on."""
+
+    stack: StackName = Field(
+        description="write the platform's stack: prod, or organization/project/prod"
+    )
+
+
+class Credentials(Strict):
+    """A team stack's own way to the platform's cluster; the cluster itself is the platform's."""
+
+    context: str | None = Field(
+        default=None, min_length=1, description="A context of your kubeconfig."
+    )
+    kubeconfig: SecretStr | None = Field(
+        default=None,
+        min_length=1,
+        strict=False,
+        description="The kubeconfig itself, set with `pulumi config set --secret --path`.",
+    )
+
+
+class OwnTeam(Team):
+    """The team of a team stack: the keys of an entry of `kai-fleet:teams`, and its name."""
+
+    name: TeamName = Field(description="write the team's name, as the platform grants it")
+
+
+class TeamStack(Strict):
+    """A stack with one team on a platform that another stack holds."""
+
+    platform: PlatformReference = Field(description="write {stack: prod}, the platform's stack")
+    team: OwnTeam = Field(description="write the team's name, scheduler, nodePool, gpus, queues")
+    cluster: Credentials | None = Field(
+        default=None, description="Credentials of its own; else the platform's context is used."
+    )
+    removed: list[Name] = Field(
+        default_factory=list,
+        description="Teams that may go: one that is deployed goes only when it is named here.",
+    )
+    workloads: dict[Name, Workload] = Field(
+        default_factory=dict, description="What runs in the team's vCluster, by name."
+    )

@@ -1,0 +1,157 @@
+"""What belongs to a team: its scheduler, its nodes and GPUs, its queues, its vCluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from kai_fleet.settings.files.queue_files import or_file
+from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.platform import (
+    EXAMPLE_VERSION,
+    UNTESTED,
+    Chart,
+    KaiVersion,
+    Values,
+    Version,
+)
+from kai_fleet.settings.sections.queues import QueueName, QueueTree
+from kai_fleet.settings.sections.scheduling import Scheduling
+
+LabelKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[
+    str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
+]
+Mode = Literal["virtual", "host", "default"]
+
+
+class Scheduler(Scheduling):
+    """Which scheduler places the team's pods.
+
+    virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
+    """
+
+    mode: Mode = Field(description="virtual, host or default.")
+    version: KaiVersion | None = Field(
+        default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
+    )
+    gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    untested: bool = Field(default=False, description=UNTESTED)
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
+    values: Values = Field(default_factory=dict, description="Merged over the table's values.")
+
+
+class Access(Strict):
+    """How the vCluster's API is reached from where Pulumi runs."""
+
+    type: Literal["LoadBalancer", "NodePort", "ClusterIP"] = Field(
+        default="LoadBalancer", description="ClusterIP: only from inside the host cluster."
+    )
+    host: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$",
+        description="Name or address to use; NodePort needs one of a node.",
+    )
+    port: int | None = Field(default=None, ge=1, le=65535, description="Fixed node port.")
+
+
+class Vcluster(Strict):
+    """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
+
+    version: Version | None = Field(
+        default=None, description="Such as v0.36.1; the newest of the table if unset."
+    )
+    kubernetes_version: Version | None = Field(
+        default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
+    )
+    chart: Chart | None = Field(
+        default=None, description="Another chart, oci://… or https://…, of a place in sources."
+    )
+    values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
+    access: Access | None = None
+    untested: bool = Field(default=False, description=UNTESTED)
+    node_pool: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict,
+        description="Labels of the nodes for control planes; the team's own nodes unless set.",
+    )
+    licensed: bool = Field(
+        default=False, description="There is a vCluster licence: the Pro image and its keys."
+    )
+
+
+class Team(Strict):
+    """One team."""
+
+    scheduler: Scheduler
+    node_pool: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="Labels of the nodes that are the team's own."
+    )
+    gpus: int = Field(
+        default=0, ge=0, le=1_000_000, description="The most whole GPUs its pods may hold."
+    )
+    queue: QueueName | None = Field(default=None, description="host mode: its leaf queue.")
+    queues: QueueTree = Field(
+        default_factory=dict,
+        description="virtual mode: the queues inside its vCluster.",
+        json_schema_extra=or_file,
+    )
+    vcluster: Vcluster = Field(default_factory=Vcluster)
+    isolation: Isolation = Field(
+        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
+    )
+
+    @model_validator(mode="after")
+    def _quotas_filled_in(self) -> Self:
+        if not self.queues:
+            return self
+        inside = self.scheduler.mode == "virtual"
+        tree = with_quotas(self.queues, self.gpus if inside else None)
+        return self.model_copy(update={"queues": tree})
+
+
+_SCHEDULING = tuple(Scheduling.model_fields)
+
+
+def mode_mistakes(team: Team, *, own_stack: bool = False) -> Iterator[tuple[str, str]]:
+    """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence).
+
+    In a stack of its own a team in host mode has the granted queue, or queues below it.
+    """
+    mode = team.scheduler.mode
+    below_grant = own_stack and mode == "host" and bool(team.queues)
+    if mode == "virtual" and team.scheduler.version is None:
+        yield (
+            "scheduler.version",
+            f"is missing: mode virtual runs its own KAI; write {EXAMPLE_VERSION}",
+        )
+    if mode != "virtual":
+        whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
+        for key in ("version", "chart", "values", "gpu_sharing", "untested", *_SCHEDULING):
+            if key in team.scheduler.model_fields_set:
+                alias = Scheduler.model_fields[key].alias or key
+                yield f"scheduler.{alias}", f"has no use in mode {mode}, which has {whose}; drop it"
+        if team.queues and not below_grant:
+            use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
+            yield "queues", f"are for mode virtual; in mode {mode} write {use}"
+    if below_grant and team.queue is not None:
+        yield (
+            "queue",
+            "is one of two ways: drop it, or drop queues and use the granted queue itself",
+        )
+    if mode == "host" and team.queue is None and not below_grant:
+        yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
+    if mode != "host" and team.queue is not None:
+        use = "queues: {…}" if mode == "virtual" else "nothing"
+        yield "queue", f"is for mode host; in mode {mode} write {use}"

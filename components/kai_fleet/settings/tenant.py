@@ -1,0 +1,212 @@
+"""A team stack's settings: its one team, on the platform that its file names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from kai_fleet.settings import Loaded, Mistake, Settings, key_path, validated
+from kai_fleet.settings.cross_checks import (
+    access_mistakes,
+    of_scheduling,
+    workloads_mistakes,
+)
+from kai_fleet.settings.files.queue_files import with_trees
+from kai_fleet.settings.platform_facts import NoPlatform, PlatformFacts
+from kai_fleet.settings.sections.cluster import Cluster
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.platform import Gpu, HostKai
+from kai_fleet.settings.sections.team_stack import Credentials, TeamStack
+from kai_fleet.settings.sections.teams import mode_mistakes
+
+# From a stack's name to what it exports as `platform`. Raises NoPlatform.
+FactsOf = Callable[[str], PlatformFacts]
+
+_TEAM: Final = key_path(("team",))
+_CLUSTER: Final = key_path(("cluster",))
+_OWN_KEYS: Final = frozenset(TeamStack.model_fields)
+_PLATFORM_KEYS: Final = {
+    field.alias or name: name
+    for name, field in Settings.model_fields.items()
+    if name not in TeamStack.model_fields
+}
+
+
+class Tenant(Settings):
+    """A team stack as the program sees it: a stack whose host cluster is somebody else's.
+
+    `teams` holds its one team; what it shares with everybody comes from the platform.
+    """
+
+    stack: str
+    platform: PlatformFacts
+
+    @property
+    def team(self) -> str:
+        """The team's name."""
+        return next(iter(self.teams))
+
+    @property
+    def granted_queue(self) -> str | None:
+        """The queue of the host's tree that is the team's; None where it is granted none."""
+        grant = self.platform.team_stacks.get(self.team)
+        return grant.parent_queue if grant else None
+
+    @property
+    def granted_shard(self) -> str | None:
+        """The shard that serves the granted queue, and so what is below it; None is the default."""
+        queue = self.platform.queues.get(self.granted_queue or "")
+        return queue.shard if queue else None
+
+    def shard_of(self, team: str, queue: str | None) -> str | None:
+        """In mode host the granted one's: every queue of the team's is below it."""
+        if self.teams[team].scheduler.mode == "host":
+            return self.granted_shard
+        return super().shard_of(team, queue)
+
+    def team_path(self, team: str) -> str:
+        """The one team's key."""
+        return _TEAM
+
+    def vcluster_version_path(self, team: str) -> str:
+        """The one team's: the stack's is another file's."""
+        return f"{_TEAM}.vcluster.version"
+
+
+def is_team_stack(raw: Mapping[str, Any]) -> bool:
+    """Whether a stack file holds one team, and not a platform."""
+    return "team" in raw or "platform" in raw
+
+
+def platform_of(raw: Mapping[str, Any]) -> str | None:
+    """The name of the platform's stack, where a stack file says one."""
+    reference = raw.get("platform")
+    stack = reference.get("stack") if isinstance(reference, Mapping) else None
+    return stack if isinstance(stack, str) else None
+
+
+def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
+    """A team stack's settings, and every mistake in its file or between it and the platform."""
+    if _meant_teams(raw):
+        said = "is for a team's own stack; write kai-fleet:teams, with each team below its name"
+        return Loaded(None, (Mistake(_TEAM, said),), (_TEAM,))
+    found = list(_foreign(raw))
+    rest = {key: value for key, value in raw.items() if key not in _PLATFORM_KEYS}
+    name = rest.get("cluster")
+    if isinstance(name, Mapping) and "name" in name:
+        rest["cluster"] = {key: value for key, value in name.items() if key != "name"}
+        found.append(
+            Mistake(
+                f"{_CLUSTER}.name", "is the platform's; drop it, and keep context or kubeconfig"
+            )
+        )
+    whole, unread = with_trees(rest)
+    file, wrong, dropped = validated(TeamStack, whole)
+    dropped += [mistake.path for mistake in unread]
+    found += [*unread, *wrong]
+    if file is None:
+        return Loaded(None, tuple(found), tuple(dropped))
+    reference = file.platform.stack
+    try:
+        facts = facts_of(reference)
+        tenant = _tenant(file, facts)
+    except NoPlatform as why:
+        found.append(Mistake(key_path(("platform", "stack")), str(why)))
+        return Loaded(None, tuple(found), tuple(dropped))
+    found += [
+        Mistake(f"{_TEAM}.{key}", text) for key, text in mode_mistakes(file.team, own_stack=True)
+    ]
+    found += of_scheduling(
+        ("team", "scheduler"),
+        file.team.scheduler,
+        ("team", "queues"),
+        file.team.queues,
+        tenant.granted_queue if file.team.scheduler.mode == "host" else None,
+    )
+    if file.team.scheduler.mode == "host" and facts.kai is None:
+        found.append(
+            Mistake(
+                f"{_TEAM}.scheduler.mode",
+                f"is host, and platform {reference} has no KAI on its host; write mode: virtual"
+                " with a version",
+            )
+        )
+    found += access_mistakes(tenant, tenant.team)
+    found += workloads_mistakes(tenant, dropped)
+    found += _credentials(file.cluster, facts)
+    if "node_pool" in file.team.vcluster.model_fields_set:
+        found.append(
+            Mistake(
+                f"{_TEAM}.vcluster.nodePool",
+                "is the platform's; have it written there, in kai-fleet:vcluster.nodePool",
+            )
+        )
+    if "isolation" in file.team.model_fields_set:
+        found.append(
+            Mistake(
+                f"{_TEAM}.isolation",
+                "is the platform's; have it written there, in"
+                f" {key_path(('teamStacks', file.team.name, 'isolation'))}",
+            )
+        )
+    return Loaded(tenant, tuple(found), tuple(dropped))
+
+
+def _meant_teams(raw: Mapping[str, Any]) -> bool:
+    """Whether a platform's file says `team` for `teams`, or a grant's for the grants."""
+    return (
+        "platform" not in raw and any(key in raw for key in _PLATFORM_KEYS) and "teams" not in raw
+    )
+
+
+def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
+    own = file.cluster or Credentials(context=facts.cluster.context)
+    kai = facts.kai
+    return Tenant(
+        stack=file.platform.stack,
+        platform=facts,
+        cluster=Cluster(name=facts.cluster.name, context=own.context, kubeconfig=own.kubeconfig),
+        gpu=Gpu.model_validate({"resource": facts.gpu_resource, "provider": facts.gpu_provider}),
+        kai=HostKai(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
+        vcluster=facts.vcluster,
+        guard=facts.guard,
+        monitoring=facts.monitoring,
+        isolation=_isolation(file.team.name, facts),
+        sources=facts.sources,
+        teams={file.team.name: file.team},
+        removed=file.removed,
+        workloads=file.workloads,
+    )
+
+
+def _isolation(team: str, facts: PlatformFacts) -> Isolation:
+    grant = facts.team_stacks.get(team)
+    return facts.isolation.over(grant.isolation) if grant else facts.isolation
+
+
+def _foreign(raw: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Keys that only a platform stack has."""
+    where = platform_of(raw)
+    file = f"Pulumi.{where.rpartition('/')[2]}.yaml" if where else "the platform's stack file"
+    for key in raw:
+        if key in _PLATFORM_KEYS:
+            yield Mistake(
+                key_path((key,)),
+                f"belongs to the platform: write it in {file}; a team stack has the keys"
+                f" {', '.join(sorted(_OWN_KEYS))}",
+            )
+
+
+def _credentials(own: Credentials | None, facts: PlatformFacts) -> Iterator[Mistake]:
+    if own is None and facts.cluster.context is None:
+        yield Mistake(
+            _CLUSTER,
+            "is missing: the platform keeps its kubeconfig to itself; write context:, or set"
+            " kubeconfig as a secret, with the team's own credentials",
+        )
+    if own is not None and (own.context is None) == (own.kubeconfig is None):
+        yield Mistake(
+            f"{_CLUSTER}.context",
+            "is needed, or kubeconfig, and not both; write context: with a name from"
+            " `kubectl config get-contexts`, or drop cluster to use the platform's",
+        )

@@ -1,0 +1,141 @@
+"""What a stack runs now, as its own state knows it: where a transition starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pulumi
+from pulumi.runtime import invoke, invoke_async
+
+from kai_fleet.provider.queue_specs import unpacked
+from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.state.stack_outputs import full_name
+
+RELEASE: Final = "kubernetes:helm.sh/v3:Release"
+COMMAND: Final = "command:local:Command"
+POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+PROVIDER: Final = "pulumi:providers:kubernetes"
+STACK: Final = "pulumi:pulumi:Stack"
+_TEAM: Final = "kai-fleet:index:Team"
+# The engine's own function. It returns the state as the last update left it, also one that failed
+# half-way, which a stack's outputs are not.
+_READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
+
+
+@dataclass(frozen=True)
+class DeployedState:
+    """Chart versions by the name of the Release resource, and what waits were triggered by; the
+    identifiers of clusters by the name of their provider; the specs of queues by the name of their
+    tree; what policies of admission want, and the annotations of namespaces, by their name; the
+    URNs of all resources, and the stack's outputs, secrets in clear.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    policies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bounds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    urns: frozenset[str] = frozenset()
+    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def teams(self) -> frozenset[str]:
+        """The teams that are deployed, whether or not they are declared still."""
+        return teams_of(self.urns)
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether there is a resource of that type and name, wherever it stands."""
+        return any(urn.endswith((f"${kind}::{name}", f"::{kind}::{name}")) for urn in self.urns)
+
+    def version(self, release: str) -> str | None:
+        """The version that a Release has now; None where there is none yet."""
+        return self.versions.get(release)
+
+    def again(self, wait: str, release: str) -> list[str]:
+        """What has to be among the triggers of a wait besides its release's id.
+
+        A release that somebody uninstalled is made anew under the same id, which would not
+        trigger the wait for it: each such time it gets another number.
+        """
+        before = self.triggers.get(wait)
+        number = int(before[1]) if before and len(before) > 1 else 0
+        if before is not None and release not in self.versions:
+            number += 1
+        return [str(number)] if number else []
+
+
+def teams_of(urns: Iterable[str]) -> frozenset[str]:
+    """The teams among a stack's resources."""
+    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{_TEAM}::" in urn)
+
+
+def read_deployed_state() -> DeployedState:
+    """What the running stack has; empty at its first update and in an offline plan."""
+    try:
+        read: Any = invoke(_READ_STATE, {"stackName": full_name(pulumi.get_stack())}).value
+    except Exception as why:
+        return _nothing(why)
+    return _of_answer(read)
+
+
+async def deployed_state() -> DeployedState:
+    """The same where other requests are served meanwhile."""
+    try:
+        read: Any = await invoke_async(_READ_STATE, {"stackName": full_name(pulumi.get_stack())})
+    except Exception as why:
+        return _nothing(why)
+    return _of_answer(read)
+
+
+def _nothing(why: Exception) -> DeployedState:
+    """Without it every change of a version replaces its release, which is always right."""
+    pulumi.log.debug(f"the stack's state cannot be read: {why}")
+    return DeployedState()
+
+
+def _of_answer(read: Any) -> DeployedState:
+    resources = (read or {}).get("outputs") or {}
+    return deployed_state_of((urn, it["type"], it["outputs"]) for urn, it in resources.items())
+
+
+def expressions(spec: Mapping[str, Any]) -> list[str]:
+    """What a policy of admission wants: its validations, and the variables they are made of."""
+    parts = ("variables", "validations")
+    return [str(each.get("expression")) for part in parts for each in spec.get(part) or []]
+
+
+def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> DeployedState:
+    """A stack of these resources: URN, type and outputs of each."""
+    versions: dict[str, str] = {}
+    triggers: dict[str, Sequence[Any]] = {}
+    clusters: dict[str, str] = {}
+    queues: dict[str, Mapping[str, Any]] = {}
+    policies: dict[str, Sequence[str]] = {}
+    bounds: dict[str, Mapping[str, str]] = {}
+    urns: set[str] = set()
+    said: Mapping[str, Any] = {}
+    for urn, kind, outputs in resources:
+        urns.add(urn)
+        name = urn.rpartition("::")[2]
+        version = outputs.get("version") if kind == RELEASE else None
+        if isinstance(version, str):
+            versions[name] = version
+        if kind == PROVIDER and outputs.get("clusterIdentifier"):
+            clusters[name] = str(outputs["clusterIdentifier"])
+        if kind == QUEUES:
+            queues[name] = unpacked(outputs.get("queues")) or {}
+        if kind == POLICY:
+            policies[name] = expressions(outputs.get("spec") or {})
+        if kind == NAMESPACE:
+            bounds[name] = (outputs.get("metadata") or {}).get("annotations") or {}
+        if kind == COMMAND:
+            triggers[name] = outputs.get("triggers") or []
+        if kind == STACK:
+            said = outputs
+    return DeployedState(
+        versions, triggers, clusters, queues, policies, bounds, frozenset(urns), said
+    )

@@ -1,0 +1,93 @@
+"""The teams that a run declares: all of its stack, or only those that a command is about.
+
+`fleet team …` has the engine update these alone (`--target`). Nothing of the other teams is
+declared or asked about, however many they are, and whether or not their clusters answer. What the
+stack's outputs tell of them is taken over from the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pulumi
+
+from kai_fleet.state.grant import granted_to
+from kai_fleet.state.team_kinds import TEAM
+
+if TYPE_CHECKING:
+    from kai_fleet.settings import Settings
+    from kai_fleet.settings.sections.team_stack import Grant
+    from kai_fleet.state.deployed_state import DeployedState
+
+__all__ = ["TEAM", "Declared", "Targets", "declared"]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a command is about. `shared_grants`: also what all grants of team stacks share, since
+    the first of them comes or the last one goes. `known`: where a team goes, the URNs of the state
+    that the command read; the engine would remove what has come into it since.
+    """
+
+    teams: frozenset[str]
+    shared_grants: bool = False
+    known: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The teams to declare by name, the grants of those with stacks of their own, and the outputs
+    of the teams that are left as they are. `whole`: everything of the stack is declared.
+    """
+
+    teams: tuple[str, ...]
+    grants: Mapping[str, Grant] = field(default_factory=dict)
+    summaries: Mapping[str, Any] = field(default_factory=dict)
+    kubeconfigs: Mapping[str, pulumi.Output[str]] = field(default_factory=dict, repr=False)
+    workloads: Mapping[str, Any] = field(default_factory=dict)
+    whole: bool = False
+
+
+def declared(settings: Settings, deployed: DeployedState, targets: Targets | None) -> Declared:
+    """What a run declares; `targets` None is everything.
+
+    Raises pulumi.RunError where the state cannot be read, and where it has got what the command did
+    not know of and would remove: a grant, where what all grants share goes with the last one, or
+    anything, where a team goes. The engine holds the stack's lock by now: nothing comes after this.
+    """
+    if targets is None:
+        return Declared(tuple(settings.teams), settings.team_stacks, whole=True)
+    if not deployed.urns:
+        raise pulumi.RunError(
+            "the stack's state cannot be read, so its outputs of the other teams are not known;"
+            " run the same command again"
+        )
+    if targets.shared_grants and (new := _granted(deployed) - targets.teams):
+        raise pulumi.RunError(
+            f"another update granted team {min(new)} a stack meanwhile, so nothing was done; run"
+            " the same command again"
+        )
+    if targets.known is not None and (late := deployed.urns - targets.known):
+        raise pulumi.RunError(
+            f"another update made {min(late)} meanwhile, so nothing was done; run the same command"
+            " again"
+        )
+    kubeconfigs = _output(deployed, "kubeconfigs")
+    return Declared(
+        tuple(name for name in settings.teams if name in targets.teams),
+        {name: it for name, it in settings.team_stacks.items() if name in targets.teams},
+        {n: told for n, told in _output(deployed, "teams").items() if n not in targets.teams},
+        {n: pulumi.Output.secret(it) for n, it in kubeconfigs.items() if n not in targets.teams},
+        {n: w for n, w in _output(deployed, "workloads").items() if w["team"] not in targets.teams},
+    )
+
+
+def _granted(deployed: DeployedState) -> set[str]:
+    return {team for urn in deployed.urns if (team := granted_to(urn))}
+
+
+def _output(deployed: DeployedState, name: str) -> Mapping[str, Any]:
+    found = deployed.outputs.get(name)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,125 @@
+"""The values of one vCluster release, by scheduling mode and version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.releases import VclusterRelease
+from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.settings.files.secret_values import hidden
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.teams import Access, Mode
+
+# The chart's default image is the Pro one, which crash-loops without a licence (V5).
+OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
+
+
+def vcluster_values(
+    release: VclusterRelease,
+    *,
+    name: str,
+    namespace: pulumi.Input[str],
+    mode: Mode,
+    node_pool: Mapping[str, str],
+    access: Access,
+    kubernetes_version: str | None = None,
+    licensed: bool = False,
+    isolation: Isolation | None = None,
+    control_pool: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What the chart of that version gets for a team in that mode, then `overrides`."""
+    return merged(
+        _always(name, namespace),
+        {} if licensed else {"controlPlane": {"statefulSet": {"image": dict(OSS_IMAGE)}}},
+        _scheduling(release, mode, node_pool),
+        _isolated(isolation or Isolation()),
+        _placed(control_pool or {}),
+        _reachable(name, namespace, access),
+        nested("controlPlane.distro.k8s.image.tag", kubernetes_version)
+        if kubernetes_version
+        else {},
+        hidden(overrides or {}),
+    )
+
+
+def _always(name: str, namespace: pulumi.Input[str]) -> dict[str, Any]:
+    return {
+        # The chart's quota and limit range (20 pods, 512Mi) break GPU work (V7).
+        "policies": {"resourceQuota": {"enabled": False}, "limitRange": {"enabled": False}},
+        # Otherwise every synced node gets a Service on the host (V13).
+        "networking": {"advanced": {"proxyKubelets": {"byHostname": False, "byIP": False}}},
+        # The name of the context, for whoever merges several teams' kubeconfigs.
+        "exportKubeConfig": {"context": _joined(namespace, f"-{name}")},
+    }
+
+
+def _scheduling(
+    release: VclusterRelease, mode: Mode, node_pool: Mapping[str, str]
+) -> dict[str, Any]:
+    labels = {"labels": dict(node_pool)} if node_pool else {}
+    # Fraction pods and KAI's reservation pods name the RuntimeClass nvidia (V8).
+    sync: dict[str, Any] = {"runtimeClasses": {"enabled": True}}
+    if mode == "virtual":
+        # A virtual scheduler needs real nodes to choose from (V2); only the team's (V1).
+        sync["nodes"] = {"enabled": True, "selector": labels or {"all": True}}
+        return merged({"sync": {"fromHost": sync}}, nested(release.virtual_scheduler_key, True))
+    if labels:
+        sync["nodes"] = {"selector": labels}  # becomes the node selector of the synced pods
+    if mode == "host":
+        # Without it the priority class is stripped, and KAI sees no train, build, inference (V8).
+        sync["priorityClasses"] = {"enabled": True}
+        # KAI's pod-grouper must not follow owners that it may not read (V4).
+        return {
+            "sync": {"fromHost": sync},
+            "experimental": {"syncSettings": {"setOwner": False}},
+        }
+    return {"sync": {"fromHost": sync}}
+
+
+def _isolated(isolation: Isolation) -> dict[str, Any]:
+    """What the platform does itself, and what the vCluster can say earlier than the host."""
+    if not isolation.on:
+        return {}
+    return {
+        # Its rights are the platform's: what the chart's own roles grant depends on the values.
+        "rbac": {"clusterRole": {"enabled": False}, "role": {"enabled": False}},
+        # The host denies such pods in any case; with this, `kubectl apply` inside says so.
+        "policies": {"podSecurityStandard": "baseline"},
+    }
+
+
+def _placed(control_pool: Mapping[str, str]) -> dict[str, Any]:
+    """The control plane on the platform's own nodes, or the team's, never another team's (T8)."""
+    if not control_pool:
+        return {}
+    scheduling = {"scheduling": {"nodeSelector": dict(control_pool)}}
+    etcd = {"etcd": {"deploy": {"statefulSet": scheduling}}}  # where a team has one of its own
+    return {"controlPlane": {"statefulSet": scheduling, "backingStore": etcd}}
+
+
+def _reachable(name: str, namespace: pulumi.Input[str], access: Access) -> dict[str, Any]:
+    """The Service, and every name the API's certificate must answer to (V11)."""
+    inside = _joined(f"{name}.", namespace, ".svc")
+    names = [inside, _joined(inside, ".cluster.local")]
+    if access.host is not None:
+        names.append(access.host)
+    values: dict[str, Any] = {
+        "controlPlane": {
+            "service": {"spec": {"type": access.type}},
+            "proxy": {"extraSANs": names},
+        }
+    }
+    if access.type == "NodePort" and access.port is not None:
+        values["controlPlane"]["service"]["httpsNodePort"] = access.port
+    return values
+
+
+def _joined(*parts: pulumi.Input[str]) -> pulumi.Input[str]:
+    """Text, as an output only where a part is one: the rest is read by the rules."""
+    if all(isinstance(part, str) for part in parts):
+        return "".join(str(part) for part in parts)
+    return pulumi.Output.concat(*parts)

@@ -1,0 +1,196 @@
+"""One vCluster: its namespace, its chart, and a kubeconfig that works from where Pulumi runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pulumi
+import pulumi_command as command
+import pulumi_kubernetes as kubernetes
+
+from kai_fleet import probes
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.identity import cluster_identity
+from kai_fleet.cluster.secret import secret_data
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.releases import VCLUSTER_REPOSITORY, vcluster
+from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.teams import Access, Mode
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.vcluster.values import vcluster_values
+
+# Where a team that was moved to another stack has its provider and what is inside, until the next
+# update: `pulumi state move` takes these from below the team.
+MOVED: Final[list[pulumi.Input[str | pulumi.Alias]]] = [
+    pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
+]
+
+
+@dataclass
+class VirtualClusterArgs:
+    """`host` is the cluster it runs on. The name must be unique there (V9): vCluster takes pods
+    of another vCluster of the same name for its own. `ready_timeout` is in seconds. `node_pool` are
+    the labels of the team's nodes, `control_pool` those of the nodes for the vCluster itself.
+    `namespace` is there already; team-NAME unless given.
+    """
+
+    host: ClusterAccess
+    version: str
+    namespace: pulumi.Input[str] | None = None
+    mode: Mode = "default"
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
+    kubernetes_version: str | None = None
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    licensed: bool = False
+    untested: bool = False
+    ready_timeout: int = 600
+    deployed: DeployedState = field(default_factory=DeployedState)
+    isolation: Isolation = field(default_factory=Isolation)
+    control_pool: Mapping[str, str] = field(default_factory=dict)
+
+
+class VirtualCluster(pulumi.ComponentResource):
+    """A vCluster named after the component, in the namespace that a TeamNamespace made.
+
+    The chart leaves its volume and, in host mode, every pod behind (V4, V10, V17): what is left of
+    it in the namespace goes after the release. Declare what lives inside with `provider` and
+    `deleted_with=provider`: it goes with the vCluster, without asking its API (P1), and is made
+    anew in another vCluster of this name (S1).
+    Depend on the TeamNamespace's `ready`. Raises UnknownVersion.
+    """
+
+    namespace: pulumi.Input[str]
+    version: str
+    release: kubernetes.helm.v3.Release
+    server: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    inside: ClusterAccess
+    provider: kubernetes.Provider
+
+    def __init__(
+        self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:VirtualCluster", name, None, opts)
+        version = vcluster(args.version, untested=args.untested)
+        opts = opts or pulumi.ResourceOptions()
+        self.version = version.version
+        self.namespace = f"team-{name}" if args.namespace is None else args.namespace
+        child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
+        chart = chart_args(
+            "vcluster",
+            version.chart_version,
+            override=args.chart,
+            repository=VCLUSTER_REPOSITORY,
+        )
+        values = vcluster_values(
+            version,
+            name=name,
+            namespace=self.namespace,
+            mode=args.mode,
+            node_pool=args.node_pool,
+            access=args.access,
+            kubernetes_version=args.kubernetes_version,
+            licensed=args.licensed,
+            isolation=args.isolation,
+            control_pool=args.control_pool,
+            overrides=args.values,
+        )
+        # Helm believes its own record, which is where a tenant may write: it is looked at before
+        # the release is changed (here: the release depends on this) or removed (`ready`, below).
+        record: dict[str, pulumi.Input[str]] = {}
+        look = probes.command("record") if args.isolation.on else None
+        if look is not None:
+            record["RECORD_RELEASE"] = pulumi.Output.concat(self.namespace, "/", name)
+        # When the team goes, between the release and the namespace: what it leaves there.
+        pods = command.local.Command(
+            f"{name}-pods",
+            update=look,
+            delete=probes.command("pods"),
+            environment={
+                **args.host.environment(),
+                "PODS_NAMESPACE": self.namespace,
+                "PODS_VCLUSTER": name,
+                **record,
+                **({"RECORD_BEFORE": _digest(chart, values)} if look is not None else {}),
+            },
+            opts=pulumi.ResourceOptions.merge(
+                child, pulumi.ResourceOptions(depends_on=opts.depends_on)
+            ),
+        )
+        self.release = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart,
+            name=name,
+            namespace=self.namespace,
+            values=values,
+            # No chart of the table has one. The second is what Pulumi's plugin reads when it
+            # upgrades, whatever its name says; when it removes, it reads neither.
+            disable_webhooks=True,
+            disable_crd_hooks=True,
+            timeout=args.ready_timeout,
+            skip_await=True,  # the step below waits, and says for what
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=pods)),
+        )
+        # Helm returns long before the API answers and the Secret is there (V11).
+        ready = command.local.Command(
+            f"{name}-ready",
+            create=probes.command("vcluster"),
+            delete=look,
+            environment={
+                **args.host.environment(),
+                **record,
+                "VCLUSTER_NAME": name,
+                "VCLUSTER_NAMESPACE": self.namespace,
+                "VCLUSTER_VERSION": version.version,
+                "VCLUSTER_ACCESS": args.access.type,
+                "VCLUSTER_HOST": args.access.host or "",
+                "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in args.node_pool.items()),
+                "VCLUSTER_TIMEOUT": str(args.ready_timeout),
+            },
+            triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
+            logging=command.local.Logging.STDERR,  # stdout is the server's address
+            opts=child,
+        )
+        # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
+        self.server = pulumi.Output.unsecret(ready.stdout)
+        secret = f"vc-{name}"
+        data = secret_data(args.host, self.namespace, secret, after=self.server, parent=self)
+        exported = args.values.get("exportKubeConfig")
+        called = exported.get("context") if isinstance(exported, Mapping) else None
+        self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
+            lambda known: _kubeconfig(name, *known)
+        )
+        found_by = {
+            **args.host.environment(),
+            "PROBE_SECRET": pulumi.Output.concat(self.namespace, "/", secret),
+            "PROBE_SERVER": self.server,
+        }
+        inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
+        identity = cluster_identity(name, inside, args.deployed, self)
+        self.inside = replace(inside, identifier=identity)
+        moved = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(aliases=MOVED))
+        self.provider = self.inside.provider(name, moved)
+        self.register_outputs({"namespace": self.namespace, "server": self.server})
+
+
+def _digest(chart: Mapping[str, Any], values: Mapping[str, Any]) -> pulumi.Output[str]:
+    """What differs whenever the release does; secret where a value is."""
+    of = {"chart": chart["chart"], "version": chart["version"], "values": values}
+    text = pulumi.Output.json_dumps(of, sort_keys=True)
+    return text.apply(lambda it: hashlib.sha256(it.encode()).hexdigest())
+
+
+def _kubeconfig(
+    name: str, namespace: str, data: dict[str, str], server: str, called: str | None
+) -> str:
+    """What the provider of what is inside gets: built anew, whoever wrote the Secret."""
+    try:
+        return of_secret(data, server, called or f"{namespace}-{name}")
+    except TenantKubeconfigError as why:
+        raise pulumi.RunError(told(name, namespace, why)) from None

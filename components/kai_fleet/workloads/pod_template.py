@@ -1,0 +1,140 @@
+"""The pod that KAI, or Kubernetes' own scheduler, places: labels, annotations and spec.
+
+Plain data, so that the rules look at exactly what is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
+from kai_fleet.settings.sections.queues import shard_labels
+from kai_fleet.settings.sections.workloads import Amount, Placement
+
+SCHEDULER: Final = "kai-scheduler"
+QUEUE_LABEL: Final = "kai.scheduler/queue"
+_TOPOLOGY: Final = "kai.scheduler/topology"
+_SKIP: Final = "pulumi.com/skipAwait"
+
+
+@dataclass
+class PodArgs:
+    """One container, and what it asks for.
+
+    `queue` is a leaf of the team's queues: with it KAI places the pod, without it Kubernetes' own
+    scheduler does, which knows whole GPUs only. `shard` serves that queue, where it is not the
+    default one: a pod without the shard's label is never placed. `gpu` None is a pod without a
+    GPU. `gpu_resource` is the name under which nodes advertise GPUs. `ready_seconds` bounds how
+    long an update waits for it; 0 is not at all. Raises ValueError for a share of a GPU that
+    nobody could give.
+    """
+
+    image: str
+    queue: str | None = None
+    shard: str | None = None
+    namespace: str = "default"
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    gpu: GpuShare | None = None
+    cpu: Amount = field(default_factory=Amount)
+    memory: Amount = field(default_factory=Amount)
+    runtime_class: str | None = None
+    priority_class: str | None = None
+    topology: Placement | None = None
+    gpu_resource: str = "nvidia.com/gpu"
+    ready_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would never be placed, or placed without its GPU (W3, W6)."""
+        problems = [f"{key} {why}" for key, why in share_mistakes(self.gpu)] if self.gpu else []
+        if self.gpu and self.gpu.shared and not self.queue:
+            problems.append("gpu takes a part of a GPU, which only KAI gives; write a queue")
+        if self.topology and not self.queue:
+            problems.append("topology is read by KAI only; write a queue")
+        if problems:
+            raise ValueError("; ".join(problems))
+
+
+def metadata(name: str, args: PodArgs) -> dict[str, Any]:
+    """A pod's own metadata; the queue label always comes with the scheduler's name (W6)."""
+    labels = {"app": name}
+    if args.queue:
+        labels |= {QUEUE_LABEL: args.queue, **shard_labels(args.shard)}
+    annotations = {**(args.gpu.annotations() if args.gpu else {}), **_placement(args.topology)}
+    return {"labels": labels, **({"annotations": annotations} if annotations else {})}
+
+
+def object_metadata(name: str, args: PodArgs, default_seconds: int) -> dict[str, Any]:
+    """The metadata of the object itself, with how long the engine waits for it."""
+    labels = metadata(name, args)["labels"]
+    seconds = default_seconds if args.ready_seconds is None else args.ready_seconds
+    wait = {"pulumi.com/timeoutSeconds": str(seconds)} if seconds else {_SKIP: "true"}
+    # KAI's pod-grouper reads the topology of the top owner, not of its pods' template.
+    annotations = {**wait, **_placement(args.topology)}
+    return {"name": name, "namespace": args.namespace, "labels": labels, "annotations": annotations}
+
+
+def service_metadata(name: str, args: PodArgs, replicas: int) -> dict[str, Any]:
+    """The metadata of its Service; the engine waits for an endpoint where there can be one."""
+    waits = replicas > 0 and args.ready_seconds != 0
+    found = {"name": name, "namespace": args.namespace, "labels": {"app": name}}
+    return found if waits else {**found, "annotations": {_SKIP: "true"}}
+
+
+def spec(name: str, args: PodArgs, container: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A pod's spec; `container` adds fields to its one container."""
+    main: dict[str, Any] = {
+        "name": name,
+        "image": args.image,
+        "command": list(args.command),
+        "args": list(args.args),
+        "env": [{"name": key, "value": value} for key, value in args.env.items()],
+        "resources": _resources(args),
+        **(container or {}),
+    }
+    pod = {
+        "schedulerName": SCHEDULER if args.queue else None,
+        "runtimeClassName": args.runtime_class,
+        "priorityClassName": args.priority_class,
+    }
+    filled = {key: value for key, value in main.items() if value}
+    return {"containers": [filled], **{key: value for key, value in pod.items() if value}}
+
+
+def _resources(args: PodArgs) -> dict[str, Any]:
+    requests, limits = {}, {}
+    for resource, amount in (("cpu", args.cpu), ("memory", args.memory)):
+        if amount.request is not None:
+            requests[resource] = amount.request
+        if amount.limit is not None:
+            limits[resource] = amount.limit
+    if args.gpu and args.gpu.devices:
+        # Kubernetes wants both alike for what cannot be over-committed.
+        requests[args.gpu_resource] = limits[args.gpu_resource] = str(args.gpu.devices)
+    return {key: part for key, part in (("requests", requests), ("limits", limits)) if part}
+
+
+def _placement(topology: Placement | None) -> dict[str, str]:
+    if topology is None:
+        return {}
+    found = {
+        _TOPOLOGY: topology.name,
+        f"{_TOPOLOGY}-required-placement": topology.required,
+        f"{_TOPOLOGY}-preferred-placement": topology.preferred,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def inside(
+    component: pulumi.Resource, opts: pulumi.ResourceOptions | None
+) -> pulumi.ResourceOptions:
+    """A component's children: what it waits for they wait for, and they go with its vCluster."""
+    opts = opts or pulumi.ResourceOptions()
+    return pulumi.ResourceOptions(
+        parent=component, depends_on=opts.depends_on, deleted_with=opts.deleted_with
+    )

@@ -1,1 +1,0 @@
-"""What is declared: settings, release tables and the Pulumi components built from them."""

@@ -1,1 +1,0 @@
-"""What is allowed: rules about queues, workloads, namespaces, teams and versions."""

@@ -1,0 +1,186 @@
+"""What a declared Helm release installs, read from its chart and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import yaml
+
+from kai_fleet.releases.sources import from_mirror
+from kai_fleet_policies.adapters.plain import flag, get, items, mapping, text
+from kai_fleet_policies.image_names import Chart as Of
+from kai_fleet_policies.installed import Installed
+from kai_fleet_policies.model import KaiRelease, Mode, VirtualCluster, called
+from kai_fleet_policies.unknown import UNKNOWN, Text, Unknown
+
+KAI, VCLUSTER = "kai-scheduler", "vcluster"
+DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
+_OF: Final[Mapping[str, Of]] = {
+    KAI: "kai",
+    VCLUSTER: "vcluster",
+    **dict.fromkeys(DEVICE_PLUGINS, "gpu"),
+}
+
+# What the program declares has passed its own gate, which takes a newer version only by word.
+_OWN = "kai-fleet:index:"
+_PACKAGE = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
+Sharing = Literal["", "time-slicing", "MPS"]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The name of a chart and its version, None where the newest is taken."""
+
+    name: str
+    version: Text | None
+
+
+def chart_of(props: Mapping[str, object]) -> Chart | Unknown:
+    """The chart of a release: a name, an OCI reference, a package's URL or a local path."""
+    chart, version = text(props.get("chart")), text(props.get("version"))
+    if chart is UNKNOWN:
+        return UNKNOWN
+    last = (chart or "").rstrip("/").rpartition("/")[2].partition("?")[0]
+    package = _PACKAGE.fullmatch(last)
+    if package:
+        return Chart(package["name"], package["version"])
+    name, colon, tag = last.partition(":")
+    return Chart(name, version or (tag if colon else None))
+
+
+def installed(chart: Chart, props: Mapping[str, object], name: Text, urn: str) -> Installed | None:
+    """A chart of the release tables, and its place; None for others.
+
+    None, too, for what the program's own components declare: it has passed the program's own gate,
+    which knows the stack's sources.
+    """
+    of = _OF.get(chart.name)
+    if of is None or _OWN in urn:
+        return None
+    where = text(props.get("chart"))
+    repository = text(get(props.get("repositoryOpts"), "repo"))
+    if isinstance(where, str) and from_mirror(where):
+        where = None
+    elif repository and UNKNOWN not in (where, repository):
+        # Helm looks a chart up in the repository; a path there stays a path of the repository's.
+        where = f"{str(repository).rstrip('/')}/{where}"
+    elif repository is UNKNOWN:
+        where = UNKNOWN
+    values = UNKNOWN if props.get("valueYamlFiles") else mapping(props.get("values"))
+    # Secrets come in clear here, and no message repeats one.
+    return Installed(of, f"release {called(name)}", urn, where, values, hidden=True)
+
+
+def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> KaiRelease:
+    """The KAI that a release of its chart installs; GPU sharing is off unless switched on."""
+    off = _unless_in_files(False, props)
+    sharing = flag(get(props.get("values"), "global", "gpuSharing"), unset=off)
+    values = mapping(props.get("values"))
+    return KaiRelease(
+        chart.version,
+        text(props.get("namespace")),
+        sharing,
+        path,
+        values,
+        untested=f"{_OWN}KaiScheduler$" in path,
+    )
+
+
+def virtual_cluster(
+    chart: Chart, props: Mapping[str, object], name: Text, path: str
+) -> VirtualCluster:
+    """The vCluster that a release of its chart makes.
+
+    Its mode follows the values: a scheduler of its own means virtual, pods without owners mean that
+    the host's KAI schedules them.
+    """
+    values, no = props.get("values"), _unless_in_files(False, props)
+    own = _either(
+        flag(get(values, "controlPlane", "distro", "k8s", "scheduler", "enabled"), unset=no),
+        flag(get(values, "controlPlane", "advanced", "virtualScheduler", "enabled"), unset=no),
+    )
+    owner = flag(
+        get(values, "experimental", "syncSettings", "setOwner"),
+        unset=_unless_in_files(True, props),
+    )
+    mode: Mode | Unknown
+    if own is UNKNOWN or (own is False and owner is UNKNOWN):
+        mode = UNKNOWN
+    elif own:
+        mode = "virtual"
+    else:
+        mode = "default" if owner else "host"
+    selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
+    pool = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
+    labels: Mapping[str, Text] | Unknown = UNKNOWN
+    if pool is not UNKNOWN:
+        labels = {key: text(value) or "" for key, value in pool.items()}
+    return VirtualCluster(
+        name=name,
+        namespace=text(props.get("namespace")),
+        version=_with_v(chart.version),
+        node_pool=labels,
+        mode=mode,
+        path=path,
+        values=mapping(values),
+        untested=f"{_OWN}VirtualCluster$" in path,
+    )
+
+
+def _with_v(version: Text | None) -> Text | None:
+    """vCluster's chart versions have no `v`, its versions do."""
+    return f"v{version.removeprefix('v')}" if isinstance(version, str) and version else version
+
+
+def _unless_in_files(default: bool, props: Mapping[str, object]) -> bool | Unknown:
+    """A chart's default, unless a values file that only the engine reads may say otherwise."""
+    return UNKNOWN if props.get("valueYamlFiles") else default
+
+
+def _either(one: bool | Unknown, other: bool | Unknown) -> bool | Unknown:
+    if one is True or other is True:
+        return True
+    return UNKNOWN if UNKNOWN in (one, other) else False
+
+
+def device_sharing(chart_name: str, values: object) -> Sharing | Unknown:
+    """How a device plugin chart's values share GPUs: by time-slicing, by MPS or ("") not at all.
+
+    A config that only names a ConfigMap of the cluster is UNKNOWN.
+    """
+    config = "config" if chart_name == "nvidia-device-plugin" else "devicePlugin"
+    section = get(values, config)
+    found = sharing_in(section)
+    named = section if config == "config" else get(section, "config")
+    if found == "" and text(get(named, "name")) and not (get(named, "data") or get(named, "map")):
+        return UNKNOWN
+    return found
+
+
+def sharing_in(value: object) -> Sharing | Unknown:
+    """The sharing that a device plugin's config asks for, also where it is YAML text."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    if isinstance(value, str) and ("timeSlicing" in value or "mps" in value):
+        try:
+            value = yaml.safe_load(value)
+        except yaml.YAMLError:
+            return ""
+    if isinstance(value, Mapping):
+        if value.get("timeSlicing"):
+            return "time-slicing"
+        # `mps` also names a daemon's settings (root, nodeSelector); resources make it sharing.
+        if get(value, "mps", "resources"):
+            return "MPS"
+        parts = [sharing_in(inner) for inner in value.values() if not isinstance(inner, bool)]
+    elif isinstance(value, str):
+        return ""
+    else:
+        parts = [sharing_in(inner) for inner in items(value)]
+    for part in parts:
+        if part and part is not UNKNOWN:
+            return part
+    return UNKNOWN if UNKNOWN in parts else ""

@@ -1,0 +1,71 @@
+"""A queue tree, which is one resource, read as the Queues that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kai_fleet.provider.queue_specs import unpacked
+from kai_fleet_policies.adapters.plain import get, mapping, text
+from kai_fleet_policies.model import PARENT_ELSEWHERE
+from kai_fleet_policies.unknown import UNKNOWN
+
+QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
+PROVIDER: Final = "pulumi:providers:kubernetes"
+_VCLUSTER: Final = "VirtualCluster$"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One queue of a tree, with the properties that a resource of its own would have.
+
+    `provider` is the URN of the Kubernetes provider of the same cluster; the cluster's name where
+    no provider has it.
+    """
+
+    name: str
+    props: Mapping[str, Any]
+    provider: str
+
+
+def providers(resources: Iterable[tuple[str, str, Mapping[str, object]]]) -> dict[str, str]:
+    """The URN of each cluster's Kubernetes provider, from (type, urn, properties).
+
+    That of a vCluster has an identifier that only the update knows; it is named after the team.
+    """
+    found = {}
+    for kind, urn, props in resources:
+        if kind != PROVIDER:
+            continue
+        if _VCLUSTER in urn:
+            found[f"/{urn.rpartition('::')[2]}"] = urn
+        name = text(props.get("clusterIdentifier"))
+        if isinstance(name, str):
+            found[name] = urn
+    return found
+
+
+def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Iterator[Member]:
+    """The queues of a resource of type QUEUES; none where they are not known yet."""
+    cluster = text(props.get("cluster"))
+    name = cluster if isinstance(cluster, str) else ""
+    team = name.rpartition("/")[2]
+    provider = of_cluster.get(name) or of_cluster.get(f"/{team}") or f"{PROVIDER}::{team}"
+    queues = mapping(unpacked(props.get("queues")))
+    if queues is UNKNOWN:
+        return
+    elsewhere = text(props.get("parent"))
+    for queue, spec in queues.items():
+        metadata: dict[str, Any] = {"name": queue}
+        if (labels := get(props, "labels", str(queue))) is not None:
+            metadata["labels"] = labels
+        if elsewhere is not None and get(spec, "parentQueue") == elsewhere:
+            metadata["annotations"] = {PARENT_ELSEWHERE: "true"}
+        manifest = {
+            "apiVersion": "scheduling.run.ai/v2",
+            "kind": "Queue",
+            "metadata": metadata,
+            "spec": spec,
+        }
+        yield Member(str(queue), manifest, provider)

@@ -1,0 +1,86 @@
+"""A stack as the engine sends it to a policy pack, read once and without the SDK's proxies.
+
+The SDK reads the whole stack anew for each policy, in two passes, and wraps it so that an unknown
+value raises an error (P4). Here every value is read once, and an unknown one is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pulumi_policy import deserialize
+from pulumi_policy import proxy as unknowns
+
+from kai_fleet.provider.tokens import QUEUES
+from kai_fleet_policies.adapters.declared_trees import PROVIDER
+from kai_fleet_policies.adapters.from_resources import Declared
+from kai_fleet_policies.unknown import UNKNOWN
+
+SENTINELS: Final = frozenset(
+    value for name, value in vars(unknowns).items() if name.startswith("UNKNOWN_")
+)
+
+
+def stack(resources: Iterable[Any], inputs: Mapping[str, Any] | None = None) -> list[Declared]:
+    """What the rules read of an AnalyzeStackRequest, with their `inputs` where those are kept:
+    Kubernetes resources, their providers and queue trees.
+
+    Inputs are what was declared, and are there in every preview; outputs may not be. Sorted,
+    because resources come in the order in which they happened to be made.
+    """
+    namespaces: dict[str, str] = {}
+    declared = inputs or {}
+    return [
+        one(resource, declared.get(resource.urn, resource.properties), namespaces)
+        for resource in sorted(resources, key=lambda resource: str(resource.urn))
+        if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
+    ]
+
+
+def one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
+    """One resource; `namespaces` keeps the default one of each provider between calls."""
+    provider = resource.provider if resource.HasField("provider") else None
+    urn = provider.urn if provider else ""
+    if urn not in namespaces:
+        found = struct(provider.properties).get("namespace") if provider else None
+        namespaces[urn] = found if isinstance(found, str) and found else "default"
+    return Declared(
+        urn=resource.urn,
+        type=resource.type,
+        name=resource.name,
+        props=struct(properties),
+        provider=urn,
+        parent=getattr(resource, "parent", ""),  # an AnalyzeRequest has none
+        default_namespace=namespaces[urn],
+    )
+
+
+def struct(properties: Any) -> dict[str, Any]:
+    """A protobuf Struct as plain values."""
+    return {key: _value(value) for key, value in properties.fields.items()}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        text = value.string_value
+        return UNKNOWN if text in SENTINELS else text
+    if kind == "struct_value":
+        fields = value.struct_value.fields
+        if deserialize.SPECIAL_SIG_KEY in fields:
+            return _special(fields)
+        return {key: _value(inner) for key, inner in fields.items()}
+    if kind == "list_value":
+        return [_value(inner) for inner in value.list_value.values]
+    if kind == "bool_value":
+        return value.bool_value
+    return value.number_value if kind == "number_value" else None
+
+
+def _special(fields: Any) -> Any:
+    """A secret is read like its value, which no rule repeats; files are nothing to a rule."""
+    signature = fields[deserialize.SPECIAL_SIG_KEY].string_value
+    if signature == deserialize.SPECIAL_SECRET_SIG and "value" in fields:
+        return _value(fields["value"])
+    return None

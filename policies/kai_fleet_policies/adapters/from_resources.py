@@ -1,0 +1,285 @@
+"""Declared Pulumi resources of any program, read as clusters.
+
+A cluster is a `kubernetes` provider; the inside of a vCluster is the provider with its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from kai_fleet import releases
+from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
+from kai_fleet.kai.keys import GPU_RESOURCES
+from kai_fleet.provider.tokens import QUEUES
+from kai_fleet_policies.adapters import charts, declared_trees
+from kai_fleet_policies.adapters.plain import flag, get, items, mapping, number, text
+from kai_fleet_policies.adapters.pod_templates import workloads
+from kai_fleet_policies.model import (
+    PARENT_ELSEWHERE,
+    RESOURCES,
+    Cluster,
+    DevicePlugin,
+    Feature,
+    Installed,
+    KaiRelease,
+    Namespaced,
+    Queue,
+    Resource,
+    Share,
+    VirtualCluster,
+    Workload,
+)
+from kai_fleet_policies.unknown import UNKNOWN, Amount, Text, Unknown
+
+_RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
+_UNLIMITED: Mapping[Resource, Share] = {r: Share(quota=-1.0, limit=-1.0) for r in RESOURCES}
+_FEATURES: Final[dict[str, Literal["shards", "topologies"]]] = {
+    "kubernetes:kai.scheduler/v1:SchedulingShard": "shards",
+    "kubernetes:kai.scheduler/v1alpha1:Topology": "topologies",
+}
+_CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "RuntimeClass"})
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One resource: its properties are plain values, UNKNOWN where the update will tell.
+
+    `provider` is a URN or "", `default_namespace` what that provider fills in.
+    """
+
+    urn: str
+    type: str
+    name: str
+    props: Mapping[str, object]
+    provider: str = ""
+    parent: str = ""
+    default_namespace: str = "default"
+
+
+@dataclass
+class _Found:
+    """What one provider's resources add up to, while they are read."""
+
+    name: str
+    kai: list[KaiRelease] = field(default_factory=list)
+    queues: list[Queue] = field(default_factory=list)
+    workloads: list[Workload] = field(default_factory=list)
+    namespaced: list[Namespaced] = field(default_factory=list)
+    virtual_clusters: list[VirtualCluster] = field(default_factory=list)
+    device_plugins: list[DevicePlugin] = field(default_factory=list)
+    gpu_quotas: dict[Text, Amount] = field(default_factory=dict)
+    default_queues: list[Queue] = field(default_factory=list)
+    guarded: bool = False
+    features: list[Feature] = field(default_factory=list)
+    installed: list[Installed] = field(default_factory=list)
+
+
+def clusters(resources: Iterable[Declared]) -> list[Cluster]:
+    """One cluster per provider, hosts before the vClusters inside them."""
+    found: dict[str, _Found] = {}
+    for resource in _without_trees(list(resources)):
+        if not resource.type.startswith("kubernetes:"):
+            continue
+        name = _provider_name(resource.provider)
+        # Different default providers (one per plugin version) are one cluster to a user.
+        key = name if name == "default" else resource.provider
+        _read(found.setdefault(key, _Found(name)), resource)
+    by_name = {part.name: part for part in found.values()}
+    inside: set[str] = set()
+    result: list[Cluster] = []
+    for part in found.values():
+        teams = [_team(team, part, by_name) for team in part.virtual_clusters]
+        if not teams:
+            continue
+        host = _cluster(part, tuple(teams))
+        result.append(host)
+        for team in teams:
+            inner = by_name.get(str(team.name))
+            if inner is None or inner is part or inner.name in inside:
+                continue
+            inside.add(inner.name)
+            result.append(
+                replace(
+                    _cluster(inner, ()),
+                    path=team.path,
+                    gpus=team.gpus,
+                    scheduled_by=host if team.mode == "host" else None,
+                    team_queue=team.queue,
+                )
+            )
+    rest = [p for p in found.values() if not p.virtual_clusters and p.name not in inside]
+    return result + [_cluster(part, ()) for part in rest]
+
+
+def _without_trees(resources: Sequence[Declared]) -> Iterator[Declared]:
+    """The resources, with each queue of a tree in the place of the tree."""
+    of_cluster = declared_trees.providers((it.type, it.urn, it.props) for it in resources)
+    for resource in resources:
+        if resource.type != QUEUES:
+            yield resource
+            continue
+        for queue in declared_trees.members(resource.props, of_cluster):
+            yield replace(
+                resource,
+                type=declared_trees.QUEUE,
+                name=queue.name,
+                props=queue.props,
+                provider=queue.provider,
+            )
+
+
+def _provider_name(provider: str) -> str:
+    """The name in a provider's URN, `default` for default providers and none."""
+    name = provider.partition("pulumi:providers:kubernetes::")[2].partition("::")[0]
+    return "default" if not name or name.startswith("default_") else name
+
+
+def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
+    declared = {queue.name for queue in part.queues}
+    others = {queue.name: queue for queue in part.default_queues}
+    default = [queue for name, queue in others.items() if name not in declared]
+    return Cluster(
+        name=part.name,
+        kai=tuple(part.kai),
+        queues=(*part.queues, *default),
+        workloads=tuple(part.workloads),
+        namespaced=tuple(part.namespaced),
+        virtual_clusters=teams,
+        device_plugins=tuple(part.device_plugins),
+        guarded=part.guarded,
+        features=tuple(part.features),
+        installed=tuple(part.installed),
+    )
+
+
+def _team(team: VirtualCluster, host: _Found, by_name: Mapping[str, _Found]) -> VirtualCluster:
+    inner = by_name.get(str(team.name))
+    kai = tuple(inner.kai) if inner is not None and inner is not host else ()
+    quotas = host.gpu_quotas
+    gpus = quotas.get(team.namespace) if team.namespace is not None else None
+    if gpus is None and quotas and UNKNOWN in (team.namespace, *quotas):
+        gpus = UNKNOWN  # some quota may turn out to be this team's
+    # A KAI inside schedules there, whatever the values say.
+    return replace(team, kai=kai, gpus=gpus, mode="virtual" if kai else team.mode)
+
+
+def _read(found: _Found, resource: Declared) -> None:
+    props = resource.props
+    kind = resource.type.rpartition(":")[2]
+    if kind.endswith(("Patch", "List")):
+        return
+    metadata = props.get("metadata")
+    name = text(get(metadata, "name")) or resource.name
+    if resource.type in _RELEASES:
+        _read_release(found, resource)
+        return
+    if resource.type == declared_trees.QUEUE:
+        queue = _queue(resource, name)
+        found.queues.append(queue)
+        if get(metadata, "annotations", PARENT_ELSEWHERE) == "true" and queue.parent is not None:
+            # Another stack has it, and has been asked about what hangs below it.
+            found.default_queues.append(Queue(queue.parent, None, _UNLIMITED, path=resource.urn))
+        return
+    pods = workloads(kind, props, name, resource.urn)
+    if pods:
+        found.workloads += pods
+        return
+    if resource.type in _FEATURES:
+        found.features.append(Feature(_FEATURES[resource.type], resource.urn))
+        return
+    namespace = text(get(metadata, "namespace"))
+    if kind == "ResourceQuota" and namespace is not None:
+        hard = get(props.get("spec"), "hard")
+        for gpu in GPU_RESOURCES:
+            amount = number(get(hard, f"requests.{gpu}"))
+            # Of another vendor's it may say that there are none.
+            if amount is not None and (amount != 0 or namespace not in found.gpu_quotas):
+                found.gpu_quotas[namespace] = amount
+    elif kind == "ConfigMap":
+        sharing = charts.sharing_in(_device_plugin_data(props))
+        if sharing and sharing is not UNKNOWN:
+            found.device_plugins.append(DevicePlugin(sharing, resource.urn))
+    elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(QUEUE_GUARDS):
+        spec = props.get("spec")
+        selector = get(get(spec, "matchResources"), "namespaceSelector")
+        everywhere = selector is None  # on a host it is for one namespace
+        found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
+    if namespace is not None and kind not in _CLUSTER_SCOPED:
+        found.namespaced.append(Namespaced(kind, name, namespace, path=resource.urn))
+
+
+def _device_plugin_data(props: Mapping[str, object]) -> dict[str, object]:
+    data = mapping(props.get("data"))
+    if data is UNKNOWN:
+        return {}
+    return {k: v for k, v in data.items() if isinstance(v, str) and "sharing" in v}
+
+
+def _read_release(found: _Found, resource: Declared) -> None:
+    props, urn = resource.props, resource.urn
+    chart = charts.chart_of(props)
+    name = text(props.get("name")) or resource.name
+    namespace = text(props.get("namespace")) or resource.default_namespace
+    if chart is not UNKNOWN and (installed := charts.installed(chart, props, name, urn)):
+        found.installed.append(installed)
+    if chart is UNKNOWN:
+        found.namespaced.append(Namespaced("Release", name, namespace, path=urn))
+    elif chart.name == charts.KAI:
+        found.kai.append(charts.kai_release(chart, props, urn))
+        found.default_queues += _default_queues(chart, props, urn)
+    elif chart.name == charts.VCLUSTER:
+        found.virtual_clusters.append(charts.virtual_cluster(chart, props, name, urn))
+    else:
+        found.namespaced.append(Namespaced("Release", name, namespace, chart.name, urn))
+        if chart.name in charts.DEVICE_PLUGINS:
+            sharing = charts.device_sharing(chart.name, props.get("values"))
+            found.device_plugins.append(DevicePlugin(sharing, urn))
+
+
+def _default_queues(chart: charts.Chart, props: Mapping[str, object], urn: str) -> list[Queue]:
+    """The two queues that charts from v0.10 make at their first install, unless turned off."""
+    version = chart.version
+    if not isinstance(version, str) or releases.version_key(version) < (0, 10):
+        return []
+    settings = get(props.get("values"), "defaultQueue")
+    if flag(get(settings, "createDefaultQueue"), unset=True) is not True:
+        return []
+    parent = text(get(settings, "parentName")) or "default-parent-queue"
+    child = text(get(settings, "childName")) or "default-queue"
+    # Their quota of 0 is the chart's, not the reader's to mend: unlimited keeps rules silent.
+    return [Queue(parent, None, _UNLIMITED, path=urn), Queue(child, parent, _UNLIMITED, path=urn)]
+
+
+def _queue(resource: Declared, name: Text) -> Queue:
+    spec = resource.props.get("spec")
+    unknown = spec is UNKNOWN
+    return Queue(
+        name=name,
+        parent=UNKNOWN if unknown else (text(get(spec, "parentQueue")) or None),
+        shares=_shares(get(spec, "resources")),
+        namespace=text(get(resource.props.get("metadata"), "namespace")),
+        preempt_min_runtime=get(spec, "preemptMinRuntime"),
+        reclaim_min_runtime=get(spec, "reclaimMinRuntime"),
+        path=resource.urn,
+        filled_in_namespace=resource.default_namespace,
+    )
+
+
+def _shares(resources: object) -> Mapping[Resource, Share] | Unknown:
+    if resources is UNKNOWN:
+        return UNKNOWN
+    return {r: _share(get(resources, r)) for r in RESOURCES if get(resources, r) is not None}
+
+
+def _share(value: object) -> Share:
+    return Share(
+        quota=_or_zero(number(get(value, "quota"))),
+        limit=number(get(value, "limit")),
+        weight=_or_zero(number(get(value, "overQuotaWeight"))),
+    )
+
+
+def _or_zero(amount: Amount | None) -> Amount:
+    return 0.0 if amount is None else amount

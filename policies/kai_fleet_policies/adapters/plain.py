@@ -1,0 +1,60 @@
+"""Reading nested declared values of which any part may be unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kai_fleet_policies.unknown import UNKNOWN, Text, Unknown
+
+
+def get(value: object, *keys: str) -> object:
+    """The value below a path of keys: UNKNOWN if any step is, None if one is absent."""
+    for key in keys:
+        if value is UNKNOWN:
+            return UNKNOWN
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def text(value: object) -> Text | None:
+    """A string, UNKNOWN or None; numbers as YAML would have written them."""
+    if value is UNKNOWN or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def number(value: object) -> float | Unknown | None:
+    """A number, UNKNOWN, or None for anything else."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
+
+
+def flag(value: object, unset: bool | Unknown) -> bool | Unknown:
+    """A boolean, `unset` where there is none."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    return unset if value is None else str(value).lower() == "true"
+
+
+def mapping(value: object) -> Mapping[str, object] | Unknown:
+    """A mapping, UNKNOWN, or an empty one."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: object) -> Sequence[object]:
+    """The elements of a list; none of anything else."""
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

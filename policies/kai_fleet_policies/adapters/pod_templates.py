@@ -1,0 +1,198 @@
+"""Pods and pod templates in any kind of workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from kai_fleet_policies.adapters.plain import get, items, mapping, text
+from kai_fleet_policies.model import Container, Workload
+from kai_fleet_policies.unknown import UNKNOWN, Text, Unknown
+
+# Kinds that always carry pods: here an unknown part may hide a template, so it is told.
+_CARRIERS = frozenset(
+    {
+        "CronJob",
+        "DaemonSet",
+        "Deployment",
+        "InferenceService",
+        "JAXJob",
+        "Job",
+        "JobSet",
+        "LeaderWorkerSet",
+        "MPIJob",
+        "Notebook",
+        "PaddleJob",
+        "PyTorchJob",
+        "RayCluster",
+        "RayJob",
+        "RayService",
+        "ReplicaSet",
+        "ReplicationController",
+        "StatefulSet",
+        "TFJob",
+        "XGBoostJob",
+    }
+)
+# Kinds whose spec may look like a template without being one, or is large and has none.
+_NOT_CARRIERS = frozenset({"CustomResourceDefinition", "ConfigMap", "Secret", "Queue"})
+# The parts of an InferenceService, each a pod's spec with labels and annotations beside it.
+_SERVING_PARTS = ("predictor", "transformer", "explainer")
+_SERVING_MODELS = ("model", "pytorch", "tensorflow", "triton", "onnx", "huggingface", "sklearn")
+# What names a template better than the word "template" does.
+_PLAIN_STEPS = frozenset({"spec", "template", "jobTemplate"})
+
+Pairs = Mapping[str, object] | Unknown
+
+
+def workloads(kind: str, props: Mapping[str, object], name: Text, path: str) -> list[Workload]:
+    """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
+    metadata = props.get("metadata")
+    namespace = text(get(metadata, "namespace"))
+    labels = mapping(get(metadata, "labels"))
+    base = Workload(kind, name, namespace, owner_labels=labels, path=path)
+    spec = props.get("spec")
+    if kind == "Pod":
+        return [_workload(base, "", metadata, spec)]
+    if kind in _NOT_CARRIERS or spec is None:
+        return []
+    if kind == "InferenceService":
+        return list(_serving(base, metadata, spec))
+    found = [_workload(base, part, meta, pod) for part, meta, pod in _templates(spec, ())]
+    if kind in _CARRIERS and _hides_template(spec, 0):
+        found.append(_unknown(base))
+    if len(found) == 1:
+        return [replace(found[0], part="")]
+    return found
+
+
+def _templates(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object, object]]:
+    """Every mapping with `spec.containers` below `value`: its part's name, metadata and spec."""
+    if isinstance(value, Mapping):
+        pod = value.get("spec")
+        if isinstance(pod, Mapping) and "containers" in pod:
+            yield _part(steps), value.get("metadata"), pod
+            return
+        for key, inner in value.items():
+            if isinstance(inner, Mapping | list):
+                yield from _templates(inner, (*steps, str(key)))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            label = get(inner, "name") or get(inner, "groupName")
+            yield from _templates(inner, (*steps, label if isinstance(label, str) else str(index)))
+
+
+def _part(steps: tuple[str, ...]) -> str:
+    named = [step for step in steps if step not in _PLAIN_STEPS]
+    return named[-1].removesuffix("Template") if named else ""
+
+
+def _hides_template(value: object, depth: int) -> bool:
+    """Whether a value is unknown in which a template might be: near the top, not inside a pod."""
+    if value is UNKNOWN:
+        return True
+    if depth > 6:
+        return False
+    if isinstance(value, Mapping):
+        pod = value.get("spec")
+        if isinstance(pod, Mapping) and "containers" in pod:
+            return False
+        return any(
+            _hides_template(inner, depth + 1)
+            for key, inner in value.items()
+            if isinstance(inner, Mapping | list)
+            or (inner is UNKNOWN and (key == "spec" or "emplate" in key or "Spec" in key))
+        )
+    return any(_hides_template(inner, depth + 1) for inner in items(value))
+
+
+def _workload(base: Workload, part: str, metadata: object, spec: object) -> Workload:
+    return Workload(
+        kind=base.kind,
+        name=base.name,
+        namespace=base.namespace,
+        scheduler=text(get(spec, "schedulerName")),
+        labels=mapping(get(metadata, "labels")),
+        annotations=mapping(get(metadata, "annotations")),
+        containers=_containers(spec, "containers", "initContainers"),
+        owner_labels=base.owner_labels,
+        part=part,
+        path=base.path,
+    )
+
+
+def _containers(spec: object, *keys: str) -> tuple[Container, ...] | Unknown:
+    found: list[Container] = []
+    for key in keys:
+        listed = get(spec, key)
+        if listed is UNKNOWN:
+            return UNKNOWN
+        found += [_container(container) for container in items(listed)]
+    return tuple(found)
+
+
+def _container(container: object) -> Container:
+    return Container(
+        name=text(get(container, "name")) or "",
+        requests=mapping(get(container, "resources", "requests")),
+        limits=mapping(get(container, "resources", "limits")),
+        image=text(get(container, "image")),
+        command=_texts(get(container, "command")),
+        arguments=_texts(get(container, "args")),
+    )
+
+
+def _texts(value: object) -> tuple[Text, ...] | Unknown:
+    return UNKNOWN if value is UNKNOWN else tuple(text(part) or "" for part in items(value))
+
+
+def _serving(base: Workload, metadata: object, spec: object) -> Iterator[Workload]:
+    """KServe hands the object's own labels and annotations on to its pods."""
+    if spec is UNKNOWN:
+        yield _unknown(base)
+        return
+    for part in _SERVING_PARTS:
+        pod = get(spec, part)
+        if pod is UNKNOWN:
+            yield _unknown(base)
+        if not isinstance(pod, Mapping):
+            continue
+        containers = _containers(pod, "containers", "initContainers")
+        if containers is not UNKNOWN:
+            models = (_container(pod[key]) for key in _SERVING_MODELS if key in pod)
+            containers = (*containers, *models)
+        yield Workload(
+            kind=base.kind,
+            name=base.name,
+            namespace=base.namespace,
+            scheduler=text(pod.get("schedulerName")),
+            labels=_merged(get(metadata, "labels"), pod.get("labels")),
+            annotations=_merged(get(metadata, "annotations"), pod.get("annotations")),
+            containers=containers,
+            part="" if part == "predictor" else part,
+            path=base.path,
+        )
+
+
+def _merged(*parts: object) -> Pairs:
+    result: dict[str, object] = {}
+    for part in parts:
+        pairs = mapping(part)
+        if pairs is UNKNOWN:
+            return UNKNOWN
+        result |= pairs
+    return result
+
+
+def _unknown(base: Workload) -> Workload:
+    return Workload(
+        kind=base.kind,
+        name=base.name,
+        namespace=base.namespace,
+        scheduler=UNKNOWN,
+        labels=UNKNOWN,
+        annotations=UNKNOWN,
+        containers=UNKNOWN,
+        owner_labels=base.owner_labels,
+        path=base.path,
+    )

@@ -1,0 +1,155 @@
+"""The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
+
+Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, in which an
+unknown value raises an error (P4), and forgets what was declared.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any, Final
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime import proto
+from pulumi.runtime.proto import analyzer_pb2_grpc
+
+from kai_fleet.provider.process import OPTIONS, leave_with_parent
+from kai_fleet.provider.version import version
+from kai_fleet_policies.adapters import from_engine
+from kai_fleet_policies.adapters.from_resources import Declared, clusters
+from kai_fleet_policies.pack.config import RuleConfig
+from kai_fleet_policies.pack.policies import POLICIES, Policy
+from kai_fleet_policies.problem import Problem
+from kai_fleet_policies.rules import said_by
+from kai_fleet_policies.rules.workloads import workload_known_keys
+from kai_fleet_policies.rules.workloads.workload_known_keys import has_non_strings
+
+NAME: Final = "kai-fleet"
+_EARLY: Final = [policy for policy in POLICIES if policy.rule is workload_known_keys]
+_READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
+
+
+class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
+    """What the engine asks of a policy pack during one preview or update."""
+
+    def __init__(self) -> None:
+        self._config: dict[str, Any] = {}
+        self._inputs: dict[str, Any] = {}
+        self._told: set[Problem] = set()
+        self._one_at_a_time = Lock()
+
+    # Calls of the protocol, named as it names them.
+
+    def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """The pack and its policies, each with its level and the configuration that it takes."""
+        return proto.AnalyzerInfo(
+            name=NAME,
+            version=version(),
+            supportsConfig=True,
+            policies=[policy.info() for policy in POLICIES],
+        )
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Its version."""
+        return proto.PluginInfo(version=version())
+
+    def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Levels and properties that a stack sets, by policy; the engine has checked them."""
+        self._config = dict(request.policyConfig.items())
+        return Empty()
+
+    def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """The stack's tags, which no rule reads."""
+        return proto.AnalyzerStackConfigureResponse()
+
+    def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Nothing: a rule says what to write, and leaves the writing to its user."""
+        return proto.RemediateResponse()
+
+    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """What the rules say of a whole stack."""
+        with self._one_at_a_time:
+            declared = from_engine.stack(request.resources, self._inputs)
+            return self._answer(POLICIES, declared)
+
+    def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Keeps what was declared; says only what the stack's analysis would come too late for.
+
+        A stack is sent with its resources' outputs, and in a preview the engine has none for what
+        lies behind a provider that is not known yet: everything inside a new vCluster. And where
+        the API server refuses an object at preview, the stack is never analyzed: of labels that
+        are no strings it says so in Go's words, so ours come first.
+        """
+        self._inputs[request.urn] = request.properties
+        if not request.type.startswith(_READ_BY_EVERY_SERVER):
+            return proto.AnalyzeResponse()
+        resource = from_engine.one(request, request.properties, {})
+        if not any(has_non_strings(w) for c in clusters([resource]) for w in c.workloads):
+            return proto.AnalyzeResponse()
+        with self._one_at_a_time:
+            return self._answer(_EARLY, [resource], early=True)
+
+    def _answer(
+        self, policies: Sequence[Policy], declared: Iterable[Declared], *, early: bool = False
+    ) -> Any:
+        """What was told `early`, of one resource, is not told again with the stack."""
+        read, open_questions = clusters(declared), list[Problem]()
+        answer = proto.AnalyzeResponse()
+        for policy in policies:
+            level = self._level(policy)
+            if level == proto.DISABLED:
+                continue
+            if policy.rule is None:
+                found = open_questions
+            else:
+                applied = self._properties(policy).applied
+                found = said_by(policy.rule, (applied(cluster) for cluster in read))
+                open_questions += [problem for problem in found if problem.undecided]
+                found = [it for it in found if not it.undecided and it not in self._told]
+            if early:
+                self._told.update(found)
+            answer.diagnostics.extend(_diagnostic(policy, level, problem) for problem in found)
+        return answer
+
+    def _level(self, policy: Policy) -> Any:
+        given = self._config.get(policy.name)
+        return policy.level if given is None else given.enforcementLevel
+
+    def _properties(self, policy: Policy) -> RuleConfig:
+        given = self._config.get(policy.name)
+        return RuleConfig.of({} if given is None else json_format.MessageToDict(given.properties))
+
+
+def _diagnostic(policy: Policy, level: Any, found: Problem) -> Any:
+    said = f"{found.rule}: " if policy.rule is None else ""
+    return proto.AnalyzeDiagnostic(
+        policyName=policy.name,
+        policyPackName=NAME,
+        policyPackVersion=version(),
+        message=f"{policy.description}\n{said}{found.subject}: {found.message}",
+        urn=found.path if found.path.startswith("urn:") else "",
+        description=policy.description,
+        enforcementLevel=level,
+        severity=policy.severity,
+    )
+
+
+def main() -> None:
+    """Answer the engine until it ends this process; never returns (P5)."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
+    analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    leave_with_parent()
+    print(port, flush=True)
+    server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    main()

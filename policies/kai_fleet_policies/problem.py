@@ -1,0 +1,81 @@
+"""What a rule reports: one sentence for one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kai_fleet.wording import on_one_line
+
+
+class Level(StrEnum):
+    """`mandatory` stops a preview and an update; `advisory` is only shown."""
+
+    MANDATORY = "mandatory"
+    ADVISORY = "advisory"
+
+
+class Severity(StrEnum):
+    """What is at stake: `critical` is other teams' running work, `high` is that pods do not run."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One mistake.
+
+    `subject` names the thing in words (`queue train in ml`), `path` is the key in the stack file or
+    the URN of the resource, and `message` says what is wrong and what to write instead.
+    `undecided` marks an advisory that only says that a value is not known yet.
+    """
+
+    rule: str
+    level: Level
+    subject: str
+    path: str
+    message: str
+    undecided: bool = field(default=False, compare=False)
+
+    def record(self) -> dict[str, str]:
+        """The five fields that the plan's JSON shows."""
+        return {
+            "rule": self.rule,
+            "level": self.level.value,
+            "subject": self.subject,
+            "path": self.path,
+            "message": self.message,
+        }
+
+    def __str__(self) -> str:
+        """One line for a terminal or a log."""
+        return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.rule}]"
+
+
+def mandatory(rule: str, subject: str, path: str, message: str) -> Problem:
+    """A mistake that stops the preview."""
+    return Problem(rule, Level.MANDATORY, subject, path, on_one_line(message))
+
+
+def advisory(rule: str, subject: str, path: str, message: str) -> Problem:
+    """A warning."""
+    return Problem(rule, Level.ADVISORY, subject, path, on_one_line(message))
+
+
+def undecided(rule: str, subject: str, path: str, until: str) -> Problem:
+    """The rule needs a value that only the update will know; it decides then.
+
+    `until` completes "cannot decide until …".
+    """
+    message = f"cannot decide until {until}; the rule is checked again when it is known"
+    return Problem(rule, Level.ADVISORY, subject, path, message, undecided=True)
+
+
+def at(path: str, *fields: str) -> str:
+    """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
+    if not path or path.startswith("urn:"):
+        return path
+    return ".".join((path, *fields))

@@ -1,0 +1,49 @@
+"""GPUs are shared by KAI or by the device plugin, not by both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.wording import listed
+from kai_fleet_policies.model import UNKNOWN, Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+
+NAME = "gpu-one-sharer"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then"
+    " splits those once more, and pods run out of GPU memory (W9)."
+)
+REMEDY = "Take the sharing section out of the device plugin's config, or switch KAI's sharing off."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The device plugins of a host against its KAI and the KAIs inside its vClusters."""
+    sharers: list[str] = []
+    unclear: list[str] = []
+    for owner, kai in (
+        ("the host", cluster.kai),
+        *((f"team {called(team.name)}", team.kai) for team in cluster.virtual_clusters),
+    ):
+        if any(release.gpu_sharing is True for release in kai):
+            sharers.append(owner)
+        elif any(release.gpu_sharing is UNKNOWN for release in kai):
+            unclear.append(owner)
+    subject = f"device plugin of {cluster.name}"
+    for plugin in cluster.device_plugins:
+        if plugin.sharing is UNKNOWN:
+            if sharers or unclear:
+                yield undecided(NAME, subject, plugin.path, "the device plugin's config is known")
+        elif plugin.sharing and sharers:
+            yield mandatory(
+                NAME,
+                subject,
+                plugin.path,
+                f"shares GPUs by {plugin.sharing} while the KAI of {listed(sharers, 'and')} shares"
+                " them too; remove the sharing section from the device plugin's config, or set"
+                " gpuSharing: false for that KAI",
+            )
+        elif plugin.sharing and unclear:
+            until = f"it is known whether the KAI of {listed(unclear, 'and')} shares GPUs"
+            yield undecided(NAME, subject, plugin.path, until)

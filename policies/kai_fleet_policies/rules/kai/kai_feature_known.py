@@ -1,0 +1,58 @@
+"""Shards, fairness over time and topologies only where the KAI version has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet import releases
+from kai_fleet_policies.model import UNKNOWN, Cluster, Feature, KaiRelease
+from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+
+NAME = "kai-feature-known"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Before v0.10 a SchedulingShard is a second scheduler beside the chart's own, and no scheduler"
+    " knows of usage over time; before v0.12 KAI reads Kueue's topologies, not its own."
+)
+REMEDY = "Use a version that has it, or leave the key out."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """Each feature against the KAI of the cluster."""
+    for feature in cluster.features:
+        subject = f"{feature.kind} of {cluster.name}"
+        for release in cluster.kai:
+            if release.version is UNKNOWN:
+                until = f"the KAI version is known: {feature.kind} come with {_since(feature)}"
+                yield undecided(NAME, subject, feature.path, until)
+                continue
+            known = releases.KAI.get(str(release.version))
+            if known is not None and not _has(known, feature):
+                yield mandatory(NAME, subject, feature.path, _message(release, feature))
+
+
+def _has(release: releases.KaiRelease, feature: Feature) -> bool:
+    return release.has_topologies if feature.kind == "topologies" else release.has_shards
+
+
+def _message(release: KaiRelease, feature: Feature) -> str:
+    first = next(v for v, entry in releases.KAI.items() if _has(entry, feature))
+    supported = next(
+        v
+        for v, entry in reversed(list(releases.KAI.items()))
+        if _has(entry, feature) and _long(entry)
+    )
+    wanted = supported if first == supported else f"{supported} ({first} is the first here)"
+    return (
+        f"needs KAI {_since(feature)} or newer, and the version is {release.version};"
+        f" write version: {wanted}, or drop {feature.kind}"
+    )
+
+
+def _long(release: releases.KaiRelease) -> bool:
+    return release.support_end is not None
+
+
+def _since(feature: Feature) -> str:
+    return "v0.12" if feature.kind == "topologies" else "v0.10"

@@ -1,0 +1,58 @@
+"""Only values that the KAI chart of that version reads, and none that undo what is handled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kai_fleet import releases
+from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.wording import listed
+from kai_fleet_policies.adapters import plain
+from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+
+NAME = "kai-value-known"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.MEDIUM
+WHY = (
+    "Helm ignores a value that a chart does not read, without a word, and KAI's charts renamed"
+    " several: the value that was meant is then not set (K5)."
+)
+REMEDY = "Write the key that the message names, or drop it."
+
+# What the program sets for a reason, and what an override would bring back.
+_UNDONE = {
+    "defaultQueue.createDefaultQueue": (True, "makes queues that collide with declared ones (K4)"),
+    "topologyMigration.enabled": (True, "runs a hook that fails beside Kueue's Topologies (K13)"),
+    "postCleanup.enabled": (True, "runs a hook that hangs on tainted nodes (K14)"),
+}
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The values of each KAI in the cluster against its version's chart."""
+    for release in cluster.kai:
+        subject, path = f"KAI of {cluster.name}", at(release.path, "values")
+        if release.values is UNKNOWN:
+            yield undecided(NAME, subject, path, "its values are known")
+            continue
+        if not isinstance(release.version, str):
+            continue  # kai-version-known says so
+        if release.version not in releases.KAI and not release.untested:
+            continue
+        for message, key in _wrong(release, release.version, release.values):
+            yield mandatory(NAME, subject, at(path, key), message)
+
+
+def _wrong(
+    release: KaiRelease, version: str, values: Mapping[str, object]
+) -> Iterator[tuple[str, str]]:
+    for unknown in unknown_keys("kai", version, values):
+        readers = f"; {listed(unknown.versions)} read it" if unknown.versions else ""
+        instead = f"write {unknown.instead}" if unknown.instead else "drop it"
+        yield (
+            f"has the value {unknown.key}, which {version} does not read{readers}; {instead}",
+            (unknown.key),
+        )
+    for key, (bad, why) in _UNDONE.items():
+        if plain.get(values, *key.split(".")) is bad:
+            yield f"has {key}: {str(bad).lower()}, which {why}; drop it", key

@@ -1,0 +1,39 @@
+"""Values that the chart reads and that do not reach KAI's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet import releases
+from kai_fleet_policies.adapters import plain
+from kai_fleet_policies.model import UNKNOWN, Cluster
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at
+
+NAME = "kai-value-reaches"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.LOW
+WHY = (
+    "From v0.9 through v0.12 global.nodeSelector and global.imagePullSecrets stop at the operator:"
+    " the parts that it makes run anywhere, and pull without credentials (K17)."
+)
+REMEDY = "Move to v0.13 or newer, or put the pull secret on the namespace's service accounts."
+_KEYS = ("nodeSelector", "imagePullSecrets")
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The values of each KAI of a version in which they stop at the operator."""
+    for release in cluster.kai:
+        known = releases.KAI.get(str(release.version))
+        if known is None or known.operands_get_node_selector or release.values is UNKNOWN:
+            continue
+        if not known.has_operator:
+            continue  # there the chart makes every part itself
+        for key in _KEYS:
+            if plain.get(release.values, "global", key):
+                yield advisory(
+                    NAME,
+                    f"KAI of {cluster.name}",
+                    at(release.path, "values", "global", key),
+                    f"sets global.{key}, which {known.version} gives to its operator and not to the"
+                    " parts that the operator makes; move to v0.14.7 for it to reach them",
+                )

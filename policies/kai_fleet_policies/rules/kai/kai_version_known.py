@@ -1,0 +1,57 @@
+"""Only KAI versions of the release table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet import releases
+from kai_fleet.wording import listed
+from kai_fleet_policies.model import UNKNOWN, Cluster
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
+
+NAME = "kai-version-known"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a"
+    " retracted one (K1)."
+)
+REMEDY = "Write one of the versions that the message names."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The version of each KAI in the cluster."""
+    for release in cluster.kai:
+        subject, path = f"KAI of {cluster.name}", at(release.path, "version")
+        version = release.version
+        if version is UNKNOWN:
+            yield undecided(NAME, subject, path, "its version is known")
+        elif not version:
+            newest = max(releases.KAI, key=releases.version_key)
+            yield mandatory(
+                NAME,
+                subject,
+                path,
+                "has no version, and the highest published one (v0.20.1) is retracted;"
+                f" write version: {newest}",
+            )
+        elif release.untested and (known := releases.taken_for(releases.KAI, version)):
+            yield advisory(
+                NAME,
+                subject,
+                path,
+                f"is {version}, which nobody tried with this program; it is taken for {known}",
+            )
+        elif version not in releases.KAI:
+            yield mandatory(NAME, subject, path, _message(version))
+
+
+def _message(version: str) -> str:
+    if f"v{version}" in releases.KAI:
+        return f"has version {version}, and KAI's chart versions keep their v; write v{version}"
+    retracted = ", which is retracted (its chart is that of v0.10.2)"
+    why = retracted if version.removeprefix("v") == "0.20.1" else ", which is not supported here"
+    near = listed(releases.nearest_kai(version))
+    newer = releases.taken_for(releases.KAI, version)
+    more = ", or add untested: true beside it to try it" if newer else ""
+    return f"has version {version}{why}; write {near}{more} (all: {', '.join(releases.KAI)})"

@@ -1,0 +1,32 @@
+"""KAI lines that still get fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from kai_fleet import releases
+from kai_fleet_policies.model import Cluster
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at
+
+NAME = "kai-version-supported"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.MEDIUM
+WHY = "A line out of support gets no more fixes, security fixes included (K18)."
+REMEDY = "Move to the maintained version that the message names."
+
+
+def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
+    """The support end of each known version against `today`."""
+    for release in cluster.kai:
+        version = str(release.version)
+        if version not in releases.KAI or (said := releases.support(version, today)).maintained:
+            continue
+        near = releases.nearest_maintained(version, today)
+        advice = (
+            f"move to {near} ({releases.support(near, today).words})"
+            if near
+            else "no version known here is maintained any more: look for a newer kai-fleet"
+        )
+        message = f"is {version}, and {said.words}; {advice}"
+        yield advisory(NAME, f"KAI of {cluster.name}", at(release.path, "version"), message)

@@ -1,0 +1,33 @@
+"""Queues belong to no namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet_policies.model import UNKNOWN, Cluster, queue_subject
+from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+
+NAME = "queue-cluster-scoped"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.MEDIUM
+WHY = (
+    "Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that"
+    " is not there, and two queues of one name in two namespaces are one queue (Q1)."
+)
+REMEDY = "Leave metadata.namespace out."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The namespace of each queue; what a provider fills in before it knows the CRD is let pass."""
+    for queue in cluster.queues:
+        subject = queue_subject(queue.name, cluster)
+        if queue.namespace is UNKNOWN:
+            yield undecided(NAME, subject, queue.path, "its metadata.namespace is known")
+        elif queue.namespace and queue.namespace not in ("default", queue.filled_in_namespace):
+            yield mandatory(
+                NAME,
+                subject,
+                queue.path,
+                f"has the namespace {queue.namespace}, but queues are cluster-wide;"
+                " leave metadata.namespace out",
+            )

@@ -1,0 +1,46 @@
+"""Minimum run times are durations that Go parses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet_policies.amounts import LONGEST_DURATION, as_go_duration, is_go_duration, overflows
+from kai_fleet_policies.model import UNKNOWN, Cluster, queue_subject
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+
+NAME = "queue-duration"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = "KAI takes Go durations, which know no days and no weeks: 1d does not parse (Q4)."
+REMEDY = "Write hours, minutes and seconds: 24h for a day, 168h for a week, 1h30m."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The two minimum run times of each queue."""
+    for queue in cluster.queues:
+        for key, value in (
+            ("preemptMinRuntime", queue.preempt_min_runtime),
+            ("reclaimMinRuntime", queue.reclaim_min_runtime),
+        ):
+            if value is None:
+                continue
+            subject, path = queue_subject(queue.name, cluster), at(queue.path, key)
+            if value is UNKNOWN:
+                yield undecided(NAME, subject, path, f"the value of {key} is known")
+            elif not isinstance(value, str) or not is_go_duration(value):
+                meant = as_go_duration(value) or "24h"
+                yield mandatory(
+                    NAME,
+                    subject,
+                    path,
+                    f"has {key}: {value}, which is not a duration for KAI (units are h, m and s);"
+                    f" write {key}: {meant}",
+                )
+            elif overflows(value):
+                yield mandatory(
+                    NAME,
+                    subject,
+                    path,
+                    f"has {key}: {value}, longer than a duration can be; write {key}:"
+                    f" {LONGEST_DURATION} (292 years) or less",
+                )

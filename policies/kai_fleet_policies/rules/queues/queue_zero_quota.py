@@ -1,0 +1,42 @@
+"""A queue with no quota keeps pods of Deployments Pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.wording import listed
+from kai_fleet_policies.model import RESOURCES, UNKNOWN, Cluster, Share, queue_subject
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, undecided
+
+NAME = "queue-zero-quota"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.LOW
+WHY = (
+    "KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed resources"
+    " of their queue and of every queue above it: with a quota of 0 they stay Pending (Q8)."
+)
+REMEDY = "Give the queue a quota, or run such pods with priorityClassName: train."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """Queues that let a resource be used (their limit is not 0) but guarantee none of it."""
+    for queue in cluster.queues:
+        subject = queue_subject(queue.name, cluster)
+        if queue.shares is UNKNOWN:
+            yield undecided(NAME, subject, queue.path, "its resources are known")
+            continue
+        zero = [r for r in RESOURCES if _none_guaranteed(queue.shares.get(r))]
+        if zero:
+            yield advisory(
+                NAME,
+                subject,
+                queue.path,
+                f"guarantees no {listed(zero, 'and')} (quota 0), so pods of Deployments that ask"
+                " for it stay Pending here and in every queue below; give a quota (or unlimited,"
+                " -1), or set priorityClassName: train on such pods",
+            )
+
+
+def _none_guaranteed(share: Share | None) -> bool:
+    # Without a limit of its own nothing runs at all, which queue-quota reports.
+    return share is not None and share.quota == 0 and share.limit not in (0, None)

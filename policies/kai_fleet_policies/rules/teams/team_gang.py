@@ -1,0 +1,30 @@
+"""What host mode costs: pods of one job are no longer started together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet_policies.model import Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at
+
+NAME = "team-gang"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.LOW
+WHY = (
+    "The host sees a team's pods but not the Jobs that own them, so each pod is a group of its own"
+    " (V15)."
+)
+REMEDY = "Use mode virtual for teams that train on several pods at once."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """Each team in host mode."""
+    for team in cluster.virtual_clusters:
+        if team.mode == "host":
+            yield advisory(
+                NAME,
+                f"team {called(team.name)}",
+                at(team.path, "scheduler", "mode"),
+                "is in host mode, where KAI schedules the pods of a job one by one, not as a gang;"
+                " write mode virtual if its training jobs need all their pods at once",
+            )

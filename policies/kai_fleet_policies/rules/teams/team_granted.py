@@ -1,0 +1,121 @@
+"""A team stack has what its platform grants it, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kai_fleet_policies.model import UNKNOWN, Cluster, Grant, VirtualCluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory
+
+NAME = "team-granted"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "Two stacks do not see each other: what one team takes beyond its grant, the platform or"
+    " another team stack gives away a second time (V1, V9)."
+)
+REMEDY = "Agree on the grant in kai-fleet:teamStacks of the platform stack, and update it first."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The team of a team stack against its grant; and a grant for a team that has not moved."""
+    grants = {grant.name: grant for grant in cluster.grants}
+    for team in cluster.virtual_clusters:
+        if not team.own_stack or not isinstance(team.name, str):
+            continue
+        grant = grants.get(team.name)
+        if grant is not None:
+            yield from _against(team, grant, cluster)
+        else:
+            yield mandatory(
+                NAME,
+                f"team {team.name}",
+                at(team.path, "name"),
+                f"is not granted by stack {cluster.platform}: write it there, kai-fleet:teamStacks:"
+                f" {team.name}: {_written(team)}, and update that stack first{_others(grants)}",
+            )
+    if not cluster.platform:
+        for grant in cluster.grants:
+            if grant.runs_here:
+                yield _not_moved(grant)
+
+
+def _against(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Problem]:
+    subject, where = f"team {called(team.name)}", f"stack {cluster.platform}"
+    if team.node_pool is not UNKNOWN and dict(team.node_pool) != dict(grant.node_pool):
+        pool = labels(grant.node_pool)
+        yield mandatory(
+            NAME,
+            subject,
+            at(team.path, "nodePool"),
+            f"is {labels(team.node_pool)}, but {where} grants the nodes {pool}; write {pool}, or"
+            " have the grant changed",
+        )
+    if isinstance(team.gpus, float) and team.gpus > grant.gpus:
+        yield mandatory(
+            NAME,
+            subject,
+            at(team.path, "gpus"),
+            f"are {team.gpus:g}, but {where} grants {grant.gpus:g}; write {grant.gpus:g} or less,"
+            " or have the grant raised",
+        )
+    if team.mode == "host":
+        yield from _queue(team, grant, cluster)
+
+
+def _queue(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Problem]:
+    subject, where = f"team {called(team.name)}", f"stack {cluster.platform}"
+    if not cluster.kai:
+        yield mandatory(
+            NAME,
+            subject,
+            at(team.path, "scheduler", "mode"),
+            f"is host, but {where} runs no KAI on the host; write virtual or default",
+        )
+    elif grant.parent_queue is None:
+        yield mandatory(
+            NAME,
+            subject,
+            at(team.path, "scheduler", "mode"),
+            f"is host, but {where} grants the team no queue; have parentQueue: added to its grant,"
+            " or write mode default",
+        )
+    elif team.queue is not None and team.queue != grant.parent_queue:
+        yield mandatory(
+            NAME,
+            subject,
+            at(team.path, "queue"),
+            f"is {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
+            f" {grant.parent_queue}, or queues: {{…}} below it",
+        )
+
+
+def _not_moved(grant: Grant) -> Problem:
+    return mandatory(
+        NAME,
+        f"team {grant.name}",
+        grant.path,
+        "still runs in this stack, and this update would delete it with all its pods and volumes;"
+        f" move it first (.venv/bin/fleet team move {grant.name} --stack STACK --to"
+        f" STACK-{grant.name}), or put it back into kai-fleet:teams",
+    )
+
+
+def _written(team: VirtualCluster) -> str:
+    parts = []
+    if team.node_pool is not UNKNOWN and team.node_pool:
+        parts.append(f"nodePool: {labels(team.node_pool)}")
+    if isinstance(team.gpus, float):
+        parts.append(f"gpus: {team.gpus:g}")
+    if team.mode == "host":
+        parts.append("parentQueue: …")
+    return f"{{{', '.join(parts)}}}"
+
+
+def _others(grants: Mapping[str, Grant]) -> str:
+    return f" (it grants {', '.join(sorted(grants))})" if grants else ""
+
+
+def labels(pool: Mapping[str, object]) -> str:
+    """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`."""
+    return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(pool.items())) + "}"

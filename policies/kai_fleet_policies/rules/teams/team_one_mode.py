@@ -1,0 +1,56 @@
+"""A host has one KAI for all its teams, or teams with a KAI each, never both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.wording import listed
+from kai_fleet_policies.model import UNKNOWN, Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
+
+NAME = "team-one-mode"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster"
+    " of that host, and its admission breaks their new ones (V14)."
+)
+REMEDY = "Move all teams to one mode; default goes with both."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """Teams in virtual mode against the host's own KAI and the teams that use it.
+
+    What a team stack runs is not known here: a grant without a queue of the host gets a warning.
+    """
+    host_teams = [called(t.name) for t in cluster.virtual_clusters if t.mode == "host"]
+    on_host = [
+        f"KAI {called(release.version) if release.version else '(no version)'} on the host"
+        for release in cluster.kai
+    ]
+    if host_teams:
+        on_host.append(f"the host mode of {listed(host_teams)}")
+    virtual = [t for t in cluster.virtual_clusters if t.mode == "virtual"]
+    for team in cluster.virtual_clusters:
+        subject, path = f"team {called(team.name)}", at(team.path, "scheduler", "mode")
+        if team.mode == "virtual" and on_host:
+            yield mandatory(
+                NAME,
+                subject,
+                path,
+                f"runs a KAI of its own beside {listed(on_host, 'and')}: each start of the host's"
+                " KAI would delete this team's running pods; write mode host (or default) here, or"
+                " take KAI off the host and give every team mode virtual",
+            )
+        elif team.mode is UNKNOWN and (on_host or virtual):
+            yield undecided(NAME, subject, path, "its scheduler mode is known")
+    for grant in () if cluster.platform else cluster.grants:
+        if on_host and grant.parent_queue is None:
+            yield advisory(
+                NAME,
+                f"team {grant.name}",
+                grant.path,
+                f"may have a stack of its own, which is not seen here, beside {on_host[0]}: if it"
+                " runs in mode virtual, that KAI deletes its running pods; write parentQueue: for"
+                " mode host, or make sure that it is in mode default",
+            )

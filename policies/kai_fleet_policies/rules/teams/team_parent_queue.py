@@ -1,0 +1,82 @@
+"""The queue that a team stack is granted is its own, and its queues carry its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.model import Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory
+
+NAME = "team-parent-queue"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Queues are cluster-wide, and no stack sees another's: two teams below one queue take each"
+    " other's share, two queues of one name overwrite each other (Q5)."
+)
+REMEDY = (
+    "Grant each team stack a leaf of kai-fleet:queues that nobody else has; name a team's queues"
+    " after the team."
+)
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """Each grant's queue on the platform's side, and the queues' names on the team's."""
+    if cluster.platform:
+        yield from _names(cluster)
+        return
+    taken = {
+        team.queue: f"team {called(team.name)}"
+        for team in cluster.virtual_clusters
+        if isinstance(team.queue, str)
+    }
+    for grant in cluster.grants:
+        if grant.parent_queue is None:
+            continue
+        message = _wrong(grant.parent_queue, taken, cluster)
+        if message is not None:
+            subject, path = f"team {grant.name}", at(grant.path, "parentQueue")
+            yield mandatory(NAME, subject, path, f"is {grant.parent_queue}, {message}")
+        taken.setdefault(grant.parent_queue, f"the team stack of {grant.name}")
+
+
+def _wrong(queue: str, taken: dict[str, str], cluster: Cluster) -> str | None:
+    tree = cluster.tree
+    free = [name for name in tree.by_name if tree.is_leaf(name) and name not in taken]
+    choice = listed(nearest_first(queue, free))
+    write = f"write {choice}" if choice else "add a queue for the team to kai-fleet:queues"
+    if not cluster.kai:
+        return "but there is no KAI on this host; drop parentQueue"
+    if queue not in tree.by_name:
+        return f"which is no queue of kai-fleet:queues; {write}"
+    if queue in taken:
+        return f"which {taken[queue]} has; {write}"
+    if not tree.is_leaf(queue):
+        return f"which has queues of the platform below it; {write}"
+    return None
+
+
+def _names(cluster: Cluster) -> Iterator[Problem]:
+    names = [grant.name for grant in cluster.grants]
+    own = next((t for t in cluster.virtual_clusters if t.own_stack), None)
+    if own is None or own.mode != "host" or not isinstance(own.name, str):
+        return
+    for queue in cluster.tree.queues:
+        name = queue.name
+        if not queue.path.startswith(f"{own.path}.") or not isinstance(name, str):
+            continue
+        if _owner(name, [*names, own.name]) != own.name:
+            yield mandatory(
+                NAME,
+                f"queue {name}",
+                queue.path,
+                f"does not carry the team's name, so that another team's stack may use it too;"
+                f" write {own.name}-{name}",
+            )
+
+
+def _owner(queue: str, teams: list[str]) -> str | None:
+    """The team to which a queue's name belongs: the longest that it begins with."""
+    fitting = [team for team in teams if queue == team or queue.startswith(f"{team}-")]
+    return max(fitting, key=len, default=None)

@@ -1,0 +1,54 @@
+"""vCluster names are unique on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet_policies.claims import claims
+from kai_fleet_policies.model import UNKNOWN, Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+
+NAME = "team-unique"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "vCluster tells its pods from the others' by its name alone, in all namespaces: two of one name"
+    " count each other's pods as their own (V9)."
+)
+REMEDY = "Give each vCluster on the host a name of its own."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The names of all vClusters on one host, and of those that team stacks may make."""
+    first: dict[str, str] = {}
+    for team in claims(cluster):
+        subject = f"vCluster {called(team.name)} in {cluster.name}"
+        namespace = called(team.namespace) if team.namespace else "default"
+        if team.name is UNKNOWN:
+            yield undecided(NAME, subject, team.path, "its name is known")
+        elif team.name in first and team.granted:
+            yield mandatory(
+                NAME,
+                f"team {team.name}",
+                team.path,
+                "is granted to a team stack and is a team of this stack too; drop one of the two"
+                f" (to give a running team its own stack: .venv/bin/fleet team move {team.name})",
+            )
+        elif team.name in first and team.own_stack:
+            yield mandatory(
+                NAME,
+                f"team {team.name}",
+                at(team.path, "name"),
+                f"is a team of the platform stack {cluster.platform} already; write another name,"
+                f" or take it out of kai-fleet:teams there",
+            )
+        elif team.name in first:
+            yield mandatory(
+                NAME,
+                subject,
+                team.path,
+                f"is declared in namespace {namespace} and again in {first[team.name]}: names are"
+                f" unique on a host; write another name, for example {team.name}-2",
+            )
+        else:
+            first[team.name] = namespace

@@ -1,0 +1,117 @@
+"""No flag, command or variable that weakens the control plane of a vCluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kai_fleet.wording import MASK
+from kai_fleet_policies.adapters import plain
+from kai_fleet_policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
+from kai_fleet_policies.model import UNKNOWN, Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+
+NAME = "vcluster-flags"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "One flag of its API server opens a team's Kubernetes to everybody who reaches it, and no other"
+    " rule reads flags (T17)."
+)
+REMEDY = "Drop it. Flags for OIDC, audit logs, feature gates, timeouts and rates may be set."
+
+_API_SERVER: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
+_COMMANDS: Final = (
+    *(
+        f"controlPlane.distro.k8s.{part}.command"
+        for part in ("apiServer", "controllerManager", "scheduler")
+    ),
+    "controlPlane.distro.k3s.command",
+    "controlPlane.statefulSet.command",
+    "controlPlane.statefulSet.args",
+    "controlPlane.statefulSet.workingDir",
+)
+_VARIABLES: Final = (
+    "controlPlane.statefulSet.env",
+    "controlPlane.distro.k8s.env",
+    "controlPlane.distro.k3s.env",
+    "controlPlane.backingStore.etcd.deploy.statefulSet.env",
+    "controlPlane.advanced.konnectivity.agent.extraEnv",
+    "deploy.kubeProxy.extraEnv",
+)
+_HARMLESS: Final = re.compile(r"(?i:(https?|no|all)_proxy)|GOGC|GOMAXPROCS|GOMEMLIMIT|TZ|DEBUG")
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The values of each vCluster, whether it is kept from others or not."""
+    for team in cluster.virtual_clusters:
+        subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
+        if team.values is UNKNOWN:
+            yield undecided(NAME, subject, path, "its values are known")
+            continue
+        for key, message in (*_flags(team.values), *_programs(team.values)):
+            if message:
+                yield mandatory(NAME, subject, at(path, key), message)
+            else:
+                yield undecided(NAME, subject, at(path, key), f"{key} is known")
+
+
+def _flags(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key, (program, allowed) in FLAGS.items():
+        given = plain.get(values, *key.split("."))
+        if _later(given) or (isinstance(given, list) and any(map(_later, given))):
+            yield key, ""
+            continue
+        found = list(flags(given))
+        for flag in found:
+            if why := refusal(flag, allowed):
+                yield key, f"gives {program} {_called(flag)}, which {why}; drop it"
+        if key == _API_SERVER and unprefixed_groups({flag.name: flag.value for flag in found}):
+            yield (
+                key,
+                f"gives {program} --oidc-groups-claim without --oidc-groups-prefix: its provider"
+                " could put anybody into system:masters; add --oidc-groups-prefix=oidc:",
+            )
+
+
+def _later(value: object) -> bool:
+    """Whether a value is told by the update, or encrypted where nobody decrypts it."""
+    return value is UNKNOWN or value == MASK
+
+
+def _called(flag: Flag) -> str:
+    """A flag without its value, which may be a secret."""
+    plain_name = re.fullmatch(r"[a-z0-9.-]{1,80}", flag.name)
+    return f"--{flag.name}" if plain_name else "something that is no flag"
+
+
+def _programs(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key in _COMMANDS:
+        if plain.get(values, *key.split(".")):
+            yield (
+                key,
+                f"has {key}, which runs something else than the control plane; drop it, and write"
+                " flags in extraArgs",
+            )
+    for key in _VARIABLES:
+        given = plain.get(values, *key.split("."))
+        if given is UNKNOWN:
+            yield key, ""
+        for name in _names(given):
+            if not _HARMLESS.fullmatch(name):
+                said = name if re.fullmatch(r"\w{1,80}", name, re.ASCII) else "another"
+                yield (
+                    key,
+                    f"sets the variable {said} of the control plane, which may change what it"
+                    " trusts and does; drop it. The variables of a proxy and of Go's memory may be"
+                    " set",
+                )
+
+
+def _names(given: object) -> Iterator[str]:
+    if isinstance(given, Mapping):
+        yield from (str(name) for name in given)
+    elif given not in (None, UNKNOWN):
+        for item in given if isinstance(given, list | tuple) else [given]:
+            yield str(item.get("name", "")) if isinstance(item, Mapping) else str(item)

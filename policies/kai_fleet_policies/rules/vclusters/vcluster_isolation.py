@@ -1,0 +1,123 @@
+"""No chart value that grants rights on the host, or undoes what keeps teams from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kai_fleet.wording import listed
+from kai_fleet_policies import vcluster_areas as areas
+from kai_fleet_policies.adapters import plain
+from kai_fleet_policies.model import UNKNOWN, Cluster, Unknown, VirtualCluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+
+NAME = "vcluster-isolation"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "Whoever writes the values of a vCluster would decide what it may do on the host, to all teams"
+    " (T12)."
+)
+REMEDY = "Drop the value, or write isolation: {level: off} for that team if it is meant."
+
+_STANDARD: Final = "policies.podSecurityStandard"
+_SECRETS: Final = "exportKubeConfig.additionalSecrets"
+_NAMESPACE: Final = "exportKubeConfig.secret.namespace"
+_ROLES: Final = ("rbac.clusterRole.enabled", "rbac.role.enabled")
+_MEANT: Final = "drop it, or write isolation: {level: off} for the team if that is meant"
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The values of each vCluster that is to be isolated."""
+    for team in cluster.virtual_clusters:
+        if team.isolation in (None, "off"):
+            continue
+        subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
+        if team.values is UNKNOWN:
+            yield undecided(NAME, subject, path, "its values are known")
+            continue
+        for key, message in _found(team, team.values):
+            yield mandatory(NAME, subject, at(path, key), message)
+
+
+def _found(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key, what in _below(values, ""):
+        if key == _NAMESPACE and plain.get(values, *key.split(".")) == team.namespace:
+            continue  # that is where it is in any case
+        yield key, f"has {key}, which {what}; {_MEANT}"
+    yield from _taken_away(values)
+    for key, instead in areas.OWN.items():
+        if plain.get(values, *key.split(".")) is not None:
+            yield key, f"has {key}, which is where the team's pods may go; write {instead} instead"
+    if plain.get(values, *_STANDARD.split(".")) in ("", "privileged"):
+        yield _STANDARD, f"lifts the Pod Security of the vCluster; {_MEANT}"
+    yield from _lists(team, values)
+
+
+def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What the program writes, and a value of the user's drops: the chart's own would come back."""
+    for written in areas.WRITTEN:
+        here: object = values
+        steps = written.split(".")
+        for n, step in enumerate(steps, 1):
+            if not isinstance(here, Mapping) or step not in here:
+                break
+            here, key = here[step], ".".join(steps[:n])
+            if here is None or (n < len(steps) and not isinstance(here, Mapping | Unknown)):
+                yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
+                break
+    for role in _ROLES:
+        if plain.get(values, *role.split(".")) == "auto":
+            yield role, f"has {role}, which {areas.RIGHTS}; {_MEANT}"
+
+
+def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
+    """The keys that say something and are refused: at what decides, or where nobody has decided."""
+    for name, item in value.items():
+        key = f"{above}.{name}" if above else str(name)
+        found = areas.decided(key)
+        if name == "patches" and key.startswith("sync.") and _says(item, key):
+            yield key, "changes what is synced to the host, or everybody's, by code of its own"
+        elif isinstance(item, Mapping) and _goes_on(key, item):
+            yield from _below(item, key)
+        elif _says(item, key):
+            if found is None:
+                yield key, areas.UNJUDGED
+            elif found[1] is not None:
+                yield found[0], found[1]
+
+
+def _goes_on(key: str, item: Mapping[str, object]) -> bool:
+    """Whether single keys below have to be looked at."""
+    found = areas.decided(key)
+    synced = key.startswith("sync.") and found is not None and found[1] is None
+    return areas.has_more_below(key) or (synced and item.get("enabled") is not False)
+
+
+def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key in areas.VOLUME_LISTS:
+        for volume in plain.items(plain.get(values, *key.split("."))):
+            kinds = set(volume) - areas.VOLUMES if isinstance(volume, Mapping) else set()
+            if kinds:
+                yield (
+                    key,
+                    f"has a volume of kind {listed(sorted(map(str, kinds)))} in {key}, which may"
+                    " reach beyond the team's namespace; write configMap, secret, emptyDir,"
+                    " projected, downwardAPI or persistentVolumeClaim",
+                )
+    for secret in plain.items(plain.get(values, *_SECRETS.split("."))):
+        said = {k for k, v in secret.items() if _says(v)} if isinstance(secret, Mapping) else set()
+        if isinstance(secret, Mapping) and secret.get("namespace") == team.namespace:
+            said.discard("namespace")
+        for name in sorted(map(str, said - areas.SECRET_KEYS)):
+            what = areas.ELSEWHERE if name == "namespace" else areas.OPEN
+            yield _SECRETS, f"has {name} in {_SECRETS}, which {what}; {_MEANT}"
+
+
+def _says(value: object, key: str = "") -> bool:
+    """Whether a value switches something on, or adds something."""
+    if isinstance(value, Mapping):
+        if value.get("enabled") is False and key not in areas.BY_NAME:
+            return False
+        return any(_says(item, f"{key}.{name}") for name, item in value.items())
+    return value not in (None, False, "", [], "auto")

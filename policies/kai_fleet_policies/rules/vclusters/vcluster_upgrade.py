@@ -1,0 +1,29 @@
+"""vCluster goes up one minor version at a time, and never down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.state.transitions import vcluster_refusal
+from kai_fleet_policies.model import Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, mandatory
+
+NAME = "vcluster-upgrade"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "Larger steps are untested, and a downgrade does not undo what the newer version wrote to its"
+    " volume: the team's whole Kubernetes may not start again (V12)."
+)
+REMEDY = "Take the steps that the message names, one update each."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """Each vCluster's version against the one that runs now, where that is known."""
+    for team in cluster.virtual_clusters:
+        if team.version_before is None or not isinstance(team.version, str):
+            continue
+        refusal = vcluster_refusal(team.version_before, team.version)
+        if refusal is not None:
+            subject, path = f"vCluster {called(team.name)}", team.version_path
+            yield mandatory(NAME, subject, path, refusal)

@@ -1,0 +1,115 @@
+"""Only values that the vCluster chart of that version takes, and that work without a licence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kai_fleet import releases
+from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.wording import listed
+from kai_fleet_policies.adapters import plain
+from kai_fleet_policies.model import UNKNOWN, Cluster, VirtualCluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+
+NAME = "vcluster-values"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "The chart refuses keys that it does not know (V6); keys of paid tiers make the control plane"
+    " crash without a licence (V5); the vendor guide's podgroups sync does so in any case (V3)."
+)
+REMEDY = "Drop the key, write the one that the message names, or declare the licence."
+
+# Keys of paid tiers, or of the free tier that needs the vendor's platform.
+_LICENSED = (
+    "controlPlane.backingStore.database.external",
+    "controlPlane.backingStore.etcd.embedded",
+    "controlPlane.coredns.embedded",
+    "deletion",
+    "external.platform",
+    "platform",
+    "policies.centralAdmission",
+    "privateNodes",
+    "sleep",
+    "sleepMode",
+    "snapshots",
+    "sync.fromHost.customResources",
+    "sync.toHost.customResources",
+    "sync.toHost.namespaces",
+    "sync.toHost.pods.hybridScheduling",
+    "sync.toHost.resourceClaims",
+)
+_IMAGE = "controlPlane.statefulSet.image.repository"
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The values of each vCluster on this host."""
+    for team in cluster.virtual_clusters:
+        subject = f"vCluster {called(team.name)}"
+        path = at(team.path, "vcluster", "values")
+        if team.values is UNKNOWN:
+            yield undecided(NAME, subject, path, "its values are known")
+            continue
+        for key, message in (*_unknown(team, team.values), *_unfit(team, team.values)):
+            yield mandatory(NAME, subject, at(path, key), message)
+
+
+def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    if not isinstance(team.version, str) or team.version not in releases.VCLUSTER:
+        return  # vcluster-version-known says so
+    for unknown in unknown_keys("vcluster", team.version, values):
+        readers = f" ({listed(unknown.versions)} have it)" if unknown.versions else ""
+        instead = f"write {unknown.instead}" if unknown.instead else "drop it"
+        yield (
+            unknown.key,
+            f"has the value {unknown.key}, which the chart of {team.version} refuses{readers};"
+            f" {instead}",
+        )
+
+
+def _unfit(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    def value(key: str) -> object:
+        return plain.get(values, *key.split("."))
+
+    if "podgroups" in str(value("sync.fromHost.customResources")):
+        yield (
+            "sync.fromHost.customResources",
+            "syncs podgroups from the host: the vCluster then does not start, and KAI needs no"
+            " such sync; drop it",
+        )
+        return
+    if not team.licensed:
+        for key in _LICENSED:
+            if _switched_on(value(key)):
+                yield (
+                    key,
+                    f"has {key}, which needs a vCluster licence; drop it, or write licensed: true"
+                    " beside values if you have one",
+                )
+        if "vcluster-pro" in str(value(_IMAGE)):
+            yield _IMAGE, "takes the Pro image, which needs a licence; drop it"
+    if team.mode == "virtual":
+        if value("controlPlane.distro.k8s.scheduler.enabled") is False:
+            yield (
+                "controlPlane.distro.k8s.scheduler.enabled",
+                "switches the virtual scheduler off, and with it mode virtual: pods would stay"
+                " Pending on both sides; write mode host or default instead",
+            )
+        if value("sync.fromHost.nodes.enabled") is False:
+            yield (
+                "sync.fromHost.nodes.enabled",
+                "switches node sync off, without which a virtual scheduler does not start; drop it",
+            )
+    if team.mode == "host" and value("experimental.syncSettings.setOwner") is True:
+        yield (
+            "experimental.syncSettings.setOwner",
+            "sets owners on synced pods, which KAI's pod-grouper may not follow; drop it",
+        )
+
+
+def _switched_on(value: object) -> bool:
+    """Whether a block is there and not simply disabled."""
+    if isinstance(value, Mapping):
+        enabled = value.get("enabled")
+        return bool(value) if enabled is None else enabled is not False
+    return value not in (None, False)

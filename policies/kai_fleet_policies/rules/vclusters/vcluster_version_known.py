@@ -1,0 +1,41 @@
+"""Only vCluster versions of the release table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet import releases
+from kai_fleet.wording import listed
+from kai_fleet_policies.model import UNKNOWN, Cluster, called
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, mandatory, undecided
+
+NAME = "vcluster-version-known"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = "The keys of vCluster's chart differ by version, its virtual scheduler's among them (V2)."
+REMEDY = "Write one of the versions that the message names."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The version of each vCluster on this host; one that names none gets the newest known."""
+    for team in cluster.virtual_clusters:
+        subject, path = f"vCluster {called(team.name)}", team.version_path
+        if team.version is UNKNOWN:
+            yield undecided(NAME, subject, path, "its version is known")
+        elif not team.version:
+            continue
+        elif team.untested and (newest := releases.taken_for(releases.VCLUSTER, team.version)):
+            said = f"is {team.version}, which nobody tried with this program; it is taken for"
+            yield advisory(NAME, subject, path, f"{said} {newest}")
+        elif team.version not in releases.VCLUSTER:
+            near = listed(releases.nearest(releases.VCLUSTER, team.version))
+            newer = releases.taken_for(releases.VCLUSTER, team.version)
+            more = ", or add untested: true beside it to try it" if newer else ""
+            known = ", ".join(releases.VCLUSTER)
+            yield mandatory(
+                NAME,
+                subject,
+                path,
+                f"has version {team.version}, which is not supported here; write {near}{more}"
+                f" (all: {known})",
+            )

@@ -1,0 +1,79 @@
+"""Labels and annotations that KAI reads, in the place where it reads them, as strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kai_fleet.kai.keys import QUEUE_LABEL, right_key
+from kai_fleet.wording import quoted
+from kai_fleet_policies.model import UNKNOWN, Cluster, Workload, workload_subject
+from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+from kai_fleet_policies.unknown import Unknown
+
+NAME = "workload-known-keys"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a"
+    " GPU, or on one that nobody accounts (W2). Values of labels and annotations are strings (W5)."
+)
+REMEDY = "Write the key that the message names, and put numbers and booleans between quotes."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The labels and annotations of each workload, and the labels of the object itself."""
+    for workload in cluster.workloads:
+        # The commercial product that KAI came from has a scheduler and keys of its own.
+        if isinstance(workload.scheduler, str) and workload.scheduler.startswith("runai"):
+            continue
+        subject = workload_subject(workload, cluster)
+        said: set[str] = set()
+        for message in (
+            *_in(workload.labels, "label"),
+            *_in(workload.annotations, "annotation"),
+            *_in(workload.owner_labels, "label"),
+        ):
+            if message not in said:
+                said.add(message)
+                yield mandatory(NAME, subject, workload.path, message)
+        if _any_unknown(workload):
+            until = "all its labels and annotations are known"
+            yield undecided(NAME, subject, workload.path, until)
+
+
+def has_non_strings(workload: Workload) -> bool:
+    """Whether a label or annotation has a value that no API server takes."""
+    return any(
+        pairs is not UNKNOWN
+        and any(
+            value is not None and not isinstance(value, str | Unknown) for value in pairs.values()
+        )
+        for pairs in (workload.labels, workload.annotations, workload.owner_labels)
+    )
+
+
+def _any_unknown(workload: Workload) -> bool:
+    return UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels)
+
+
+def _in(pairs: Mapping[str, object] | Unknown, place: str) -> Iterator[str]:
+    if pairs is UNKNOWN:
+        return
+    for key, value in pairs.items():
+        right = right_key(key)
+        if right == "":
+            yield f"has the {place} {key}, which no supported KAI version reads; remove it"
+        elif right is not None:
+            wanted = "label" if right == QUEUE_LABEL else "annotation"
+            if right != key:
+                yield (
+                    f"has the {place} {key}, which no supported KAI version reads;"
+                    f" write the {wanted} {right}"
+                )
+            elif place != wanted:
+                yield f"has {key} as {place}; KAI reads it as {wanted}: move it there"
+        if value is not None and not isinstance(value, str | Unknown):
+            yield (
+                f"has the {place} {key} with a value that is not a string;"
+                f" write {key}: {quoted(value)}"
+            )

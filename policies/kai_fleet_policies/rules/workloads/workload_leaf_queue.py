@@ -1,0 +1,162 @@
+"""A pod for KAI names a queue that takes pods: declared, without children, and its own team's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases import takes_external_pod_groups
+from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.model import UNKNOWN, Cluster, QueueTree, Workload, called, workload_subject
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+
+NAME = "workload-leaf-queue"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does not"
+    " exist stays Pending, in most versions without an event (W1)."
+)
+REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf queues."
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The workloads of a cluster, and the queue that each team in host mode is given."""
+    tree = cluster.scheduling.tree
+    asked: list[str] = []
+    for workload in cluster.workloads:
+        if workload.scheduler not in (SCHEDULER, UNKNOWN):
+            continue  # workload-scheduler says what is wrong if it names a queue
+        subject = workload_subject(workload, cluster)
+        queue = workload.queue
+        if queue is UNKNOWN:
+            yield undecided(NAME, subject, workload.path, f"its label {QUEUE_LABEL} is known")
+        elif queue is None and workload.scheduler is UNKNOWN:
+            yield undecided(NAME, subject, workload.path, "its schedulerName is known")
+        elif queue is None and workload.pod_group and _takes_pod_groups(cluster):
+            continue  # the PodGroup that it names has the queue
+        elif queue is None:
+            yield mandatory(NAME, subject, workload.path, _names_none(workload, cluster, tree))
+        elif isinstance(queue, str):
+            yield from _allowed(queue, cluster, workload, subject)
+            yield from _on_pods(queue, cluster, workload, subject)
+            if not tree.queues:
+                asked.append(queue)
+                continue
+            yield from _judge(queue, cluster, tree, subject, workload.path)
+    if asked:
+        yield undecided(
+            NAME,
+            f"queues of {cluster.scheduling.name}",
+            cluster.path,
+            f"the queues of {cluster.scheduling.name} are declared here:"
+            f" {len(asked)} workload(s) name queues such as {asked[0]}",
+        )
+    for team in cluster.virtual_clusters:
+        if team.mode != "host" or team.queue is None:
+            continue
+        subject, path = f"team {called(team.name)}", at(team.path, "queue")
+        if team.queue is UNKNOWN:
+            yield undecided(NAME, subject, path, "the name of its queue is known")
+        else:
+            yield from _judge(team.queue, cluster, cluster.tree, subject, path)
+
+
+def _takes_pod_groups(cluster: Cluster) -> bool:
+    """Whether a PodGroup that somebody else made gives its pods their queue: from v0.15.
+
+    Not in host mode: the PodGroup would be one of the host's, where teams make none.
+    """
+    if cluster.scheduled_by is not None:
+        return False
+    versions = [release.version for release in cluster.scheduling.kai]
+    return all(
+        not isinstance(version, str) or takes_external_pod_groups(version) for version in versions
+    )
+
+
+def _on_pods(queue: str, cluster: Cluster, workload: Workload, subject: str) -> Iterator[Problem]:
+    """KAI reads the label of a pod's owner too, where it can see one."""
+    if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
+        return
+    if cluster.scheduled_by is not None:
+        who = f"the KAI of {cluster.scheduled_by.name} sees only the pods, without their owners"
+    elif cluster.guarded:
+        who = "the guard at admission denies pods that do not name it themselves"
+    else:
+        return
+    yield mandatory(
+        NAME,
+        subject,
+        workload.path,
+        f"names queue {queue} on the {workload.kind} only, and {who};"
+        f" write {QUEUE_LABEL}: {queue} in the labels of the pod template too",
+    )
+
+
+def _allowed(queue: str, cluster: Cluster, workload: Workload, subject: str) -> Iterator[Problem]:
+    """The queues that the pack's configuration leaves to a namespace (W10)."""
+    if not cluster.queues_of:
+        return
+    if workload.namespace is UNKNOWN:
+        yield undecided(NAME, subject, workload.path, "its namespace is known")
+        return
+    namespace = workload.namespace or "default"
+    own = cluster.queues_of.get(namespace)
+    if own is not None and queue not in own:
+        choice = listed(nearest_first(queue, list(own))) or "none"
+        yield mandatory(
+            NAME,
+            subject,
+            workload.path,
+            f"names queue {queue}, which pods in namespace {namespace} may not use;"
+            f" write {QUEUE_LABEL}: {choice}",
+        )
+
+
+def _judge(
+    queue: str, cluster: Cluster, tree: QueueTree, subject: str, path: str
+) -> Iterator[Problem]:
+    host = cluster.scheduling.name
+    own = cluster.team_queue
+    if own is not None and own is not UNKNOWN and queue != own:
+        yield mandatory(
+            NAME,
+            subject,
+            path,
+            f"names queue {queue}, but the queue of team {cluster.name} is {own};"
+            f" write {QUEUE_LABEL}: {own}",
+        )
+    elif queue not in tree.by_name:
+        if tree.unknown_names:
+            yield undecided(NAME, subject, path, f"all queue names of {host} are known")
+            return
+        hint = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
+        yield mandatory(
+            NAME,
+            subject,
+            path,
+            f"names queue {queue}, which is not declared in {host}: its pods would stay Pending;"
+            f" write {hint}",
+        )
+    elif not tree.is_leaf(queue):
+        below = listed(tree.leaves_below(queue)) or "a queue without children"
+        yield mandatory(
+            NAME,
+            subject,
+            path,
+            f"names queue {queue}, which has children and so takes no pods; write {below}",
+        )
+    elif tree.unknown_parents:
+        until = f"the parents of all queues in {host} are known: {queue} may have children"
+        yield undecided(NAME, subject, path, until)
+
+
+def _names_none(workload: Workload, cluster: Cluster, tree: QueueTree) -> str:
+    own = cluster.team_queue
+    leaves = [own] if isinstance(own, str) else tree.leaves
+    choice = listed(leaves) or "the name of a leaf queue"
+    return (
+        "asks for KAI and names no queue: KAI would look for one called default-queue;"
+        f" write the label {QUEUE_LABEL}: {choice}"
+    )

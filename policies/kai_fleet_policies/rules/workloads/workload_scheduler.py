@@ -1,0 +1,59 @@
+"""The queue label and `schedulerName: kai-scheduler` come together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
+from kai_fleet.wording import listed
+from kai_fleet_policies.model import UNKNOWN, Cluster, workload_subject
+from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+
+NAME = "workload-scheduler"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Without schedulerName the default scheduler places the pod: its queue and its GPU fraction are"
+    " ignored without a word. Without the label KAI leaves it Pending (W6)."
+)
+REMEDY = f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {QUEUE_LABEL} on it."
+
+_FRACTIONS = ("gpu-fraction", "gpu-memory")
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """Each workload: label, GPU annotations and scheduler fit together."""
+    for workload in cluster.workloads:
+        subject = workload_subject(workload, cluster)
+        scheduler, names_queue = workload.scheduler, workload.names_queue
+        annotations = workload.annotations
+        if scheduler == SCHEDULER:
+            if names_queue is UNKNOWN:
+                yield undecided(NAME, subject, workload.path, "its labels are known")
+            elif not names_queue and not workload.pod_group:
+                yield mandatory(
+                    NAME,
+                    subject,
+                    workload.path,
+                    f"has schedulerName: {SCHEDULER} but no label {QUEUE_LABEL}; write the label"
+                    " with a leaf queue, or drop schedulerName to use the default scheduler",
+                )
+            continue
+        fractions = (
+            [] if annotations is UNKNOWN else [key for key in _FRACTIONS if key in annotations]
+        )
+        reasons = [f"the label {QUEUE_LABEL}"] if names_queue is True else []
+        reasons += [f"the annotation {key}" for key in fractions]
+        if reasons and scheduler is UNKNOWN:
+            yield undecided(NAME, subject, workload.path, "its schedulerName is known")
+        elif reasons:
+            has = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
+            yield mandatory(
+                NAME,
+                subject,
+                workload.path,
+                f"has {listed(reasons, 'and')} but {has}, so KAI never sees it and they are"
+                f" ignored; write schedulerName: {SCHEDULER}",
+            )
+        elif names_queue is UNKNOWN or annotations is UNKNOWN:
+            yield undecided(NAME, subject, workload.path, "its labels and annotations are known")

@@ -1,0 +1,105 @@
+"""A vLLM server takes as much of the GPU's memory as its pod asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from kai_fleet.kai.keys import SCHEDULER
+from kai_fleet_policies.model import UNKNOWN, Cluster, Container, Workload, workload_subject
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, undecided
+from kai_fleet_policies.unknown import Unknown
+
+NAME = "workload-vllm-memory"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.MEDIUM
+WHY = (
+    "KAI does not isolate GPU memory, and vLLM takes 90% of a GPU unless told otherwise: two"
+    " servers on one GPU run out of memory (W7)."
+)
+REMEDY = "Write --gpu-memory-utilization with the same number as the annotation gpu-fraction."
+
+FLAG = "--gpu-memory-utilization"
+DEFAULT = 0.9  # vLLM's own, where the flag is absent
+
+_SET = re.compile(r"--gpu[-_]memory[-_]utilization(?:\s*=\s*|\s+)[\"']?([^\s\"',;|&]+)")
+_VLLM = re.compile(r"\bvllm\s+serve\b|\bvllm\.entrypoints\b")
+_SLACK = 0.005
+
+
+def check(cluster: Cluster) -> Iterator[Problem]:
+    """The vLLM containers of each workload that asks KAI for a share of a GPU."""
+    for workload in cluster.workloads:
+        annotations = workload.annotations
+        if workload.scheduler != SCHEDULER or annotations is UNKNOWN:
+            continue  # other rules speak of these
+        fraction = _number(annotations.get("gpu-fraction"))
+        memory = annotations.get("gpu-memory")
+        if not annotations.keys() & {"gpu-fraction", "gpu-memory"}:
+            continue
+        if UNKNOWN in (workload.containers, annotations.get("gpu-fraction"), memory):
+            yield from _open(workload, cluster)
+            continue
+        assert workload.containers is not UNKNOWN
+        for container in workload.containers:
+            message = _judge(container, fraction, memory)
+            if message is UNKNOWN:
+                yield from _open(workload, cluster)
+            elif message:
+                subject = workload_subject(workload, cluster)
+                yield advisory(NAME, subject, workload.path, message)
+
+
+def _open(workload: Workload, cluster: Cluster) -> Iterator[Problem]:
+    until = "its share of a GPU and its containers' arguments are known"
+    yield undecided(NAME, workload_subject(workload, cluster), workload.path, until)
+
+
+def _judge(container: Container, fraction: float | None, memory: object) -> str | Unknown:
+    """A message, "" where all is well, UNKNOWN where the arguments are not known yet."""
+    command, arguments = container.command, container.arguments
+    if command is UNKNOWN or arguments is UNKNOWN or UNKNOWN in (*command, *arguments):
+        return UNKNOWN
+    text = " ".join(str(part) for part in (*command, *arguments))
+    values = _SET.findall(text)
+    image = str(container.image or "").rpartition("/")[2].partition(":")[0]
+    if not (values or _VLLM.search(text) or ("vllm" in image and not command)):
+        return ""
+    if fraction is None:
+        return (
+            "" if values else _unset(f"gpu-memory: {memory} MiB", "that part of the GPU's memory")
+        )
+    if not values:
+        if abs(fraction - DEFAULT) <= _SLACK:
+            return ""
+        return _unset(f"gpu-fraction: {fraction:g}", f"{fraction:g}")
+    taken = _number(values[-1])
+    if taken is None:
+        return f"takes {FLAG} from {values[-1]}; see that it is {fraction:g}, its gpu-fraction"
+    if abs(taken - fraction) <= _SLACK:
+        return ""
+    consequence = (
+        "it takes memory that other pods on the GPU are promised"
+        if taken > fraction
+        else "the rest of its share lies idle"
+    )
+    return (
+        f"asks for gpu-fraction {fraction:g} and runs vLLM with {FLAG}={taken:g}: {consequence};"
+        f" write {FLAG}={fraction:g}"
+    )
+
+
+def _unset(asked: str, wanted: str) -> str:
+    return (
+        f"asks for {asked} and runs vLLM without {FLAG}, which then takes {DEFAULT:g} of the GPU;"
+        f" add {FLAG}={wanted}"
+    )
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
