@@ -15,10 +15,11 @@ from typing import Final
 import yaml
 
 from kai_fleet.kai.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
-from kai_fleet_cli.gpu_usage.gpu_share import GROUP
-from kai_fleet_cli.gpu_usage.pods import RESERVATIONS as RESERVED
+from kai_fleet_cli.usage.pods import RESERVATIONS as RESERVED
+from kai_fleet_cli.usage.pods import is_over
+from kai_fleet_cli.usage.requests import GROUP
 from sandbox.control_plane.kube_api import Api, Object, Refused
-from sandbox.kai.gpu_room import Room, asked, groups, is_over, rooms
+from sandbox.kai.gpu_room import Room, asked, groups, rooms
 from sandbox.nodes.fake_nodes import NODES, holds
 
 PODS: Final = "/api/v1/pods"

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kai_fleet.kai.keys import GPU_RESOURCES
-from kai_fleet_cli.gpu_usage.amounts import rounded
-from kai_fleet_cli.gpu_usage.gpu_share import GpuAsk, gpu_ask, gpu_memory, groups_of
-from kai_fleet_cli.gpu_usage.requests import requests_of
+from kai_fleet_cli.usage.amounts import rounded
+from kai_fleet_cli.usage.pods import is_over
+from kai_fleet_cli.usage.requests import (
+    GpuRequest,
+    gpu_memory,
+    gpu_request,
+    groups_of,
+    numbers,
+    requests_of,
+    whole_gpus,
+)
 from sandbox.control_plane.kube_api import Object
 from sandbox.nodes.fake_nodes import is_ready
 
@@ -18,14 +25,9 @@ def groups(pod: Object) -> tuple[str, ...]:
     return groups_of(pod["metadata"].get("labels", {}))
 
 
-def is_over(pod: Object) -> bool:
-    """Whether a pod holds nothing any more."""
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-
-def asked(pod: Object) -> GpuAsk:
+def asked(pod: Object) -> GpuRequest:
     """What a pod asks for of GPUs."""
-    return gpu_ask(pod["metadata"].get("annotations", {}), requests_of(pod["spec"]))
+    return gpu_request(pod["metadata"].get("annotations", {}), requests_of(pod["spec"]))
 
 
 @dataclass
@@ -59,14 +61,14 @@ class Room:
             self.left.get(name, 0.0) >= amount for name, amount in requests.items()
         )
 
-    def shareable(self, ask: GpuAsk) -> list[str] | None:
+    def shareable(self, ask: GpuRequest) -> list[str] | None:
         """The groups with room for a share, fullest first, "" for a GPU to begin; None: no room."""
         if ask.mebibytes is not None and self.memory is None:
             return None
         part = ask.each(self.memory)
         fitting = [g for g, taken in self.shared.items() if rounded(taken + part) <= 1]
         fitting.sort(key=lambda group: -self.shared[group])
-        free = int(sum(self.left.get(gpu, 0.0) for gpu in GPU_RESOURCES))
+        free = int(whole_gpus(self.left))
         chosen = [*fitting, *[""] * free][: ask.devices]
         return chosen if len(chosen) == ask.devices else None
 
@@ -78,8 +80,7 @@ def rooms(
     found: dict[str, Room] = {}
     for node in nodes:
         if is_ready(node) and not _closed(node):
-            allocatable = node.get("status", {}).get("allocatable", {})
-            left = requests_of({"containers": [{"resources": {"requests": allocatable}}]})
+            left = numbers(node.get("status", {}).get("allocatable"))
             found[node["metadata"]["name"]] = Room(node, left)
     for listed, reserve in ((pods, False), (reservations, True)):
         for pod in listed:

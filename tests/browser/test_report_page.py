@@ -122,7 +122,7 @@ def pages_of(pdf):
 
 
 def test_on_paper_folded_trees_are_open(tmp_path, monkeypatch):
-    report = replace(many(12), missing=())
+    report = replace(many(12), missing={})
     counts = []
     for folded in (True, False):
         monkeypatch.setattr(writing, "OPEN_TREES", 0 if folded else 99)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kai_fleet_cli.gpu_usage.amounts import Amounts
-from kai_fleet_cli.gpu_usage.queues import Held, tree
+from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.report.model import (
-    Change,
-    Gpus,
-    Missing,
-    Pool,
-    Report,
-    Said,
-    Team,
-    Tree,
+    GpuSum,
+    PoolReport,
+    StackReport,
+    StackUpdate,
+    TeamReport,
     Version,
-    Wait,
+    WaitGroup,
 )
+from kai_fleet_cli.usage.amounts import Amounts
+from kai_fleet_cli.usage.queues import QueuePods, tree
 
 MADE = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI = Version("v0.16.8", "v0.16.8", "supported until 2027-06-30")
@@ -33,7 +31,7 @@ def queue(name, parent=None, quota=0.0, limit=-1.0):
 
 
 def held(in_use, waiting=0.0):
-    return Held(Amounts(gpu=in_use), Amounts(gpu=waiting), int(in_use), int(waiting))
+    return QueuePods(Amounts(gpu=in_use), Amounts(gpu=waiting), int(in_use), int(waiting))
 
 
 def busy():
@@ -52,28 +50,32 @@ def busy():
             "serve": held(1.25),
         },
     )
-    return Report(
+    return StackReport(
         stack="prod",
         cluster="prod-eu-1",
         made=MADE,
         live=True,
         kubernetes="v1.34.4",
-        gpus=Gpus(ready=40, not_ready=8, in_use=17.75, free=21),
+        gpus=GpuSum(ready=40, not_ready=8, in_use=17.75, free=21),
         teams=(
-            Team("ml", "virtual", 16, 10.75, 4, 3, KAI, VCLUSTER),
-            Team("research", "virtual", 16, 7, 2, 2, OLD, VCLUSTER),
-            Team("dev", "default", 4, 0, 0, 0, None, VCLUSTER),
-            Team("vision", "own stack", 8, own_stack=True),
-            Team("nlp", "virtual", 4, unreached="it does not answer in time", kai=KAI),
+            TeamReport("ml", "virtual", 16, 10.75, 4, 3, KAI, VCLUSTER),
+            TeamReport("research", "virtual", 16, 7, 2, 2, OLD, VCLUSTER),
+            TeamReport("dev", "default", 4, 0, 0, 0, None, VCLUSTER),
+            TeamReport("vision", "own stack", 8, own_stack=True),
+            TeamReport("nlp", "virtual", 4, unreached="it does not answer in time", kai=KAI),
         ),
         pools=(
-            Pool("kai-fleet/pool=ml", ("ml",), 2, 2, ("NVIDIA-H100",), Gpus(16, 0, 10.75, 5)),
-            Pool("kai-fleet/pool=research", ("research",), 3, 2, ("A100",), Gpus(16, 8, 7, 9)),
-            Pool("", (), 1, 1, (), Gpus(8, 0, 0, 8)),
+            PoolReport(
+                "kai-fleet/pool=ml", ("ml",), 2, 2, ("NVIDIA-H100",), GpuSum(16, 0, 10.75, 5)
+            ),
+            PoolReport(
+                "kai-fleet/pool=research", ("research",), 3, 2, ("A100",), GpuSum(16, 8, 7, 9)
+            ),
+            PoolReport("", (), 1, 1, (), GpuSum(8, 0, 0, 8)),
         ),
-        trees=(Tree("ml", tuple(ml.values())),),
+        trees={"ml": list(ml.values())},
         waits=(
-            Wait(
+            WaitGroup(
                 "ml",
                 ("pretraining",),
                 3,
@@ -84,40 +86,56 @@ def busy():
                 "wait for a pod of that queue to end, or look with: `kubectl --kubeconfig"
                 " ml.kubeconfig -n default describe pod pretraining-worker-0`",
             ),
-            Wait("research", (), 2, 2, MADE - timedelta(seconds=20)),
+            WaitGroup("research", (), 2, 2, MADE - timedelta(seconds=20)),
         ),
-        said=(
-            Said("warning", "research", "KAI v0.9.3", "line v0.9 is out of support", "move on"),
-            Said("broken", "host", "node a", "it is <not> Ready", "look with: `kubectl get`", 3),
+        findings=(
+            Finding(
+                "kai",
+                Health.WARNING,
+                "research",
+                "KAI v0.9.3",
+                "line v0.9 is out of support",
+                "move on",
+            ),
+            Finding(
+                "nodes",
+                Health.BROKEN,
+                "host",
+                "node a",
+                "it is <not> Ready",
+                "look with: `kubectl get`",
+            ),
         ),
         well=41,
-        changes=(
-            Change(MADE, "update", "succeeded", "Ada", "One more team", "3 created"),
-            Change(MADE - timedelta(days=2), "update", "failed", "Ada", "A typo"),
+        updates=(
+            StackUpdate(MADE, "update", "succeeded", "Ada", "One more team", "3 created"),
+            StackUpdate(MADE - timedelta(days=2), "update", "failed", "Ada", "A typo"),
         ),
-        missing=(Missing("what team nlp holds and waits for", "it does not answer in time"),),
+        missing={"what team nlp holds and waits for": "it does not answer in time"},
     )
 
 
 def many(teams=100, queues=10):
     """A large fleet: as many teams, each with as many queues."""
     found = [
-        Team(f"team-{n:03}", "virtual", 8, float(n % 9), float(n % 3), n % 3, KAI, VCLUSTER)
+        TeamReport(f"team-{n:03}", "virtual", 8, float(n % 9), float(n % 3), n % 3, KAI, VCLUSTER)
         for n in range(teams)
     ]
-    trees = []
+    trees = {}
     for team in found:
         items = [queue("all", None, 8, 8), *(queue(f"q-{n}", "all", 1) for n in range(queues - 1))]
-        trees.append(Tree(team.name, tuple(tree(items, {"q-0": held(team.in_use or 0)}).values())))
-    return Report(
+        trees[team.name] = list(tree(items, {"q-0": held(team.in_use or 0)}).values())
+    return StackReport(
         stack="prod",
         cluster="prod",
         made=MADE,
         live=True,
-        gpus=Gpus(1000, 0, 400, 600),
+        gpus=GpuSum(1000, 0, 400, 600),
         teams=tuple(found),
         pools=(
-            Pool("", tuple(team.name for team in found), 125, 125, (), Gpus(1000, 0, 400, 600)),
+            PoolReport(
+                "", tuple(team.name for team in found), 125, 125, (), GpuSum(1000, 0, 400, 600)
+            ),
         ),
-        trees=tuple(trees),
+        trees=trees,
     )

@@ -12,7 +12,7 @@ import pytest
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Refused, Unreachable
-from kai_fleet_cli.usage.prometheus import TOKEN, at_url
+from kai_fleet_cli.report.prometheus import TOKEN, at_url
 from tests.unit.canned_api import kubeconfig, serving
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

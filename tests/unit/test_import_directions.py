@@ -17,7 +17,7 @@ ORDER = (
     "kai_fleet.kube",
     "kai_fleet.provider",
     "kai_fleet",
-    "kai_fleet_cli.gpu_usage",
+    "kai_fleet_cli.usage",
     "kai_fleet_policies",
     "kai_fleet.package",
     "sandbox",

@@ -19,9 +19,8 @@ from kai_fleet.kube.kubeconfig import connection
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
+from kai_fleet_cli.report.usage_query import KINDS, usage_of
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.usage import now
-from kai_fleet_cli.usage.query import usage_of
 from tests.unit import canned_api, doctor_samples, http_server
 from tests.unit.test_usage_now import pod, queue
 
@@ -149,7 +148,7 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(
             gather, "_way_in", lambda reader, seen, team: gather._Way(kubeconfig(team.name))
         )
-        monkeypatch.setattr(build, "last_changes", lambda *_: ())  # the engine is not asked
+        monkeypatch.setattr(build, "last_updates", lambda *_: ())  # the engine is not asked
         yield Own, kubeconfig
 
 
@@ -193,12 +192,12 @@ def asked_once(server, heard):
 def test_usage_costs_little_more_than_to_read_what_the_clusters_answer(many):
     server, _ = many
     usage_of("lab", team="t000")  # what is imported once is not counted
-    reads = bare(many, now.KINDS)
+    reads = bare(many, KINDS)
     found, took, heard = timed(lambda tell: usage_of("lab", heard=tell))
     asked_once(server, heard)
-    assert len(server.asked) == (TEAMS + 1) * (1 + len(now.KINDS))
+    assert len(server.asked) == (TEAMS + 1) * (1 + len(KINDS))
     assert sum(len(team.queues) for team in found.teams) == TEAMS * (QUEUES - 1)
-    assert sum(team.shares.used for team in found.teams) == TEAMS * (PODS - WAIT)
+    assert sum(team.gpus.used for team in found.teams) == TEAMS * (PODS - WAIT)
     assert len(found.waits) == 10
     assert took < 6 * reads, f"{took:.1f} s of a processor, and {reads:.1f} s to read alone"
 
@@ -209,8 +208,8 @@ def test_a_report_costs_little_more_than_to_read_what_the_clusters_answer(many):
     found, took, heard = timed(lambda tell: build.of_clusters("lab", tell))
     asked_once(server, heard)
     assert len(server.asked) >= (TEAMS + 1) * (1 + len(PATHS))
-    assert found.missing == ()
-    assert (len(found.teams), sum(len(tree.queues) for tree in found.trees)) == (100, 1000)
+    assert found.missing == {}
+    assert (len(found.teams), sum(map(len, found.trees.values()))) == (100, 1000)
     assert (found.gpus.in_use, found.waiting, found.waiting_pods) == (4900, 100, 100)
     begun = time.process_time()
     text = page(found)

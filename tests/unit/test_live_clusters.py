@@ -40,7 +40,7 @@ def test_the_pods_that_run_are_those_of_users(server):
         pod("binder", namespace="kai-scheduler"),
     ]
     api.answers["/api/v1/pods"] = (200, {"items": there})
-    found = cluster_reader.Cluster(content=kubeconfig(url)).pods()
+    found = cluster_reader.ClusterReader(content=kubeconfig(url)).pods()
     assert [each["metadata"]["name"] for each in found] == ["mine"]
 
 
@@ -49,7 +49,7 @@ def test_a_cluster_is_also_found_by_a_file(server, tmp_path):
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig(url))
     api.answers["/api/v1/nodes"] = (200, {"items": [{"metadata": {"name": "gpu"}}]})
-    assert cluster_reader.Cluster("lab", file).nodes() == [{"metadata": {"name": "gpu"}}]
+    assert cluster_reader.ClusterReader("lab", file).nodes() == [{"metadata": {"name": "gpu"}}]
 
 
 def test_the_words_of_a_silence(server):
@@ -63,8 +63,8 @@ def test_the_words_of_a_silence(server):
         ),
         ("{}", "^the kubeconfig cannot be used: Invalid kube-config"),
     ):
-        with pytest.raises(cluster_reader.NoAnswer, match=words):
-            cluster_reader.Cluster(content=content).nodes()
+        with pytest.raises(cluster_reader.NoAnswerError, match=words):
+            cluster_reader.ClusterReader(content=content).nodes()
 
 
 def test_a_release_is_its_last_revision(server, cluster):
@@ -130,9 +130,9 @@ def test_what_is_no_object_is_a_silence(server, cluster, odd):
 def test_what_is_no_list_is_a_silence(server, answer):
     api, url = server
     api.answers["/api/v1/nodes"] = (200, answer)
-    with pytest.raises(cluster_reader.NoAnswer, match="no Kubernetes API"):
-        cluster_reader.Cluster(content=kubeconfig(url)).nodes()
-    with pytest.raises(cluster_reader.NoAnswer, match="it answers no pods"):
+    with pytest.raises(cluster_reader.NoAnswerError, match="no Kubernetes API"):
+        cluster_reader.ClusterReader(content=kubeconfig(url)).nodes()
+    with pytest.raises(cluster_reader.NoAnswerError, match="it answers no pods"):
         cluster_reader.gpus_held([{"spec": {"nodeName": "n", "containers": "x"}}])
 
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from kai_fleet_cli import kubectl_plugin
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.gpu_usage.reading import KINDS
 from kai_fleet_cli.my.view import WHY
+from kai_fleet_cli.usage.reading import KINDS
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import (
     GROUP_A,

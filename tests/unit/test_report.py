@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from kai_fleet.settings import load
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.report import charts, history
+from kai_fleet_cli.report import build, charts
 from kai_fleet_cli.report import page as writing
 from kai_fleet_cli.report.build import of_file
 from kai_fleet_cli.report.live import live
@@ -56,11 +56,11 @@ def test_numbers_of_the_lab():
         1,
         1,
     )
-    (tree,) = found.trees
-    shares = {queue.name: queue.share("gpu") for queue in tree.queues}
+    (queues,) = found.trees.values()
+    shares = {queue.name: queue.share("gpu") for queue in queues}
     assert list(shares) == ["default", "serve", "train"]
     assert (shares["train"].quota, shares["train"].in_use) == (3, 0.75)
-    assert found.said == ()
+    assert found.findings == []
     assert found.well > 10
 
 
@@ -72,11 +72,11 @@ def test_who_waits_by_queue_with_the_doctors_reason():
     found = report(lab)
     first, second = found.waits
     assert (first.team, first.queues, first.pods, first.gpus) == ("ml", ("serve",), 3, 27)
-    assert "queue serve may hold at most 2: it never runs" in first.why
+    assert "queue serve may hold at most 2: it never runs" in first.cause
     assert NOW - first.since == timedelta(hours=1)
-    assert (second.queues, second.pods, second.gpus, second.why) == (("train",), 1, 1, "")
+    assert (second.queues, second.pods, second.gpus, second.cause) == (("train",), 1, 1, "")
     assert (found.waiting, found.waiting_pods) == (28, 4)
-    assert found.said == (), "what waits is told once"
+    assert found.findings == [], "what waits is told once"
 
 
 def test_a_copy_on_the_host_is_not_counted_again():
@@ -97,8 +97,7 @@ def test_in_host_mode_the_hosts_own_pods_count():
     lab.host["pods"] = [running("a-x-ml", gpus="2", namespace="team-ml")]
     found = report(lab)
     assert (found.teams[0].in_use, found.gpus.in_use) == (2, 2)
-    (tree,) = found.trees
-    assert tree.name == "the host"
+    assert list(found.trees) == ["the host"]
 
 
 def test_a_vcluster_that_does_not_answer_is_said_and_counted_by_the_host():
@@ -108,9 +107,8 @@ def test_a_vcluster_that_does_not_answer_is_said_and_counted_by_the_host():
     found = report(lab)
     (team,) = found.teams
     assert (team.in_use, team.waiting, team.unreached) == (3, None, "it does not answer in time")
-    (missing,) = found.missing
-    assert missing.part == "what team ml holds and waits for"
-    assert [tree.name for tree in found.trees] == ["ml"], "the queues as they are declared"
+    assert list(found.missing) == ["what team ml holds and waits for"]
+    assert list(found.trees) == ["ml"], "the queues as they are declared"
 
 
 def test_shares_of_a_vcluster_that_is_not_looked_into_count_as_what_reserves_them():
@@ -170,9 +168,9 @@ def test_what_is_written_by_others_is_text():
             found,
             stack=odd,
             teams=[replace(found.teams[0], name=odd)],
-            changes=[replace(found.changes[0], message=odd, who=odd)],
-            said=[replace(found.said[0], cause=odd, fix=f"`{odd}`")],
-            waits=[replace(found.waits[0], queues=(odd,), why=odd, what=odd)],
+            updates=[replace(found.updates[0], message=odd, who=odd)],
+            findings=[replace(found.findings[0], cause=odd, fix=f"`{odd}`")],
+            waits=[replace(found.waits[0], queues=(odd,), cause=odd, fix=odd)],
         )
     )
     assert "<script" not in text
@@ -208,7 +206,7 @@ def test_ages(seconds, said):
 
 def test_of_many_who_wait_the_first_are_shown():
     found = busy()
-    text = page(replace(found, waits=[found.waits[0]] * 20, said=[found.said[0]] * 15))
+    text = page(replace(found, waits=[found.waits[0]] * 20, findings=[found.findings[0]] * 15))
     assert re.findall(r"<summary>(\d+ more)</summary>", text) == ["8 more", "3 more"]
 
 
@@ -289,7 +287,7 @@ def test_changes_are_those_of_the_stacks_history(monkeypatch):
         ]
 
     monkeypatch.setattr(stack_state, "ask", ask)
-    first, second = history.last_changes("prod", {})
+    first, second = build.last_updates("prod", {})
     assert asked == [("prod", "history", "--json", "--page-size", "10")]
     assert (first.kind, first.message, first.who) == ("update", "One more team", "Ada")
     assert first.resources == "3 created, 1 deleted"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kai_fleet_cli.gpu_usage.gpu_share import GROUP
+from kai_fleet_cli.usage.requests import GROUP
 from sandbox.control_plane.kube_api import Refused
 from sandbox.kai.binder import DEPLOYMENTS, POD_GROUPS, PODS, QUEUES, RESERVATIONS, KaiBinder
 from sandbox.nodes.fake_nodes import fake_node

@@ -81,7 +81,7 @@ def as_json(with_own):
 def test_the_list_tells_wanted_from_running(with_own, connected, monkeypatch):
     states(monkeypatch, lab=STATE)
     pods = [pod(gpus="2"), pod(gpus="1")]
-    monkeypatch.setattr(cluster_reader.Cluster, "pods", lambda cluster: pods)
+    monkeypatch.setattr(cluster_reader.ClusterReader, "pods", lambda cluster: pods)
     rows, notes = as_json(with_own)
     assert list(rows) == ["dev", "ml", "vision", "old"]
     assert rows["ml"] == {
@@ -102,10 +102,10 @@ def test_the_list_tells_wanted_from_running(with_own, connected, monkeypatch):
 
 def test_vclusters_that_do_not_answer_are_named(with_own, connected, monkeypatch):
     def silent(cluster):
-        raise cluster_reader.NoAnswer("connection refused")
+        raise cluster_reader.NoAnswerError("connection refused")
 
     states(monkeypatch, lab=STATE)
-    monkeypatch.setattr(cluster_reader.Cluster, "pods", silent)
+    monkeypatch.setattr(cluster_reader.ClusterReader, "pods", silent)
     rows, notes = as_json(with_own)
     assert rows["ml"]["gpus"]["used"] is None
     assert "GPUs in use are not known where the vCluster did not answer: ml, old" in notes
@@ -148,7 +148,9 @@ def test_a_kubeconfig_in_the_state_that_is_not_vclusters_is_not_given_out(
     held["outputs"] = {"kubeconfigs": {"ml": json.dumps(document)}}
     states(monkeypatch, lab=[held, *STATE[1:]])
     asked = []
-    monkeypatch.setattr(cluster_reader.Cluster, "pods", lambda cluster: asked.append(cluster) or [])
+    monkeypatch.setattr(
+        cluster_reader.ClusterReader, "pods", lambda cluster: asked.append(cluster) or []
+    )
     ran = with_own.run("team", "kubeconfig", "ml", "-s", "lab")
     says = (
         "the kubeconfig of team ml in the stack's state has users[0].user.exec in its key config,"

@@ -19,7 +19,7 @@ class Host:
 
     def nodes(self):
         if not self.there:
-            raise cluster_reader.NoAnswer("connection refused")
+            raise cluster_reader.NoAnswerError("connection refused")
         return list(self.there)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet_cli.gpu_usage.counting import usage
-from kai_fleet_cli.gpu_usage.gpu_share import gpu_ask, gpu_memory
-from kai_fleet_cli.gpu_usage.requests import requests_of
+from kai_fleet_cli.usage.counting import count
+from kai_fleet_cli.usage.requests import gpu_memory, gpu_request, requests_of
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,
@@ -23,7 +22,7 @@ GPU = "nvidia.com/gpu"
 
 def gpus(item, *nodes, version="v0.16.8"):
     """What a single pod counts for."""
-    found = usage(
+    found = count(
         answers(pods=[item], nodes=list(nodes or [node("ml-0")]), deployments=[kai(version)])
     )
     return found.pods[0].amounts.gpu
@@ -94,7 +93,7 @@ TREE = [
 
 
 def test_a_tree_with_borrowing_fractions_memory_and_several_gpus():
-    found = usage(
+    found = count(
         answers(
             queues=TREE,
             pods=[
@@ -136,7 +135,7 @@ def test_a_tree_with_borrowing_fractions_memory_and_several_gpus():
 
 def lent(queues, **in_use):
     pods = [pod(name, name, "ml-0", asks={GPU: str(count)}) for name, count in in_use.items()]
-    found = usage(answers(queues=queues, pods=pods)).queues
+    found = count(answers(queues=queues, pods=pods)).queues
     return {name: one.share("gpu").lent for name, one in found.items() if one.share("gpu").lent}
 
 
@@ -161,7 +160,7 @@ def test_what_a_parent_keeps_undivided_is_borrowed_first():
 
 
 def test_queues_that_kai_drops_are_not_in_the_tree_and_their_pods_are_named():
-    found = usage(
+    found = count(
         answers(
             queues=[queue("a", "nowhere"), queue("b", "c"), queue("c", "b"), queue("d")],
             pods=[pod("x", "a"), pod("y", None), pod("z", "d")],
@@ -174,14 +173,14 @@ def test_queues_that_kai_drops_are_not_in_the_tree_and_their_pods_are_named():
 def test_the_podgroup_names_the_queue_before_the_pods_label_does():
     item = pod("a", "wrong", "ml-0", pod_group_name="pg-a")
     group = {"metadata": {"name": "pg-a", "namespace": "default"}, "spec": {"queue": "right"}}
-    found = usage(answers(pods=[item], podgroups=[group]))
+    found = count(answers(pods=[item], podgroups=[group]))
     assert found.pods[0].queue == "right"
     group["metadata"]["namespace"] = "elsewhere"
-    assert usage(answers(pods=[item], podgroups=[group])).pods[0].queue == "wrong"
+    assert count(answers(pods=[item], podgroups=[group])).pods[0].queue == "wrong"
 
 
 def test_gpus_by_node_with_who_shares_which():
-    found = usage(
+    found = count(
         answers(
             nodes=[node("ml-0", **{"nvidia.com/gpu.product": "A100"}), node("cpu", 0, None)],
             pods=[
@@ -198,28 +197,23 @@ def test_gpus_by_node_with_who_shares_which():
     assert (ml.count, ml.memory, ml.product, ml.free) == (8, 81920, "A100", 3)
     assert [(it.name, count) for it, count in ml.whole] == [("c", 3)]
     first, second = ml.shared
-    assert (first.group, first.device, first.reserved, first.taken) == (
-        GROUP_A,
-        "GPU-7",
-        True,
-        0.75,
-    )
+    assert (first.group, first.device, first.taken) == (GROUP_A, "GPU-7", 0.75)
     assert [(it.name, part) for it, part in first.holders] == [("a", 0.5), ("b", 0.25)]
-    assert (second.device, second.reserved, second.taken) == ("", False, 0.25)
+    assert (second.device, second.taken) == ("", 0.25)
 
 
 def test_gpus_are_told_without_nodes_too():
-    found = usage(answers(nodes=[], pods=[pod("c", "train", "ml-0", asks={GPU: "3"})]))
+    found = count(answers(nodes=[], pods=[pod("c", "train", "ml-0", asks={GPU: "3"})]))
     assert [(it.name, count) for it, count in found.gpus["ml-0"].whole] == [("c", 3)]
 
 
 def test_the_release_is_the_running_one():
-    assert usage(answers(deployments=[kai("v0.9.3")])).release.version == "v0.9.3"
-    assert usage(answers(deployments=[kai("v0.16.99")])).release.version == "v0.16.99"
-    assert usage(answers(deployments=[kai("latest")])).release is None
-    assert usage(answers(deployments=[])).release is None
+    assert count(answers(deployments=[kai("v0.9.3")])).release.version == "v0.9.3"
+    assert count(answers(deployments=[kai("v0.16.99")])).release.version == "v0.16.99"
+    assert count(answers(deployments=[kai("latest")])).release is None
+    assert count(answers(deployments=[])).release is None
 
 
 def test_an_ask_says_whether_it_is_shared():
-    assert gpu_ask({"gpu-memory": "100"}, {}).shared
-    assert not gpu_ask({}, {GPU: 1}).shared
+    assert gpu_request({"gpu-memory": "100"}, {}).shared
+    assert not gpu_request({}, {GPU: 1}).shared

@@ -15,8 +15,8 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Unreachable
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor import gather
+from kai_fleet_cli.report.usage_table import spelled
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.usage.show import spelled
 from tests.unit import canned_api, doctor_samples
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Unreachable
-from kai_fleet_cli.gpu_usage.counting import usage
-from kai_fleet_cli.gpu_usage.reading import KINDS, read
+from kai_fleet_cli.usage.counting import count
+from kai_fleet_cli.usage.reading import KINDS, read
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import kai, node, pod, queue
 
@@ -32,7 +32,7 @@ def server():
 
 def test_one_request_for_each_kind(server):
     handler, api = server
-    found = usage(read(api))
+    found = count(read(api))
     assert found.queues["train"].share("gpu").in_use == 0.5
     assert sorted(path for _, path in handler.asked) == sorted(KINDS.values())
 
@@ -55,7 +55,7 @@ def test_what_may_not_be_listed_is_said_and_the_rest_is_counted(server):
     found = read(api)
     assert dict(found.forbidden) == {"nodes": message}
     assert found.not_served == {"podgroups"}
-    assert usage(found).queues["train"].share("gpu").in_use == 0.5
+    assert count(found).queues["train"].share("gpu").in_use == 0.5
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "credentials"), (500, "500")])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from kai_fleet_cli.gpu_usage.counting import usage
-from kai_fleet_cli.gpu_usage.reading import Answers
+from kai_fleet_cli.usage.counting import count
+from kai_fleet_cli.usage.reading import ClusterObjects
 from tests.unit.usage_samples import kai, node, pod, queue
 
 TEAMS, QUEUES, PODS = 100, 10, 50  # of each team
@@ -52,12 +52,12 @@ def seconds(work) -> float:
 def test_counting_is_quicker_than_parsing():
     objects = large()
     texts = {kind: json.dumps(items) for kind, items in objects.items()}
-    answers = Answers(objects)
-    found = usage(answers)
+    answers = ClusterObjects(objects)
+    found = count(answers)
     assert len(found.pods) == TEAMS * PODS
     assert len(found.queues) == TEAMS * QUEUES
     assert sum(it.pods + it.waiting_pods for it in found.queues.values() if it.leaf) > 0
     parsing = min(seconds(lambda: [json.loads(text) for text in texts.values()]) for _ in range(3))
-    counting = min(seconds(lambda: usage(answers)) for _ in range(3))
+    counting = min(seconds(lambda: count(answers)) for _ in range(3))
     print(f"parsing {parsing:.3f} s, counting {counting:.3f} s")
     assert counting < parsing

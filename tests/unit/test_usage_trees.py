@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kai_fleet_cli.gpu_usage.counting import usage
+from kai_fleet_cli.usage.counting import count
 from tests.unit.usage_samples import answers, pod, queue
 
 AMOUNTS = st.one_of(st.just(-1), st.integers(0, 8), st.sampled_from([0.25, 0.5, 1.75]))
@@ -42,7 +42,7 @@ def near(one, other):
 @given(clusters())
 def test_a_tree_adds_up(drawn):
     items, pods = drawn
-    found = usage(answers(queues=items, pods=pods))
+    found = count(answers(queues=items, pods=pods))
     assert len(found.queues) == len(items)
     own = dict.fromkeys(found.queues, 0.0)
     for one in found.pods:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kai_fleet_cli.gpu_usage.reading import Answers
+from kai_fleet_cli.usage.reading import ClusterObjects
 
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 
@@ -100,5 +100,5 @@ def served(deployment: dict[str, Any]) -> dict[str, Any]:
     return deployment
 
 
-def answers(**kinds: list[dict[str, Any]]) -> Answers:
-    return Answers({"deployments": [kai()], "nodes": [node("ml-0")], **kinds})
+def answers(**kinds: list[dict[str, Any]]) -> ClusterObjects:
+    return ClusterObjects({"deployments": [kai()], "nodes": [node("ml-0")], **kinds})

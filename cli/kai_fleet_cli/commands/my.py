@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.my.view import View
     from kai_fleet_cli.my.watch import Record, Show
 
 app = typer.Typer(
@@ -43,7 +42,8 @@ def queues(
     """Quota, limit, in use, borrowed, lent and waiting of every queue: GPU, CPU and memory."""
     from kai_fleet_cli.my import queues
 
-    _run((kubeconfig, context, None), queues.show, queues.record, watch and every, json_)
+    source = (kubeconfig, context, None)
+    _run(source, queues.show, queues.record, every if watch else None, json_)
 
 
 @app.command()
@@ -58,7 +58,8 @@ def pods(
     """Which pod holds which share of which GPU."""
     from kai_fleet_cli.my import pods
 
-    _run((kubeconfig, context, namespace), pods.show, pods.record, watch and every, json_)
+    source = (kubeconfig, context, namespace)
+    _run(source, pods.show, pods.record, every if watch else None, json_)
 
 
 @app.command()
@@ -75,36 +76,29 @@ def pending(
     from kai_fleet_cli.my.view import WHY
 
     source = (kubeconfig, context, namespace)
-    _run(source, pending.show, pending.record, watch and every, json_, WHY)
+    _run(source, pending.show, pending.record, every if watch else None, json_, WHY)
 
 
 def _run(
     source: tuple[str | None, str | None, str | None],
     show: Show,
     record: Record,
-    every: float | bool,
+    every: float | None,
     as_json: bool,
     more: Mapping[str, str] | None = None,
 ) -> None:
     """Ctrl-C is how one leaves `--watch`: then it has ended well."""
-    from rich.console import Console
-
     from kai_fleet_cli.my import watch
-    from kai_fleet_cli.my.view import Eye, Source
+    from kai_fleet_cli.my.view import Eye
 
-    eye = Eye(Source(*source))
-    console = Console(highlight=False)
-
-    def look() -> View:
-        return eye.look(more)
-
+    eye = Eye(*source, more=more or {})
     try:
         if as_json:
-            watch.as_json(look, record, float(every) if every else None)
-        elif every:
-            watch.until_stopped(look, show, console, float(every))
+            watch.as_json(eye.look, record, every)
+        elif every is not None:
+            watch.until_stopped(eye.look, show, every)
         else:
-            watch.once(look, show, console)
+            watch.once(eye.look, show)
     except KeyboardInterrupt:
-        if not every:
+        if every is None:
             raise

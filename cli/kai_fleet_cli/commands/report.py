@@ -37,21 +37,21 @@ def report(
     if config is not None and not offline:
         raise UserError("--config is for --offline: the clusters are those of the stack's own file")
     if offline:
-        found = build.of_file(stack, config)
+        stack_report = build.of_file(stack, config)
     else:
         with clusters_read() as heard:
-            found = build.of_clusters(stack, heard)
-    text = page(found)
+            stack_report = build.of_clusters(stack, heard)
+    text = page(stack_report)
     try:
         html.write_text(text, encoding="utf-8")
-    except OSError as why:
-        raise UserError(f"{html} cannot be written: {why.strerror}; write another --html") from None
-    for each in found.missing:
-        Console(stderr=True).print(
-            f"not in it: {each.part}: {each.why}", markup=False, highlight=False, soft_wrap=True
-        )
+    except OSError as error:
+        raise UserError(
+            f"{html} cannot be written: {error.strerror}; write another --html"
+        ) from None
+    for part, why in stack_report.missing.items():
+        say(f"not in it: {part}: {why}")
     out.print(f"{html} is written", markup=False, highlight=False, soft_wrap=True)
-    for team in found.foreign:
+    for team in stack_report.foreign:
         say(f"error: {team}")
-    if found.foreign:
+    if stack_report.foreign:
         raise typer.Exit(1)

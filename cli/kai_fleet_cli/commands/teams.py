@@ -202,6 +202,6 @@ def _pods(platform: Platform, place: Place, screen: Screen) -> list[Any] | None:
         if connected.variables is None:
             return None
         content = stack_state.read(place.stack, connected.variables).kubeconfigs.get(place.name)
-        return list(cluster_reader.Cluster(content=content).pods()) if content else None
-    except (UserError, cluster_reader.NoAnswer):
+        return list(cluster_reader.ClusterReader(content=content).pods()) if content else None
+    except (UserError, cluster_reader.NoAnswerError):
         return None

@@ -48,7 +48,7 @@ def try_(
     try:
         if host is not None:
             nodes.check(platform.team(name), labels, gpus, host.nodes())
-    except cluster_reader.NoAnswer as why:
+    except cluster_reader.NoAnswerError as why:
         screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
         screen.say(f"give it nodes before the update: {trial.labelling([], labels)}")
     make(change, flags, screen, f"{name}-next")

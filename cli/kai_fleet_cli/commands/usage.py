@@ -34,8 +34,8 @@ def usage(
 
     GPU-hours from the Prometheus of kai-fleet:monitoring, else a sample of now.
     """
-    from kai_fleet_cli.usage import show
-    from kai_fleet_cli.usage.query import usage_of
+    from kai_fleet_cli.report import usage_table
+    from kai_fleet_cli.report.usage_query import usage_of
 
     if json_ and csv:
         raise UserError("--json and --csv are two forms of the same; write one of them")
@@ -45,14 +45,14 @@ def usage(
         def heard(done: int, of: int) -> None:
             status.update(f"{done} of {of} clusters have answered")
 
-        found = usage_of(stack, team, since, sample=now, url=prometheus, heard=heard)
+        answer = usage_of(stack, team, since, sample=now, url=prometheus, heard=heard)
     if json_:
-        sys.stdout.write(json.dumps(found.record(), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(answer.record(), indent=2, ensure_ascii=False) + "\n")
     elif csv:
-        sys.stdout.write(show.as_csv(found))
+        sys.stdout.write(usage_table.as_csv(answer))
     else:
-        show.show(found, Console())
-    for team in found.foreign:
+        usage_table.show(answer, Console())
+    for team in answer.foreign:
         say(f"error: {team}")
-    if found.foreign:
+    if answer.foreign:
         raise typer.Exit(1)

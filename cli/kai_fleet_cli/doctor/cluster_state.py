@@ -24,9 +24,9 @@ from kai_fleet_cli.doctor.objects import (
     spec,
     when,
 )
-from kai_fleet_cli.gpu_usage.counting import Usage, usage
-from kai_fleet_cli.gpu_usage.pods import PodUse
-from kai_fleet_cli.gpu_usage.reading import Answers
+from kai_fleet_cli.usage.counting import ClusterUsage, count
+from kai_fleet_cli.usage.pods import PodUse
+from kai_fleet_cli.usage.reading import ClusterObjects
 
 RESERVATIONS: Final = "kai-resource-reservation"
 OF_ITS_STACK: Final = "an update of its stack"
@@ -83,9 +83,9 @@ class ClusterState:
         return found
 
     @cached_property
-    def usage(self) -> Usage:
+    def usage(self) -> ClusterUsage:
         """Who holds what here, and who waits."""
-        return usage(Answers(self.objects))
+        return count(ClusterObjects(self.objects))
 
     @cached_property
     def uses(self) -> Mapping[tuple[str, str], PodUse]:

@@ -7,15 +7,16 @@ from typing import Final
 
 from rich.text import Text
 
-from kai_fleet_cli.gpu_usage.amounts import UNLIMITED
-from kai_fleet_cli.gpu_usage.queues import Share
+from kai_fleet_cli.usage.amounts import UNLIMITED
+from kai_fleet_cli.usage.queues import ShareUse
 
 WIDTH: Final = 10
+_COLOURS: Final = ("green", "yellow", "cyan", "dim")
 
 
 @dataclass(frozen=True)
 class Ink:
-    """The characters of a bar and of a tree."""
+    """The characters of a bar, of a tree and of an arrow."""
 
     own: str = "█"
     borrowed: str = "▓"
@@ -25,6 +26,7 @@ class Ink:
     last: str = "└ "
     past: str = "│ "
     endless: str = "∞"
+    arrow: str = "→"
 
     @property
     def legend(self) -> str:
@@ -36,11 +38,10 @@ class Ink:
 
 
 INK: Final = Ink()
-ASCII: Final = Ink("#", "+", "-", ".", "|-", "`-", "| ", "inf")
-_STYLES: Final = {"own": "green", "borrowed": "yellow", "lent": "cyan", "idle": "dim"}
+ASCII: Final = Ink("#", "+", "-", ".", "|-", "`-", "| ", "inf", "->")
 
 
-def bar(share: Share, ink: Ink, width: int = WIDTH) -> Text:
+def bar(share: ShareUse, ink: Ink, width: int = WIDTH) -> Text:
     """The whole bar is the quota, or what is in use where that is more.
 
     For an unlimited quota it is the limit; without a limit there is no bar.
@@ -48,21 +49,22 @@ def bar(share: Share, ink: Ink, width: int = WIDTH) -> Text:
     whole = share.limit if share.quota == UNLIMITED else share.quota
     if whole == UNLIMITED:
         return Text()
-    whole = max(whole, share.in_use)
-    own = share.in_use - share.borrowed
-    idle = max(0.0, whole - share.in_use - share.lent)
-    parts = {"own": own, "borrowed": share.borrowed, "lent": share.lent, "idle": idle}
-    cells = _cells(list(parts.values()), width)
-    text = Text()
-    for (name, style), count in zip(_STYLES.items(), cells, strict=True):
-        text.append(getattr(ink, name) * count, style)
-    return text
+    idle = max(0.0, max(whole, share.in_use) - share.in_use - share.lent)
+    return _drawn([share.in_use - share.borrowed, share.borrowed, share.lent, idle], ink, width)
 
 
 def part(taken: float, ink: Ink, width: int = WIDTH) -> Text:
     """How much of one GPU is taken."""
-    own, idle = _cells([min(1.0, taken), max(0.0, 1.0 - taken)], width)
-    return Text.assemble((ink.own * own, _STYLES["own"]), (ink.idle * idle, _STYLES["idle"]))
+    return _drawn([min(1.0, taken), 0.0, 0.0, max(0.0, 1.0 - taken)], ink, width)
+
+
+def _drawn(parts: list[float], ink: Ink, width: int) -> Text:
+    """What is a queue's own, borrowed, lent and idle."""
+    characters = (ink.own, ink.borrowed, ink.lent, ink.idle)
+    text = Text()
+    for character, colour, count in zip(characters, _COLOURS, _cells(parts, width), strict=True):
+        text.append(character * count, colour)
+    return text
 
 
 def _cells(parts: list[float], width: int) -> list[int]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from kai_fleet_cli.gpu_usage.amounts import UNLIMITED, Resource, rounded
-from kai_fleet_cli.gpu_usage.formatting import in_words, short
-from kai_fleet_cli.gpu_usage.pods import PodUse
-from kai_fleet_cli.gpu_usage.queues import QueueUse
+from kai_fleet_cli.usage.amounts import UNLIMITED, Resource, in_words, rounded, short
+from kai_fleet_cli.usage.pods import PodUse
+from kai_fleet_cli.usage.queues import QueueUse, ShareUse
 
-_SLACK = 1e-6
-_ORDER: tuple[Resource, ...] = ("gpu", "cpu", "memory")
+_SLACK: Final = 1e-6
+_ORDER: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
 
 
-@dataclass(frozen=True)
-class Guarantee:
+class Guarantee(NamedTuple):
     """`guaranteed`: its queue and those above it have as much left of their quotas."""
 
     guaranteed: bool
@@ -30,53 +28,45 @@ def guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
     bounded.
     """
     queue = queues.get(pod.queue or "") if pod.scheduled_by_kai else None
-    bounded: tuple[QueueUse, Resource] | None = None
-    beyond: tuple[QueueUse, Resource] | None = None
+    bounded = beyond = ""
     while queue is not None:
         for resource in _ORDER:
-            share, asked = queue.share(resource), pod.amounts.of(resource)
-            if not asked:
+            share, amount = queue.share(resource), pod.amounts.of(resource)
+            if not amount:
                 continue
-            if share.limit != UNLIMITED and share.in_use + asked > share.limit + _SLACK:
-                return (
-                    None
-                    if resource == "gpu"
-                    else Guarantee(False, _kept_out(queue, resource, asked))
-                )
+            if share.limit != UNLIMITED and share.in_use + amount > share.limit + _SLACK:
+                kept_out = _kept_out(queue, share, resource, amount)
+                return None if resource == "gpu" else Guarantee(False, kept_out)
             if share.quota != UNLIMITED:
-                bounded = bounded or (queue, resource)
-                if share.in_use + asked > share.quota + _SLACK:
-                    beyond = beyond or (queue, resource)
+                left = rounded(max(0.0, share.quota - share.in_use))
+                sentence = (
+                    f"queue {queue.name} has {short(resource, left)} left of"
+                    f" {in_words(resource, share.quota)}"
+                )
+                bounded = bounded or sentence
+                if share.in_use + amount > share.quota + _SLACK:
+                    beyond = beyond or sentence
         queue = queues.get(queue.parent or "")
-    if beyond is not None:
+    if beyond:
         return Guarantee(
             False,
-            f"it asks for more than is guaranteed: {_left(*beyond)}. It gets what others leave"
-            " over, and may be stopped again when they want it",
+            f"it asks for more than is guaranteed: {beyond}. It gets what others leave over, and"
+            " may be stopped again when they want it",
         )
-    if bounded is not None:
+    if bounded:
         return Guarantee(
             True,
-            f"it asks for what is guaranteed: {_left(*bounded)}. KAI stops pods that borrow, if"
-            " there are any, to make room for it",
+            f"it asks for what is guaranteed: {bounded}. KAI stops pods that borrow, if there are"
+            " any, to make room for it",
         )
     return None
 
 
-def _kept_out(queue: QueueUse, resource: Resource, asked: float) -> str:
-    share = queue.share(resource)
-    wanted, limit = in_words(resource, asked), in_words(resource, share.limit)
-    if asked > share.limit + _SLACK:
+def _kept_out(queue: QueueUse, share: ShareUse, resource: Resource, amount: float) -> str:
+    wanted, limit = in_words(resource, amount), in_words(resource, share.limit)
+    if amount > share.limit + _SLACK:
         return (
             f"it asks for {wanted}, and queue {queue.name} may hold {limit} at most: it never runs"
         )
     held = short(resource, share.in_use)
     return f"it asks for {wanted}, and queue {queue.name} holds {held} of at most {limit}"
-
-
-def _left(queue: QueueUse, resource: Resource) -> str:
-    share = queue.share(resource)
-    left = rounded(max(0.0, share.quota - share.in_use))
-    return (
-        f"queue {queue.name} has {short(resource, left)} left of {in_words(resource, share.quota)}"
-    )

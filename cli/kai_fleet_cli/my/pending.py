@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
@@ -16,20 +16,17 @@ from kai_fleet_cli.doctor.checks.kai import pod_groups
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet_cli.doctor.declared import DeclaredCluster
 from kai_fleet_cli.doctor.objects import Object, name_of, pod_subject, spec
-from kai_fleet_cli.gpu_usage.formatting import in_words
-from kai_fleet_cli.gpu_usage.pods import PodUse
-from kai_fleet_cli.my.ages import age
 from kai_fleet_cli.my.bars import Ink
 from kai_fleet_cli.my.guarantee import Guarantee, guarantee
 from kai_fleet_cli.my.view import View
+from kai_fleet_cli.usage.amounts import in_words
+from kai_fleet_cli.usage.pods import PodUse
 
 _CHECKS: Final = (rule_violations, pending, pod_groups)
-_SOON: Final = "it was made a moment ago", "wait a minute"
-_NOT_KNOWN: Final = "nothing that may be read here says why"
 
 
 @dataclass(frozen=True)
-class Waits:
+class PendingPod:
     """A pod that waits, why, what would have to happen, and how it stands to its queue's quota."""
 
     pod: PodUse
@@ -44,7 +41,7 @@ class Waits:
             "name": self.pod.name,
             "queue": self.pod.queue,
             "created": self.pod.created,
-            **self.pod.amounts.record(),
+            **asdict(self.pod.amounts),
             "cause": self.cause,
             "fix": self.fix,
             "guaranteed": self.guarantee.guaranteed if self.guarantee else None,
@@ -57,66 +54,57 @@ def record(view: View) -> dict[str, Any]:
     return {**view.record(), "pending": [each.record() for each in waiting(view)]}
 
 
-def waiting(view: View) -> list[Waits]:
+def waiting(view: View) -> list[PendingPod]:
     """The pods that are not started, those that wait longest first."""
     items = {pod_subject(item): item for item in view.answers.all("pods")}
-    said = _said(view)
-    found = []
+    reasons = _reasons(view)
+    pods = []
     for pod in view.pods:
-        subject = f"pod {pod.name} in namespace {pod.namespace}"
-        if pod.phase != "Pending" or pod.ending or (pod.node and subject not in said):
+        if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
             continue
-        cause, fix = said.get(subject) or _otherwise(view, pod, items[subject])
+        cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
         about = guarantee(view.usage.queues, pod) if pod.waits else None
-        found.append(Waits(pod, cause, fix, about))
-    return sorted(found, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
+        pods.append(PendingPod(pod, cause, fix, about))
+    return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
 
 
 def show(view: View, ink: Ink) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
-    found = waiting(view)
-    if not found:
+    pods = waiting(view)
+    if not pods:
         return Group() if view.blind else Text("no pod waits")
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("pod", overflow="fold", ratio=2)
     table.add_column("asks for", overflow="fold", ratio=1)
     table.add_column("since", justify="right", no_wrap=True)
     table.add_column("why, and what would have to happen", overflow="fold", ratio=5)
-    for each in found:
-        pod = each.pod
-        place = "" if pod.namespace == (view.namespace or "default") else f"{pod.namespace}/"
-        queue = f"\nqueue {pod.queue}" if pod.queue else ""
-        arrow = "->" if ink.endless == "inf" else "→"
+    for each in pods:
+        queue = f"\nqueue {each.pod.queue}" if each.pod.queue else ""
+        lines = [each.cause, f"{ink.arrow} {each.fix}"]
+        lines += [each.guarantee.sentence, ""] if each.guarantee else [""]
         table.add_row(
-            Text.assemble((f"{place}{pod.name}", "bold"), (queue, "dim")),
-            _asks(pod),
-            age(pod.created, view.now),
-            Text(f"{each.cause}\n{arrow} {each.fix}\n{_guarantee(each)}"),
+            Text.assemble((view.name(each.pod), "bold"), (queue, "dim")),
+            "\n".join(_requests(each.pod)) or "-",
+            view.age(each.pod),
+            Text("\n".join(lines)),
         )
     return Group(table)
 
 
-def _guarantee(each: Waits) -> str:
-    return f"{each.guarantee.sentence}\n" if each.guarantee else ""
-
-
-def _said(view: View) -> dict[str, tuple[str, str]]:
-    """What the doctor's checks say first of each pod, cause and fix, by its subject."""
-    look = Snapshot(_seen(view))
-    found: dict[str, tuple[str, str]] = {}
-    started = {
-        f"pod {pod.name} in namespace {pod.namespace}" for pod in view.usage.pods if not pod.waits
-    }
+def _reasons(view: View) -> dict[str, tuple[str, str]]:
+    """The doctor's first finding about each pod, as cause and fix, by its subject."""
+    reasons: dict[str, tuple[str, str]] = {}
+    started = {pod.subject for pod in view.usage.pods if not pod.waits}
+    look = Snapshot(_cluster(view))
     for check in _CHECKS:
         for finding in check.check(look):
             # Of those only why they do not start: how they were placed is over.
-            if check is not pending and finding.subject in started:
-                continue
-            found.setdefault(finding.subject, (finding.cause, finding.fix))
-    return found
+            if check is pending or finding.subject not in started:
+                reasons.setdefault(finding.subject, (finding.cause, finding.fix))
+    return reasons
 
 
-def _seen(view: View) -> ClusterState:
+def _cluster(view: View) -> ClusterState:
     """The cluster as the doctor's checks take it, with words for what a team does not have."""
     unreadable = dict(view.answers.forbidden)
     if not view.schedules_here:  # the KAI of the host: whether it serves is not seen here
@@ -143,21 +131,16 @@ def _seen(view: View) -> ClusterState:
 
 def _otherwise(view: View, pod: PodUse, item: Object) -> tuple[str, str]:
     """Nothing is known to be wrong: it is new, or whoever schedules it says nothing here."""
-    if spec(item).get("schedulingGates"):
-        names = ", ".join(str(gate.get("name")) for gate in spec(item)["schedulingGates"])
+    if gates := spec(item).get("schedulingGates"):
+        names = ", ".join(str(gate.get("name")) for gate in gates)
         return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
-    seconds = age(pod.created, view.now)
-    if seconds.endswith("s"):
-        return _SOON
+    if view.age(pod).endswith("s"):
+        return "it was made a moment ago", "wait a minute"
     command = f"{view.kubectl} -n {pod.namespace} describe pod {pod.name}"
-    return _NOT_KNOWN, f"look with: `{command}`"
+    return "nothing that may be read here says why", f"look with: `{command}`"
 
 
-def _asks(pod: PodUse) -> str:
-    return "\n".join(_amounts(pod)) or "-"
-
-
-def _amounts(pod: PodUse) -> Iterator[str]:
+def _requests(pod: PodUse) -> Iterator[str]:
     if pod.gpu.mebibytes is not None:
         many = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
         yield f"{pod.gpu.mebibytes} MiB of a GPU{many}"

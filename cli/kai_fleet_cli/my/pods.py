@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet_cli.gpu_usage.devices import NodeGpus, SharedGpu
-from kai_fleet_cli.gpu_usage.formatting import in_words, short
-from kai_fleet_cli.gpu_usage.pods import PodUse
-from kai_fleet_cli.my.ages import age
 from kai_fleet_cli.my.bars import Ink, part
 from kai_fleet_cli.my.view import View, command
+from kai_fleet_cli.usage.amounts import in_words, short
+from kai_fleet_cli.usage.devices import NodeGpus
+from kai_fleet_cli.usage.pods import PodUse
 
 
 def record(view: View) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def record(view: View) -> dict[str, Any]:
                 "node": pod.node,
                 "phase": pod.phase,
                 "created": pod.created,
-                **pod.amounts.record(),
+                **asdict(pod.amounts),
                 "wholeGpus": pod.gpu.whole,
                 "sharedGpus": [parts[pod.uid, g] for g in pod.groups if (pod.uid, g) in parts],
             }
@@ -90,58 +90,44 @@ def _headline(view: View, node: NodeGpus) -> str:
     )
     count = in_words("gpu", node.count)
     # Where KAI is on the host, others hold GPUs too that are not seen from here.
-    free = f", {short('gpu', max(0.0, node.free))} free" if view.schedules_here else ""
+    free = f", {short('gpu', node.free)} free" if view.schedules_here else ""
     return f"{node.node}: {count}{f' ({about})' if about else ''}{free}"
 
 
 def _rows(view: View, node: NodeGpus, ink: Ink) -> Iterator[list[RenderableType]]:
+    def row(gpu: str, taken: RenderableType, holds: float, pod: PodUse) -> list[RenderableType]:
+        name = view.name(pod) + (" (ending)" if pod.ending else "")
+        return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod)]
+
     for pod, count in node.whole:
-        if _shown(view, pod):
-            yield ["  whole", "", short("gpu", count), *_names(view, pod)]
+        if view.shows(pod):
+            yield row("  whole", "", count, pod)
     for gpu in node.shared:
-        if not any(_shown(view, pod) for pod, _ in gpu.holders) and view.namespace is not None:
+        if view.namespace is not None and not any(view.shows(pod) for pod, _ in gpu.holders):
             continue
-        for at, (pod, each) in enumerate(gpu.holders):
-            first = [_name(gpu), _taken(gpu, ink)] if at == 0 else ["", ""]
-            yield [*first, short("gpu", each), *_names(view, pod)]
+        name: str = f"  {(gpu.device or gpu.group)[:12]}"
+        taken: RenderableType = Text.assemble(part(gpu.taken, ink), f" {short('gpu', gpu.taken)}")
         if not gpu.holders:
-            yield [_name(gpu), _taken(gpu, ink), "", Text("reserved, with no pod on it", "yellow")]
+            yield [name, taken, "", Text("reserved, with no pod on it", "yellow")]
+        for pod, each in gpu.holders:
+            yield row(name, taken, each, pod)
+            name = taken = ""
     for pod in view.pods:
-        if pod.node != node.node:
-            continue
-        if pod.gpu.mig:
-            yield ["  MIG", "", short("gpu", pod.gpu.mig), *_names(view, pod)]
-        elif pod.gpu.shared and not pod.groups:
-            yield ["  not known", "", short("gpu", pod.amounts.gpu), *_names(view, pod)]
-
-
-def _shown(view: View, pod: PodUse) -> bool:
-    return view.namespace in (None, pod.namespace)
-
-
-def _names(view: View, pod: PodUse) -> list[str]:
-    place = "" if pod.namespace == (view.namespace or "default") else f"{pod.namespace}/"
-    ending = " (ending)" if pod.ending else ""
-    return [f"{place}{pod.name}{ending}", pod.queue or "-", age(pod.created, view.now)]
-
-
-def _name(gpu: SharedGpu) -> str:
-    return f"  {(gpu.device or gpu.group)[:12]}"
-
-
-def _taken(gpu: SharedGpu, ink: Ink) -> Text:
-    return Text.assemble(part(gpu.taken, ink), f" {short('gpu', gpu.taken)}")
+        if pod.node == node.node and pod.gpu.mig:
+            yield row("  MIG", "", pod.gpu.mig, pod)
+        elif pod.node == node.node and pod.gpu.shared and not pod.groups:
+            yield row("  not known", "", pod.amounts.gpu, pod)
 
 
 def _rest(view: View) -> list[str]:
     without = sum(pod.node is not None and not pod.amounts.gpu for pod in view.pods)
     waiting = sum(pod.waits for pod in view.pods)
-    found = []
+    lines = []
     if without:
-        found.append(f"{without} pod{'' if without == 1 else 's'} without a GPU")
+        lines.append(f"{without} pod{'' if without == 1 else 's'} without a GPU")
     if waiting:
-        found.append(
+        lines.append(
             f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for a node:"
             f" {command('pending')}"
         )
-    return found or ([] if view.usage.gpus or view.blind else ["no pod holds a GPU here"])
+    return lines or ([] if view.usage.gpus or view.blind else ["no pod holds a GPU here"])

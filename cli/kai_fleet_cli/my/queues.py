@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet_cli.gpu_usage.amounts import UNLIMITED, Resource
-from kai_fleet_cli.gpu_usage.formatting import in_words, short
-from kai_fleet_cli.gpu_usage.queues import Held, QueueUse, Share, by_queue
 from kai_fleet_cli.my.bars import WIDTH, Ink, bar
 from kai_fleet_cli.my.view import View, command
+from kai_fleet_cli.usage.amounts import UNLIMITED, Resource, in_words, short
+from kai_fleet_cli.usage.queues import QueuePods, QueueUse, ShareUse, by_queue
 
-_NAMES = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
-_SHOWN: tuple[Resource, ...] = ("gpu", "cpu", "memory")
+_NAMES: Final[dict[Resource, str]] = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
 
 
 def record(view: View) -> dict[str, Any]:
@@ -26,12 +25,12 @@ def record(view: View) -> dict[str, Any]:
         "queues": [queue.record() for queue in view.usage.queues.values()],
         "withoutQuotas": {
             name: {
-                "pods": held.pods,
-                "waitingPods": held.waiting_pods,
-                "inUse": held.in_use.record(),
-                "waiting": held.waiting.record(),
+                "pods": pods.pods,
+                "waitingPods": pods.waiting_pods,
+                "inUse": asdict(pods.in_use),
+                "waiting": asdict(pods.waiting),
             }
-            for name, held in _elsewhere(view)
+            for name, pods in _elsewhere(view)
         },
     }
 
@@ -47,21 +46,20 @@ def show(view: View, ink: Ink) -> RenderableType:
     table.add_column("borrowed, lent", no_wrap=True)
     table.add_column("waiting", justify="right", no_wrap=True)
     for queue, first, more in _lines(view, ink):
-        for at, resource in enumerate(_resources(queue)):
-            table.add_row(first if at == 0 else more, *_cells(queue.share(resource), resource, ink))
-    for name, held in _elsewhere(view):
-        for at, resource in enumerate(_held(held)):
-            share = Share(
-                UNLIMITED,
-                in_use=held.in_use.of(resource),
-                waiting=held.waiting.of(resource),
-            )
-            cells = _cells(share, resource, ink)
-            table.add_row(name if at == 0 else "", *cells[:3], "?", "?", *cells[5:])
+        for resource, share in _shown(queue):
+            table.add_row(first, *_cells(share, resource, ink))
+            first = more
+    for name, pods in _elsewhere(view):
+        for resource in _NAMES:
+            in_use, waiting = pods.in_use.of(resource), pods.waiting.of(resource)
+            if resource == "gpu" or in_use or waiting:
+                share = ShareUse(UNLIMITED, in_use=in_use, waiting=waiting)
+                cells = _cells(share, resource, ink)
+                table.add_row(name if resource == "gpu" else "", *cells[:3], "?", "?", *cells[5:])
     parts: list[RenderableType] = [table] if table.row_count else []
     if view.usage.queues:
         parts.append(Text(f"\n{ink.legend}", "dim"))
-        parts += [Text(line) for line in (_sum(view), _free(view)) if line]
+        parts += [Text(line) for line in (_pods(view), _free(view)) if line]
     elif view.schedules_here and "queues" not in view.answers.forbidden:
         parts.append(Text("there is no queue here"))
     return Group(*parts)
@@ -81,43 +79,36 @@ def _lines(view: View, ink: Ink) -> Iterator[tuple[QueueUse, Text, Text]]:
         yield queue, first, Text(stems[name] + ("" if queue.leaf else ink.past), "dim")
 
 
-def _resources(queue: QueueUse) -> list[Resource]:
+def _shown(queue: QueueUse) -> Iterator[tuple[Resource, ShareUse]]:
     """GPUs always; CPU and memory where they are bounded, used or waited for."""
-    return [it for it in _SHOWN if it == "gpu" or _matters(queue.share(it))]
+    for resource in _NAMES:
+        share = queue.share(resource)
+        bounded = share.quota != UNLIMITED or share.limit != UNLIMITED
+        if resource == "gpu" or bounded or share.in_use > 0 or share.waiting > 0:
+            yield resource, share
 
 
-def _matters(share: Share) -> bool:
-    bounded = share.quota != UNLIMITED or share.limit != UNLIMITED
-    return bounded or share.in_use > 0 or share.waiting > 0
-
-
-def _held(held: Held) -> list[Resource]:
-    return [it for it in _SHOWN if it == "gpu" or held.in_use.of(it) or held.waiting.of(it)]
-
-
-def _cells(share: Share, resource: Resource, ink: Ink) -> list[RenderableType]:
+def _cells(share: ShareUse, resource: Resource, ink: Ink) -> list[RenderableType]:
     def text(amount: float) -> str:
         return ink.endless if amount == UNLIMITED else short(resource, amount)
 
-    moved = Text()
+    moved = []
     if share.borrowed:
-        moved.append(f"{text(share.borrowed)} borrowed", "yellow")
-    if share.borrowed and share.lent:
-        moved.append(", ")
+        moved.append(Text(f"{text(share.borrowed)} borrowed", "yellow"))
     if share.lent:
-        moved.append(f"{text(share.lent)} lent", "cyan")
+        moved.append(Text(f"{text(share.lent)} lent", "cyan"))
     return [
         _NAMES[resource],
         bar(share, ink),
         text(share.in_use),
         text(share.quota),
         text(share.limit),
-        moved,
+        Text(", ").join(moved),
         Text(text(share.waiting), "red") if share.waiting else "",
     ]
 
 
-def _sum(view: View) -> str:
+def _pods(view: View) -> str:
     if view.usage.counted_from == "status":
         return ""
     pods = [pod for pod in view.usage.pods if pod.scheduled_by_kai]
@@ -132,14 +123,17 @@ def _free(view: View) -> str:
     nodes = [node for node in view.usage.gpus.values() if node.count]
     if not nodes or not view.schedules_here:
         return ""
-    count, free = sum(it.count for it in nodes), sum(max(0.0, it.free) for it in nodes)
+    count, free = sum(node.count for node in nodes), sum(node.free for node in nodes)
     where = f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}"
     return f"{in_words('gpu', count)} on {where}, {short('gpu', free)} free"
 
 
-def _elsewhere(view: View) -> list[tuple[str, Held]]:
+def _elsewhere(view: View) -> list[tuple[str, QueuePods]]:
     """Queues that pods name and that are not to be seen here: in mode host they are the host's."""
     if view.usage.counted_from == "status" and view.usage.queues:
         return []
-    held = by_queue(view.usage.pods)
-    return sorted((name, it) for name, it in held.items() if name not in view.usage.queues)
+    return sorted(
+        (name, pods)
+        for name, pods in by_queue(view.usage.pods).items()
+        if name not in view.usage.queues
+    )

@@ -14,9 +14,9 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import Unreachable
 from kai_fleet.kube.kubeconfig import namespace_of
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.gpu_usage.counting import Usage, usage
-from kai_fleet_cli.gpu_usage.pods import PodUse
-from kai_fleet_cli.gpu_usage.reading import KINDS, Answers, read
+from kai_fleet_cli.usage.counting import ClusterUsage, count
+from kai_fleet_cli.usage.pods import PodUse
+from kai_fleet_cli.usage.reading import KINDS, ClusterObjects, read
 
 SECONDS: Final = 10.0  # for each answer
 # What only `my pending` needs.
@@ -31,34 +31,19 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "podgroups": "the queue of a pod is the one of its label",
     "events": "why a pod waits may be known to them only",
 }
-_ASK: Final = "ask the platform's engineers: `fleet usage --stack STACK --team TEAM`"
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where to look: a kubeconfig file and one of its contexts, the usual ones where None.
-
-    `namespace` narrows what is shown.
-    """
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    namespace: str | None = None
-
-    @property
-    def kubectl(self) -> str:
-        """How this cluster is asked by hand."""
-        flags = {"--kubeconfig": self.kubeconfig, "--context": self.context}
-        words = [word for flag, value in flags.items() if value for word in (flag, value)]
-        return shlex.join(["kubectl", *words])
+_PLATFORM: Final = "ask the platform's engineers: `fleet usage --stack STACK --team TEAM`"
 
 
 @dataclass(frozen=True)
 class View:
-    """What was seen. `notes` are sentences about what was not."""
+    """What was seen. `notes` are sentences about what was not.
 
-    answers: Answers
-    usage: Usage
+    `namespace` is the only one whose pods are shown, None for all; `kubectl` is how this cluster is
+    asked by hand.
+    """
+
+    answers: ClusterObjects
+    usage: ClusterUsage
     namespace: str | None = None
     notes: tuple[str, ...] = ()
     now: datetime = datetime.min
@@ -67,7 +52,7 @@ class View:
     @property
     def pods(self) -> list[PodUse]:
         """The pods that are shown."""
-        return [pod for pod in self.usage.pods if self.namespace in (None, pod.namespace)]
+        return [pod for pod in self.usage.pods if self.shows(pod)]
 
     @property
     def blind(self) -> bool:
@@ -78,6 +63,26 @@ class View:
     def schedules_here(self) -> bool:
         """Whether the KAI of its pods is in this cluster, as far as one sees."""
         return "queues" not in self.answers.not_served
+
+    def shows(self, pod: PodUse) -> bool:
+        """Whether a pod is in the namespace that is shown."""
+        return self.namespace in (None, pod.namespace)
+
+    def name(self, pod: PodUse) -> str:
+        """A pod's name, with its namespace where that is not the usual one."""
+        usual = pod.namespace == (self.namespace or "default")
+        return pod.name if usual else f"{pod.namespace}/{pod.name}"
+
+    def age(self, pod: PodUse) -> str:
+        """How old a pod is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if that is unknown."""
+        if not pod.created:
+            return ""
+        created = datetime.fromisoformat(pod.created.replace("Z", "+00:00"))
+        seconds = (self.now - created).total_seconds()
+        for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+            if seconds >= 2 * length:
+                return f"{seconds // length:.0f}{unit}"
+        return f"{max(0.0, seconds):.0f}s"
 
     def record(self) -> dict[str, Any]:
         """What every JSON begins with."""
@@ -90,28 +95,41 @@ class View:
 
 
 class Eye:
-    """Looks at one cluster, again and again. Raises UserError for a kubeconfig that is no use."""
+    """Looks at one cluster, again and again: by a kubeconfig file and a context, or the usual ones.
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        file, context = source.kubeconfig, source.context
+    `namespace` narrows what is shown, `more` are kinds that are read beside `KINDS`. Raises
+    UserError for a kubeconfig that is no use.
+    """
+
+    def __init__(
+        self,
+        file: str | None,
+        context: str | None,
+        namespace: str | None,
+        more: Mapping[str, str],
+    ) -> None:
+        self._kinds = {**KINDS, **more}
+        flags = {"--kubeconfig": file, "--context": context}
+        words = [word for flag, value in flags.items() if value for word in (flag, value)]
+        self._kubectl = shlex.join(["kubectl", *words])
+        self._namespace = namespace
         try:
-            self._where = source.namespace or namespace_of(file, context) or "default"
+            self._where = namespace or namespace_of(file, context) or "default"
             self._api = Api.of_context(file, context, seconds=SECONDS)
-        except Unreachable as why:
-            said = str(why).rstrip(".")
-            raise UserError(f"{said}; name one with --kubeconfig, or in KUBECONFIG") from None
+        except Unreachable as error:
+            text = str(error).rstrip(".")
+            raise UserError(f"{text}; name one with --kubeconfig, or in KUBECONFIG") from None
 
-    def look(self, more: Mapping[str, str] | None = None) -> View:
+    def look(self) -> View:
         """What is there now. Raises UserError where the cluster does not answer."""
         try:
-            answers = read(self._api, {**KINDS, **(more or {})}, self._where)
-        except Unreachable as why:
-            raise UserError(f"the cluster at {self._api.host} cannot be asked: {why}") from None
-        counted = usage(answers)
-        namespace = self._source.namespace or answers.namespace
-        notes = _notes(answers, counted)
-        return View(answers, counted, namespace, notes, datetime.now(UTC), self._source.kubectl)
+            answers = read(self._api, self._kinds, self._where)
+        except Unreachable as error:
+            raise UserError(f"the cluster at {self._api.host} cannot be asked: {error}") from None
+        usage = count(answers)
+        namespace = self._namespace or answers.namespace
+        notes = _notes(answers, usage)
+        return View(answers, usage, namespace, notes, datetime.now(UTC), self._kubectl)
 
 
 def command(name: str) -> str:
@@ -120,21 +138,20 @@ def command(name: str) -> str:
     return f"kubectl fleet {name}" if plugin else f"fleet my {name}"
 
 
-def _notes(answers: Answers, counted: Usage) -> tuple[str, ...]:
-    found = [
+def _notes(answers: ClusterObjects, usage: ClusterUsage) -> tuple[str, ...]:
+    notes = [
         f"you may not list {kind}: {_WITHOUT[kind]}"
         for kind in answers.forbidden
         if kind in _WITHOUT
     ]
     if answers.namespace is not None:
-        told = "; what queues hold is what KAI says of them" if counted.queues else ""
-        found.append(f"you may list pods of namespace {answers.namespace} only{told}")
+        source = "; what queues hold is what KAI says of them" if usage.queues else ""
+        notes.append(f"you may list pods of namespace {answers.namespace} only{source}")
     if "queues" in answers.not_served:
-        if any(pod.scheduled_by_kai for pod in counted.pods):
-            found.append(
-                "KAI runs on the host and not here, and so do its queues: what they may hold, and"
-                f" who else is on a GPU, is not to be seen from here; {_ASK}"
-            )
-        else:
-            found.append("no KAI runs here: there are no queues")
-    return tuple(found)
+        notes.append(
+            "KAI runs on the host and not here, and so do its queues: what they may hold, and"
+            f" who else is on a GPU, is not to be seen from here; {_PLATFORM}"
+            if any(pod.scheduled_by_kai for pod in usage.pods)
+            else "no KAI runs here: there are no queues"
+        )
+    return tuple(notes)

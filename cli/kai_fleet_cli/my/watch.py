@@ -16,70 +16,71 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.my.bars import ASCII, INK, Ink
 from kai_fleet_cli.my.view import View
 
+Look = Callable[[], View]
 Show = Callable[[View, Ink], RenderableType]
 Record = Callable[[View], dict[str, Any]]
 
 
-def once(look: Callable[[], View], show: Show, console: Console) -> None:
+def once(look: Look, show: Show) -> None:
     """One look."""
+    console = Console(highlight=False)
     console.print(_page(look(), show, console))
 
 
-def as_json(look: Callable[[], View], record: Record, every: float | None) -> None:
+def as_json(look: Look, record: Record, every: float | None) -> None:
     """One document; with `every`, one a line for each change."""
     if every is None:
         sys.stdout.write(json.dumps(record(look()), indent=2, ensure_ascii=False) + "\n")
         return
-    before = ""
-    for view in _again(look, every):
-        now = json.dumps(record(view), ensure_ascii=False)
-        if now != before:
-            sys.stdout.write(now + "\n")
-            sys.stdout.flush()
-        before = now
+    for line in _changes(look, lambda view: json.dumps(record(view), ensure_ascii=False), every):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
 
-def until_stopped(look: Callable[[], View], show: Show, console: Console, every: float) -> None:
+def until_stopped(look: Look, show: Show, every: float) -> None:
     """Until Ctrl-C. What the first look cannot see ends it, what a later one cannot is waited for.
 
     Raises UserError.
     """
+    console = Console(highlight=False)
+
+    def text(view: View) -> str:
+        with console.capture() as captured:
+            console.print(_page(view, show, console))
+        return captured.get()
+
     if not console.is_terminal:
-        _when_changed(look, show, console, every)
+        for page in _changes(look, text, every):
+            console.print(page, markup=False, highlight=False, end="\n", soft_wrap=True)
+            console.file.flush()
         return
-    page = _page(look(), show, console)
-    with Live(page, console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
+    shown = _page(look(), show, console)
+    with Live(shown, console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
         live.refresh()
         while True:
             time.sleep(every)
             try:
-                page = _page(look(), show, console)
-                live.update(page, refresh=True)
-            except UserError as why:
-                note = Text(f"{why}; what stands above is from before", "yellow")
-                live.update(Group(page, note), refresh=True)
+                shown = _page(look(), show, console)
+                live.update(shown, refresh=True)
+            except UserError as error:
+                note = Text(f"{error}; what stands above is from before", "yellow")
+                live.update(Group(shown, note), refresh=True)
 
 
-def _when_changed(look: Callable[[], View], show: Show, console: Console, every: float) -> None:
-    before = ""
-    for view in _again(look, every):
-        with console.capture() as captured:
-            console.print(_page(view, show, console))
-        now = captured.get()
-        if now != before:
-            console.print(now, markup=False, highlight=False, end="\n", soft_wrap=True)
-            console.file.flush()
-        before = now
-
-
-def _again(look: Callable[[], View], every: float) -> Iterator[View]:
-    yield look()
+def _changes(look: Look, text: Callable[[View], str], every: float) -> Iterator[str]:
+    """The text of the first look, and of each that differs from the one before."""
+    before = text(look())
+    yield before
     while True:
         time.sleep(every)
         try:
-            yield look()
-        except UserError as why:
-            sys.stderr.write(f"{why}; trying again\n")
+            now = text(look())
+        except UserError as error:
+            sys.stderr.write(f"{error}; trying again\n")
+            continue
+        if now != before:
+            yield now
+        before = now
 
 
 def _page(view: View, show: Show, console: Console) -> RenderableType:

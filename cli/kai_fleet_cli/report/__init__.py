@@ -1,4 +1,1 @@
-"""`fleet report`: a stack as one page of HTML, for whoever pays for the GPUs.
-
-`live` and `planned` make the numbers of `model`; `page` writes them.
-"""
+"""A stack of many teams: `fleet usage` as a table, `fleet report` as a page of HTML."""

@@ -10,47 +10,61 @@ from datetime import datetime
 from kai_fleet_cli.doctor.checks.nodes import in_pool
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.finding import Finding, Health
-from kai_fleet_cli.doctor.objects import Object, is_true, labels_of, name_of
-from kai_fleet_cli.gpu_usage.devices import NodeGpus
-from kai_fleet_cli.gpu_usage.pods import PodUse
-from kai_fleet_cli.report.model import Gpus, Missing, Pool, Report, Said, Team, Tree, Version, Wait
+from kai_fleet_cli.doctor.objects import Object, is_true, labels_of, name_of, status
+from kai_fleet_cli.report.model import (
+    GpuSum,
+    PoolReport,
+    StackReport,
+    TeamReport,
+    Version,
+    WaitGroup,
+)
 from kai_fleet_cli.report.planned import pools_of, version
+from kai_fleet_cli.report.team_usage import held
+from kai_fleet_cli.usage.devices import NodeGpus
+from kai_fleet_cli.usage.pods import PodUse
+from kai_fleet_cli.usage.queues import QueueUse
 
 _OTHERS = ""
 
 
-def live(report: Report, look: Snapshot, findings: Sequence[Finding]) -> Report:
+def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> StackReport:
     """A planned report with what was seen now."""
+    nodes = look.host.all("nodes")
     gpus = by_node(look)
     if not report.whole:
-        own = [team.wanted.node_pool for team in look.teams.values()]
-        names = {
-            name_of(n) for n in look.host.all("nodes") if any(in_pool(n, pool) for pool in own)
-        }
-        gpus = {name: node for name, node in gpus.items() if name in names}
-    ready = {name_of(node) for node in look.host.all("nodes") if is_true(node, "Ready")}
+        pools = [team.wanted.node_pool for team in look.teams.values()]
+        own = {name_of(node) for node in nodes if any(in_pool(node, pool) for pool in pools)}
+        gpus = {name: node for name, node in gpus.items() if name in own}
+    ready = {name_of(node) for node in nodes if is_true(node, "Ready")}
     teams = [_team(team, look, report.made) for team in report.teams]
-    unreached = [
-        Missing(f"what team {team.name} holds and waits for", team.unreached)
-        for team in teams
-        if team.unreached
-    ]
+    waiting = {c.name: {pod.subject for pod in c.usage.waiting} for c in look.clusters}
+    of_host = waiting[look.host.name]
     return replace(
         report,
         live=True,
-        teams=tuple(teams),
-        pools=tuple(_pools(report, look, gpus, ready)),
-        trees=tuple(_trees(report, look)),
-        waits=tuple(sorted(_waits(look, findings), key=lambda wait: (-wait.gpus, -wait.pods))),
-        said=tuple(
-            _said(finding)
+        teams=teams,
+        pools=list(_pools(report, look, gpus, ready)),
+        trees=_trees(report, look),
+        waits=sorted(_waits(look, findings), key=lambda wait: (-wait.gpus, -wait.pods)),
+        # What is about pods without a node alone is told as who waits.
+        findings=[
+            finding
             for finding in findings
-            if finding.health is not Health.OK and not _waits_only(finding, look)
-        ),
-        kubernetes=", ".join(sorted({*map(_kubelet, look.host.all("nodes"))} - {""})),
+            if finding.health is not Health.OK
+            and not waiting.get(finding.cluster, of_host).issuperset(finding.things)
+        ],
+        kubernetes=", ".join(sorted({*map(_kubelet, nodes)} - {""})),
         well=sum(finding.health is Health.OK for finding in findings),
         gpus=_sum(gpus.values(), ready),
-        missing=(*report.missing, *unreached),
+        missing={
+            **report.missing,
+            **{
+                f"what team {team.name} holds and waits for": team.unreached
+                for team in teams
+                if team.unreached
+            },
+        },
         foreign=look.foreign,
     )
 
@@ -63,21 +77,18 @@ def by_node(look: Snapshot) -> dict[str, NodeGpus]:
     which GPU it shares.
     """
     teams = [team for team in look.teams.values() if team.wanted.mode != "host"]
-    inside = [team for team in teams if team.inside is not None]
-    copies = {team.wanted.namespace for team in inside}
+    copies = {team.wanted.namespace for team in teams if team.inside is not None}
     # Of a vCluster that is not looked into only the pods are counted that reserve whole GPUs.
     shares = {team.wanted.namespace for team in teams}
-    found = {name: _without(node, copies, shares) for name, node in look.host.usage.gpus.items()}
-    for team in inside:
-        assert team.inside is not None
-        for name, node in team.inside.usage.gpus.items():
-            if name in found:
-                found[name] = replace(
-                    found[name],
-                    whole=(*found[name].whole, *node.whole),
-                    shared=(*found[name].shared, *node.shared),
+    gpus = {name: _without(node, copies, shares) for name, node in look.host.usage.gpus.items()}
+    for team in teams:
+        for name, node in team.inside.usage.gpus.items() if team.inside else ():
+            if name in gpus:
+                both = gpus[name]
+                gpus[name] = replace(
+                    both, whole=(*both.whole, *node.whole), shared=(*both.shared, *node.shared)
                 )
-    return found
+    return gpus
 
 
 def _without(node: NodeGpus, copies: set[str], shares: set[str]) -> NodeGpus:
@@ -92,53 +103,46 @@ def _without(node: NodeGpus, copies: set[str], shares: set[str]) -> NodeGpus:
     )
 
 
-def _sum(nodes: Iterable[NodeGpus], ready: set[str]) -> Gpus:
+def _sum(nodes: Iterable[NodeGpus], ready: set[str]) -> GpuSum:
     every = list(nodes)
     there = [node for node in every if node.node in ready]
-    return Gpus(
+    return GpuSum(
         ready=sum(node.count for node in there),
         not_ready=sum(node.count for node in every if node.node not in ready),
-        in_use=sum(map(_held, there)),
-        free=sum(max(0.0, node.free) for node in there),
+        in_use=sum(node.held for node in there),
+        free=sum(node.free for node in there),
     )
 
 
-def _held(node: NodeGpus) -> float:
-    whole = sum(count for _, count in node.whole)
-    return whole + sum(shared.taken for shared in node.shared)
-
-
-def _team(team: Team, look: Snapshot, made: datetime) -> Team:
+def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
     seen = look.teams.get(team.name)
     if seen is None or seen.wanted.granted:
         return _by_host(team, look)
     if seen.inside is None:
         return replace(_by_host(team, look), unreached=seen.unreached)
-    pods = seen.inside.usage.pods
-    waiting = [pod for pod in pods if pod.waits]
+    usage = seen.inside.usage
     scheduling = look.scheduling(seen.inside)
     declared = team.kai.wanted if team.kai else None
     return replace(
         team,
-        in_use=sum(pod.amounts.gpu for pod in pods if not pod.waits),
-        waiting=sum(pod.amounts.gpu for pod in waiting),
-        waiting_pods=len(waiting),
+        in_use=held(usage.pods),
+        waiting=sum(pod.amounts.gpu for pod in usage.waiting),
+        waiting_pods=len(usage.waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
         vcluster=Version(team.vcluster.wanted if team.vcluster else None, _runs(look.host, seen)),
     )
 
 
-def _by_host(team: Team, look: Snapshot) -> Team:
+def _by_host(team: TeamReport, look: Snapshot) -> TeamReport:
     """By the copies of its pods on the host: what waits inside a vCluster is not among them."""
     if "pods" in look.host.unreadable:
         return team
     pods = [pod for pod in look.host.usage.pods if pod.namespace == f"team-{team.name}"]
-    held = [pod for pod in pods if not pod.waits]
     seen = look.teams.get(team.name)
     if seen is not None and seen.wanted.mode == "host":
-        return replace(team, in_use=sum(pod.amounts.gpu for pod in held))
+        return replace(team, in_use=held(pods))
     # The pods that reserve shared GPUs are in the team's namespace, too.
-    return replace(team, in_use=sum(pod.gpu.whole + pod.gpu.mig for pod in held))
+    return replace(team, in_use=sum(it.gpu.whole + it.gpu.mig for it in pods if not it.waits))
 
 
 def _runs(host: ClusterState, seen: TeamState) -> str | None:
@@ -148,58 +152,46 @@ def _runs(host: ClusterState, seen: TeamState) -> str | None:
 
 
 def _pools(
-    report: Report, look: Snapshot, gpus: Mapping[str, NodeGpus], ready: set[str]
-) -> Iterator[Pool]:
-    nodes = {name_of(node): node for node in look.host.all("nodes")}
+    report: StackReport, look: Snapshot, gpus: Mapping[str, NodeGpus], ready: set[str]
+) -> Iterator[PoolReport]:
+    def pool(labels: str, teams: Sequence[str], names: Sequence[str]) -> PoolReport:
+        there = [gpus[name] for name in names if name in gpus]
+        return PoolReport(
+            labels,
+            tuple(teams),
+            len(names),
+            sum(name in ready for name in names),
+            tuple(Counter(node.product for node in there if node.product)),
+            _sum(there, ready),
+        )
+
     left = set(gpus)
     named = pools_of(team.wanted for team in look.teams.values())
-    for labels, teams in sorted(named.items(), key=lambda each: each[0] == _OTHERS):
-        wanted = dict(part.split("=", 1) for part in labels.split(", ")) if labels else {}
-        mine = [name for name, node in nodes.items() if labels and in_pool(node, wanted)]
-        if labels:
-            left -= set(mine)
-            yield _pool(labels, teams, mine, gpus, ready)
-    shared = named.get(_OTHERS, [])
+    shared = named.pop(_OTHERS, [])
+    for labels, teams in named.items():
+        wanted = dict(part.split("=", 1) for part in labels.split(", "))
+        own = [name_of(node) for node in look.host.all("nodes") if in_pool(node, wanted)]
+        left -= set(own)
+        yield pool(labels, teams, own)
     if report.whole and (left or shared):
-        yield _pool(_OTHERS, shared, sorted(left), gpus, ready)
+        yield pool(_OTHERS, shared, sorted(left))
 
 
-def _pool(
-    labels: str,
-    teams: Sequence[str],
-    nodes: Sequence[str],
-    gpus: Mapping[str, NodeGpus],
-    ready: set[str],
-) -> Pool:
-    there = [gpus[name] for name in nodes if name in gpus]
-    products = Counter(node.product for node in there if node.product)
-    return Pool(
-        labels,
-        tuple(teams),
-        len(nodes),
-        sum(name in ready for name in nodes),
-        tuple(products),
-        _sum(there, ready),
-    )
-
-
-def _trees(report: Report, look: Snapshot) -> Iterator[Tree]:
+def _trees(report: StackReport, look: Snapshot) -> dict[str, Sequence[QueueUse]]:
     """The trees that are there; the planned one of a cluster that was not reached."""
     seen = {"the host": look.host} | {
         name: team.inside for name, team in look.teams.items() if team.inside is not None
     }
-    planned = {tree.name: tree for tree in report.trees}
-    for name in dict.fromkeys([*planned, *seen]):
-        cluster = seen.get(name)
-        if cluster is not None and cluster.usage.queues:
-            yield Tree(name, tuple(cluster.usage.queues.values()))
-        elif name in planned and cluster is None:
-            yield planned[name]
+    trees = {
+        name: list(seen[name].usage.queues.values()) if name in seen else report.trees[name]
+        for name in dict.fromkeys([*report.trees, *seen])
+    }
+    return {name: queues for name, queues in trees.items() if queues}
 
 
-def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[Wait]:
+def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[WaitGroup]:
     """Who waits, by team and reason."""
-    why = {
+    reasons = {
         (finding.cluster, subject): finding
         for finding in reversed(findings)
         for subject in finding.things
@@ -210,39 +202,19 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[Wait]:
         groups: dict[Finding | None, list[PodUse]] = {}
         for pod in cluster.usage.waiting:
             if pod.namespace not in copied:
-                subject = f"pod {pod.name} in namespace {pod.namespace}"
-                said = why.get((cluster.name, subject))
-                groups.setdefault(said, []).append(pod)
-        for said, pods in groups.items():
+                groups.setdefault(reasons.get((cluster.name, pod.subject)), []).append(pod)
+        for finding, pods in groups.items():
             first = min((pod.created for pod in pods if pod.created), default="")
-            yield Wait(
+            yield WaitGroup(
                 team=cluster.name,
                 queues=tuple(sorted({pod.queue for pod in pods if pod.queue})),
                 pods=len(pods),
                 gpus=sum(pod.amounts.gpu for pod in pods),
                 since=datetime.fromisoformat(first.replace("Z", "+00:00")) if first else None,
-                why=said.cause if said else "",
-                what=said.fix if said else "",
+                cause=finding.cause if finding else "",
+                fix=finding.fix if finding else "",
             )
 
 
-def _waits_only(finding: Finding, look: Snapshot) -> bool:
-    """Whether it is about pods without a node alone, which are told of as who waits."""
-    cluster = next((each for each in look.clusters if each.name == finding.cluster), look.host)
-    waiting = {f"pod {pod.name} in namespace {pod.namespace}" for pod in cluster.usage.waiting}
-    return waiting.issuperset(finding.things)
-
-
 def _kubelet(node: Object) -> str:
-    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion") or "")
-
-
-def _said(finding: Finding) -> Said:
-    return Said(
-        finding.health.value,
-        finding.cluster,
-        finding.subject,
-        finding.cause,
-        finding.fix,
-        len(finding.things),
-    )
+    return str((status(node).get("nodeInfo") or {}).get("kubeletVersion") or "")

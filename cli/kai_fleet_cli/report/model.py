@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 
-from kai_fleet_cli.gpu_usage.queues import QueueUse
+from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.usage.queues import QueueUse
 
 
 @dataclass(frozen=True)
-class Gpus:
+class GpuSum:
     """The GPUs of all Ready nodes, and of the others; what pods hold, shares as parts of one.
 
     `free` counts devices of Ready nodes that no pod has any part of.
@@ -23,12 +24,12 @@ class Gpus:
 
     @property
     def idle(self) -> float:
-        """What of the Ready nodes' GPUs nobody holds, parts of shared ones among it."""
+        """What of the Ready nodes' GPUs no pod holds, parts of shared ones among it."""
         return max(0.0, self.ready - self.in_use)
 
 
 @dataclass(frozen=True)
-class Pool:
+class PoolReport:
     """Nodes with the same labels, and the teams that have them; no labels: all others with GPUs."""
 
     labels: str
@@ -36,7 +37,7 @@ class Pool:
     nodes: int | None = None
     ready: int | None = None
     products: tuple[str, ...] = ()
-    gpus: Gpus | None = None
+    gpus: GpuSum | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,6 @@ class Version:
     running: str | None = None
     support: str = ""
     maintained: bool = True
-    ends: date | None = None
 
     @property
     def name(self) -> str:
@@ -56,15 +56,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Tree:
-    """The queues that one KAI serves, parents before children."""
-
-    name: str
-    queues: tuple[QueueUse, ...]
-
-
-@dataclass(frozen=True)
-class Team:
+class TeamReport:
     """A team, what it was promised, and what its pods hold and wait for."""
 
     name: str
@@ -85,7 +77,7 @@ class Team:
 
 
 @dataclass(frozen=True)
-class Wait:
+class WaitGroup:
     """The pods of a team that have no node for one reason."""
 
     team: str
@@ -93,24 +85,12 @@ class Wait:
     pods: int
     gpus: float
     since: datetime | None
-    why: str = ""
-    what: str = ""
+    cause: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
-class Said:
-    """A finding of the doctor, or what a rule says of the stack's file."""
-
-    health: str  # ok, warning or broken
-    where: str
-    subject: str
-    cause: str
-    fix: str
-    count: int = 1
-
-
-@dataclass(frozen=True)
-class Change:
+class StackUpdate:
     """One update of the stack, as Pulumi's history has it."""
 
     when: datetime
@@ -122,17 +102,11 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Missing:
-    """A part that the report lacks, and why."""
-
-    part: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Report:
+class StackReport:
     """Everything on the page. `live` is whether the clusters were asked.
 
+    `trees` are the queues that each KAI serves, parents before children; `findings` are the
+    doctor's, or what the rules say of the stack's file; `missing` says why a part is not there.
     `whole`: it is about all of a host; a team's own stack has its pool of nodes only. `foreign` are
     sentences about teams whose way in somebody else than their vCluster wrote.
     """
@@ -141,17 +115,17 @@ class Report:
     cluster: str
     made: datetime
     live: bool
-    teams: Sequence[Team] = ()
-    pools: Sequence[Pool] = ()
-    trees: Sequence[Tree] = ()
-    waits: Sequence[Wait] = ()
-    said: Sequence[Said] = ()
+    teams: Sequence[TeamReport] = ()
+    pools: Sequence[PoolReport] = ()
+    trees: Mapping[str, Sequence[QueueUse]] = field(default_factory=dict)
+    waits: Sequence[WaitGroup] = ()
+    findings: Sequence[Finding] = ()
     well: int = 0
-    changes: Sequence[Change] = ()
-    gpus: Gpus | None = None
+    updates: Sequence[StackUpdate] = ()
+    gpus: GpuSum | None = None
     kubernetes: str = ""
     whole: bool = True
-    missing: Sequence[Missing] = field(default_factory=tuple)
+    missing: Mapping[str, str] = field(default_factory=dict)
     foreign: Sequence[str] = ()
 
     @property
@@ -176,4 +150,4 @@ class Report:
 
     def count(self, health: str) -> int:
         """How many findings of that kind there are."""
-        return sum(each.health == health for each in self.said)
+        return sum(finding.health == health for finding in self.findings)

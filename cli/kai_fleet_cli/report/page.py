@@ -10,16 +10,16 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kai_fleet_cli.doctor.causes import COMMAND
-from kai_fleet_cli.gpu_usage.amounts import UNLIMITED
 from kai_fleet_cli.report import charts
-from kai_fleet_cli.report.model import Report
+from kai_fleet_cli.report.model import StackReport
+from kai_fleet_cli.usage.amounts import UNLIMITED
 
 UNKNOWN: Final = "\u2013"  # a dash
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 OPEN_TREES: Final = 8  # more of them are folded
 
 
-def page(report: Report) -> str:
+def page(report: StackReport) -> str:
     """The report as HTML."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kai_fleet_cli.report", "."),
@@ -28,30 +28,17 @@ def page(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Macros have these without being handed them.
+    # Globals, since macros are not given the template's variables.
     environment.globals |= {
         "dash": UNKNOWN,
         "report": report,
-        "age": lambda since: _since(report, since),
+        "age": lambda since: age(report.made - since) if since else "",
+        "charts": charts,
+        "shown": SHOWN,
+        "open_trees": len(report.trees) <= OPEN_TREES,
     }
-    environment.filters |= {
-        "gpus": gpus,
-        "day": day,
-        "moment": moment,
-        "commands": commands,
-    }
-    template = environment.get_template("page.html.j2")
-    return str(
-        template.render(
-            charts=charts,
-            shown=SHOWN,
-            open_trees=len(report.trees) <= OPEN_TREES,
-        )
-    )
-
-
-def _since(report: Report, since: datetime | None) -> str:
-    return age(report.made - since) if since else ""
+    environment.filters |= {"gpus": gpus, "day": day, "moment": moment, "commands": commands}
+    return environment.get_template("page.html.j2").render()
 
 
 def gpus(amount: float | None) -> str:
@@ -89,7 +76,7 @@ def commands(fix: str) -> Markup:
     return Markup(COMMAND.sub(_code, str(escape(fix))))
 
 
-def _code(found: re.Match[str]) -> str:
+def _code(command: re.Match[str]) -> str:
     """Each word whole, so that no line ends within a flag."""
-    words = (f"<span>{word}</span>" for word in found[1].split(" "))
+    words = (f"<span>{word}</span>" for word in command[1].split(" "))
     return f"<code>{' '.join(words)}</code>"

@@ -6,49 +6,48 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kai_fleet.releases import KAI, support
+from kai_fleet.releases import support
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import Tenant
 from kai_fleet_cli.doctor.declared import DeclaredTeam, host_of, teams_of
-from kai_fleet_cli.gpu_usage.queues import tree
-from kai_fleet_cli.report.model import Missing, Pool, Report, Said, Team, Tree, Version
+from kai_fleet_cli.doctor.finding import Finding, Health
+from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
+from kai_fleet_cli.report.team_usage import OWN_STACK
+from kai_fleet_cli.usage.queues import QueueUse, tree
 from kai_fleet_policies.problem import Level, Problem
 
 LIVE_PARTS = "GPUs in use, idle and waited for, nodes, the doctor's findings"
 
 
 def planned(
-    stack: str,
-    settings: Settings,
-    problems: Sequence[Problem],
-    made: datetime,
-    missing: Iterable[Missing] = (),
-) -> Report:
+    stack: str, settings: Settings, problems: Sequence[Problem], made: datetime
+) -> StackReport:
     """The report of a stack whose clusters are not asked."""
     wanted = teams_of(settings)
-    return Report(
+    trees = {"the host": host_of(settings).queues}
+    trees |= {name: team.inside.queues for name, team in wanted.items()}
+    return StackReport(
         stack=stack,
         cluster=settings.cluster.name,
         made=made,
         live=False,
-        teams=tuple(_team(settings, team, made) for team in wanted.values()),
-        pools=tuple(
-            Pool(labels, tuple(teams)) for labels, teams in pools_of(wanted.values()).items()
-        ),
-        trees=tuple(_trees(settings, wanted)),
-        said=tuple(_said(problem) for problem in problems),
-        missing=tuple(missing),
+        teams=[_team(settings, team, made) for team in wanted.values()],
+        pools=[
+            PoolReport(labels, tuple(teams)) for labels, teams in pools_of(wanted.values()).items()
+        ],
+        trees={name: _tree(queues) for name, queues in trees.items() if queues},
+        findings=[_finding(problem) for problem in problems],
         whole=not isinstance(settings, Tenant),
     )
 
 
 def pools_of(teams: Iterable[DeclaredTeam]) -> dict[str, list[str]]:
     """The node pools as `key=value` texts, and the teams that have each."""
-    found: dict[str, list[str]] = {}
+    pools: dict[str, list[str]] = {}
     for team in teams:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(team.node_pool.items()))
-        found.setdefault(labels, []).append(team.name)
-    return found
+        pools.setdefault(labels, []).append(team.name)
+    return pools
 
 
 def version(wanted: str | None, running: str | None, made: datetime) -> Version | None:
@@ -56,21 +55,19 @@ def version(wanted: str | None, running: str | None, made: datetime) -> Version 
     name = running or wanted
     if name is None:
         return None
-    said = support(name, made.date())
-    known = KAI.get(name)
-    ends = known.support_end if known else None
-    return Version(wanted, running, said.words, said.maintained, ends)
+    known = support(name, made.date())
+    return Version(wanted, running, known.words, known.maintained)
 
 
-def _team(settings: Settings, team: DeclaredTeam, made: datetime) -> Team:
+def _team(settings: Settings, team: DeclaredTeam, made: datetime) -> TeamReport:
     kai = None
     if team.mode == "host":
         kai = settings.kai.version if settings.kai else None
     elif team.inside.kai is not None:
         kai = team.inside.kai.version
-    return Team(
+    return TeamReport(
         name=team.name,
-        mode="own stack" if team.granted else team.mode,
+        mode=OWN_STACK if team.granted else team.mode,
         promised=float(team.gpus or 0),
         kai=version(kai, None, made),
         vcluster=None if team.granted else Version(team.vcluster),
@@ -78,26 +75,12 @@ def _team(settings: Settings, team: DeclaredTeam, made: datetime) -> Team:
     )
 
 
-def _trees(settings: Settings, wanted: Mapping[str, DeclaredTeam]) -> Iterable[Tree]:
-    on_host = host_of(settings).queues
-    if on_host:
-        yield _tree("the host", on_host)
-    for name, team in wanted.items():
-        if team.inside.queues:
-            yield _tree(name, team.inside.queues)
+def _tree(queues: Mapping[str, Mapping[str, Any]]) -> list[QueueUse]:
+    items = [{"metadata": {"name": name}, "spec": spec} for name, spec in queues.items()]
+    return list(tree(items).values())
 
 
-def _tree(name: str, queues: Mapping[str, Mapping[str, Any]]) -> Tree:
-    items = [{"metadata": {"name": queue}, "spec": spec} for queue, spec in queues.items()]
-    return Tree(name, tuple(tree(items, {}).values()))
-
-
-def _said(problem: Problem) -> Said:
+def _finding(problem: Problem) -> Finding:
     cause, _, fix = problem.message.rpartition("; ")
-    return Said(
-        "broken" if problem.level is Level.MANDATORY else "warning",
-        problem.path,
-        problem.subject,
-        cause or problem.message,
-        fix if cause else "",
-    )
+    health = Health.BROKEN if problem.level is Level.MANDATORY else Health.WARNING
+    return Finding(problem.rule, health, problem.path, problem.subject, cause or fix, cause and fix)

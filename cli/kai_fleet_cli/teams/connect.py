@@ -18,7 +18,7 @@ from kai_fleet_cli.teams.lookup import Platform
 class Connected:
     """A platform's cluster and the engine's variables; None, with a note, for what is not there."""
 
-    host: cluster_reader.Cluster | None = None
+    host: cluster_reader.ClusterReader | None = None
     variables: Mapping[str, str] | None = field(default=None, repr=False)
     note: str = ""
 
@@ -34,8 +34,8 @@ def to_platform(platform: Platform, say: Say) -> Connected:
         running = lifecycle.find()
         if running is None:
             return Connected(note="the sandbox is not running; start it with: make up")
-        return Connected(cluster_reader.Cluster(context, running.kubeconfig), running.env())
-    host = cluster_reader.Cluster(str(context)) if context else None
+        return Connected(cluster_reader.ClusterReader(context, running.kubeconfig), running.env())
+    host = cluster_reader.ClusterReader(str(context)) if context else None
     note = "" if host else f"the kubeconfig of {platform.file.name} is {reading.SECRET}"
     from sandbox.tools import toolbox
 

@@ -145,7 +145,7 @@ class _Questions:
     def _nodes(self) -> list[Mapping[str, Any]]:
         try:
             return list(self.nodes())
-        except cluster_reader.NoAnswer as why:
+        except cluster_reader.NoAnswerError as why:
             self.screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
             self.nodes = list
             return []

@@ -1,1 +1,1 @@
-"""`fleet usage`: who used how many GPUs, over time by Prometheus, or now by the clusters."""
+"""Who holds what of one cluster, and who waits for how much: plain data, and nothing prints."""

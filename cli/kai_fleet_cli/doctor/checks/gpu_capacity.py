@@ -9,7 +9,7 @@ from kai_fleet_cli.doctor.checks.nodes import gpus, ready
 from kai_fleet_cli.doctor.cluster_state import ClusterState
 from kai_fleet_cli.doctor.declared import DeclaredTeam
 from kai_fleet_cli.doctor.objects import Object, annotations_of, name_of, namespace_of, spec
-from kai_fleet_cli.gpu_usage.amounts import UNLIMITED
+from kai_fleet_cli.usage.amounts import UNLIMITED
 
 # Cause, fix, and what names the cause where amounts in it differ from pod to pod.
 Why = tuple[str, str, str]

@@ -106,7 +106,7 @@ def _row(
 def _used(states: Mapping[str, stack_state.State]) -> tuple[dict[str, float], str]:
     """The GPUs that each team's pods hold, asked in its vCluster; and who did not answer."""
     asked = {
-        team: cluster_reader.Cluster(content=content)
+        team: cluster_reader.ClusterReader(content=content)
         for state in states.values()
         for team, content in state.kubeconfigs.items()
         if content
@@ -118,7 +118,7 @@ def _used(states: Mapping[str, stack_state.State]) -> tuple[dict[str, float], st
     for team, answer in answers.items():
         try:
             found[team] = cluster_reader.gpus_held(answer.result())
-        except cluster_reader.NoAnswer:
+        except cluster_reader.NoAnswerError:
             silent.append(team)
     return found, ", ".join(sorted(silent))
 

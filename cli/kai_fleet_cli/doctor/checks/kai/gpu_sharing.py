@@ -20,7 +20,7 @@ from kai_fleet_cli.doctor.objects import (
     spec,
     status,
 )
-from kai_fleet_cli.gpu_usage.gpu_share import GROUP, groups_of
+from kai_fleet_cli.usage.requests import GROUP, groups_of
 
 NAME = "gpu-sharing"
 RESERVATION = "reservation"

@@ -8,19 +8,18 @@ from typing import Any, Final, Literal
 
 from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.releases import KAI, KaiRelease, UnknownVersion, kai
-from kai_fleet_cli.gpu_usage.devices import NodeGpus, gpus_of, reservations_of
-from kai_fleet_cli.gpu_usage.gpu_share import gpu_memory
-from kai_fleet_cli.gpu_usage.pods import PodUse, pods_of
-from kai_fleet_cli.gpu_usage.queue_status import by_status
-from kai_fleet_cli.gpu_usage.queues import QueueUse, by_queue, tree
-from kai_fleet_cli.gpu_usage.reading import Answers
+from kai_fleet_cli.usage.devices import NodeGpus, gpus_of
+from kai_fleet_cli.usage.pods import PodUse, pods_of
+from kai_fleet_cli.usage.queues import QueueUse, by_queue, by_status, tree
+from kai_fleet_cli.usage.reading import ClusterObjects
+from kai_fleet_cli.usage.requests import gpu_memory
 
 _NEWEST: Final = list(KAI.values())[-1]
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
 
 
 @dataclass(frozen=True)
-class Usage:
+class ClusterUsage:
     """One cluster at one moment.
 
     `queues` are in the order of the tree, parents before their children, and empty where the
@@ -46,41 +45,38 @@ class Usage:
         return [pod for pod in self.pods if pod.waits]
 
 
-def usage(answers: Answers) -> Usage:
-    """Count. What was not answered counts nothing: `answers` says what is missing."""
-    release = release_of(answers)
+def count(cluster: ClusterObjects) -> ClusterUsage:
+    """Count pods, queues and GPUs. A kind that is not there counts nothing."""
+    release = _release(cluster)
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
+    nodes, items, queues = cluster.all("nodes"), cluster.all("pods"), cluster.all("queues")
     memories = {
         node["metadata"]["name"]: gpu_memory(node["metadata"].get("labels") or {}, in_megabytes)
-        for node in answers.all("nodes")
+        for node in nodes
     }
-    partly = answers.namespace is not None or "pods" in answers.forbidden
-    pods = pods_of(answers.all("pods"), answers.all("podgroups"), memories)
-    return Usage(
+    partly = cluster.namespace is not None or "pods" in cluster.forbidden
+    pods = pods_of(items, cluster.all("podgroups"), memories)
+    return ClusterUsage(
         pods=tuple(pods),
-        queues=tree(
-            answers.all("queues"), by_status(answers.all("queues")) if partly else by_queue(pods)
-        ),
-        gpus=gpus_of(pods, answers.all("nodes"), reservations_of(answers.all("pods")), memories),
+        queues=tree(queues, by_status(queues) if partly else by_queue(pods)),
+        gpus=gpus_of(pods, items, nodes, memories),
         release=release,
         counted_from="status" if partly else "pods",
     )
 
 
-def release_of(answers: Answers) -> KaiRelease | None:
+def _release(cluster: ClusterObjects) -> KaiRelease | None:
     """The KAI that runs, by the tag of an image; None for none, or for one not in the table."""
-    there = {
+    deployments = {
         item["metadata"]["name"]: item
-        for item in answers.all("deployments")
+        for item in cluster.all("deployments")
         if item["metadata"].get("namespace", KAI_NAMESPACE) == KAI_NAMESPACE
     }
-    for name in _WITH_VERSION:
-        if name in there:
-            try:
-                return kai(_tag(there[name]), untested=True)
-            except UnknownVersion:
-                return None
-    return None
+    name = next((name for name in _WITH_VERSION if name in deployments), None)
+    try:
+        return kai(_tag(deployments[name]), untested=True) if name else None
+    except UnknownVersion:
+        return None
 
 
 def _tag(deployment: Mapping[str, Any]) -> str:

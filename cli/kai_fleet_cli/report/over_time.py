@@ -1,6 +1,6 @@
-"""GPU-hours by team and queue, asked of a Prometheus that reads every team's KAI.
+"""GPU-hours by team and queue, from a Prometheus that reads every team's KAI.
 
-Six questions for a whole fleet, however many teams it has. They rest on KAI's own metrics by the
+Six queries for a whole fleet, however many teams it has. They rest on KAI's own metrics by the
 names of its versions, and not on recording rules: a Prometheus that was told of them yesterday has
 older numbers all the same.
 """
@@ -19,16 +19,13 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.settings.tenant import Tenant
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.usage.prometheus import Ask
-from kai_fleet_cli.usage.rows import OWN_STACK, QueueRow, Shares, TeamRow
+from kai_fleet_cli.report.prometheus import Query
+from kai_fleet_cli.report.team_usage import OWN_STACK, GpuBalance, QueueRow, TeamRow
 
 _SINCE: Final = re.compile(r"([1-9]\d{0,4})([mhdw])")
 _HOURS: Final = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
 _STEPS: Final = 2000  # of a window: more takes Prometheus long and changes little
 _LEAST: Final = 60  # seconds
-_ALLOCATED: Final = "kai_queue_allocated_gpus"
-_GUARANTEED: Final = "kai_queue_deserved_gpus"
-_FAIR: Final = "kai_queue_fair_share_gpu"
 
 
 @dataclass(frozen=True)
@@ -42,64 +39,55 @@ class Window:
     @classmethod
     def of(cls, since: str) -> Window:
         """`90m`, `12h`, `7d`, `4w`. Raises UserError."""
-        found = _SINCE.fullmatch(since)
-        if found is None:
+        written = _SINCE.fullmatch(since)
+        if written is None:
             raise UserError(f"--since is {since!r}; write minutes, hours, days or weeks: 90m, 7d")
-        hours = int(found[1]) * _HOURS[found[2]]
+        hours = int(written[1]) * _HOURS[written[2]]
         step = max(_LEAST, round(hours * 3600 / _STEPS / _LEAST) * _LEAST)
         return cls(since, hours, step)
 
 
-@dataclass(frozen=True)
-class OverTime:
-    """Each team, and the hours of which there are numbers."""
-
-    teams: list[TeamRow]
-    measured: float
-
-
-def over_time(ask: Ask, settings: Settings, names: Iterable[str], window: Window) -> OverTime:
-    """The GPU-hours of these teams of a stack. Raises Unreachable."""
+def gpu_hours(
+    query: Query, settings: Settings, names: Iterable[str], window: Window
+) -> tuple[list[TeamRow], float]:
+    """These teams' GPU-hours, and the hours of which there are numbers. Raises Unreachable."""
     versions = {kai for name in settings.teams if (kai := settings.kai_of(name))}
-    questions = _questions(settings, sorted(versions) or [list(KAI)[-1]], window)
-    with ThreadPoolExecutor(max_workers=len(questions)) as pool:
-        answers = dict(zip(questions, pool.map(ask, questions.values()), strict=True))
+    queries = _queries(settings, sorted(versions) or [list(KAI)[-1]], window)
+    with ThreadPoolExecutor(max_workers=len(queries)) as pool:
+        answers = dict(zip(queries, pool.map(query, queries.values()), strict=True))
     per_hour = window.step / 3600
-    amounts: dict[str, dict[tuple[str, str], float]] = {
+    by_queue: dict[str, dict[tuple[str, str], float]] = {
         what: {
-            (it.labels.get("scheduler", ""), it.labels.get("queue", "")): it.value * per_hour
-            for it in answers[what]
+            (labels.get("scheduler", ""), labels.get("queue", "")): value * per_hour
+            for labels, value in answers[what]
         }
         for what in ("used", "guaranteed", "idle", "owed")
     }
-    whole = {it.labels.get("namespace", ""): it.value * per_hour for it in answers["whole"]}
-    counted = [it.value * per_hour for it in answers["counted"]]
-    teams = [_team(settings, name, amounts, whole) for name in names]
-    return OverTime(teams, min(window.hours, max(counted, default=0.0)))
+    whole = {labels.get("namespace", ""): value * per_hour for labels, value in answers["whole"]}
+    counted = max((value * per_hour for _, value in answers["counted"]), default=0.0)
+    return [_team(settings, name, by_queue, whole) for name in names], min(window.hours, counted)
 
 
 def _team(
     settings: Settings,
     name: str,
-    amounts: Mapping[str, Mapping[tuple[str, str], float]],
+    by_queue: Mapping[str, Mapping[tuple[str, str], float]],
     whole: Mapping[str, float],
 ) -> TeamRow:
+    used = whole.get(f"team-{name}", 0.0)
+    without_queues = QueueRow(None, GpuBalance(used, used))
     if name not in settings.teams:  # of a stack of its own, which has its queues
-        used = whole.get(f"team-{name}", 0.0)
-        promised = settings.team_stacks[name].gpus
-        return TeamRow(name, OWN_STACK, promised, (QueueRow(None, Shares(used, used)),))
+        return TeamRow(name, OWN_STACK, settings.team_stacks[name].gpus, (without_queues,))
     team = settings.teams[name]
     mode = team.scheduler.mode
     scheduler = name if mode == "virtual" else "host"
     rows = []
     for queue in _queues(settings, name):
-        of = {what: found.get((scheduler, queue), 0.0) for what, found in amounts.items()}
-        borrowed = max(0.0, of["used"] - of["guaranteed"])
-        shares = Shares(of["used"], of["guaranteed"], borrowed, of["idle"], of["owed"])
-        rows.append(QueueRow(queue, shares))
+        hours = {what: amounts.get((scheduler, queue), 0.0) for what, amounts in by_queue.items()}
+        borrowed = max(0.0, hours["used"] - hours["guaranteed"])
+        rows.append(QueueRow(queue, GpuBalance(borrowed=borrowed, **hours)))
     if mode == "default":
-        used = whole.get(f"team-{name}", 0.0)
-        rows.append(QueueRow(None, Shares(used, used)))
+        rows.append(without_queues)
     return TeamRow(name, mode, team.gpus, tuple(rows))
 
 
@@ -114,9 +102,11 @@ def _queues(settings: Settings, name: str) -> Sequence[str]:
     return [granted] if granted and team.scheduler.mode == "host" else []
 
 
-def _questions(settings: Settings, versions: Sequence[str], window: Window) -> dict[str, str]:
-    used, quota = _by_queue(_ALLOCATED, versions), _by_queue(_GUARANTEED, versions)
-    fair = _by_queue(_FAIR, versions)
+def _queries(settings: Settings, versions: Sequence[str], window: Window) -> dict[str, str]:
+    used, quota, fair = (
+        _by_queue(f"kai_queue_{metric}", versions)
+        for metric in ("allocated_gpus", "deserved_gpus", "fair_share_gpu")
+    )
     limited = f"({quota} >= 0)"
     # A quota of -1 is unlimited: then everything is within it.
     within = f"(({used} and {quota} == -1) or ({used} < {limited}) or ({limited} and {used}))"
@@ -142,11 +132,9 @@ def _questions(settings: Settings, versions: Sequence[str], window: Window) -> d
 def _by_queue(metric: str, versions: Sequence[str]) -> str:
     """A metric by scheduler and queue, whichever label holds the queue's name in each version."""
     series = f'{metric}{{job="kai-fleet"}}'
-    labels = {queue_label(version, metric) for version in versions if _has(version, metric)}
-    for label in ("queue_name", *(sorted(labels - {"queue_name"}))):
+    labels = {
+        queue_label(version, metric) for version in versions if metric in kai_metrics(version)
+    }
+    for label in ("queue_name", *sorted(labels - {"queue_name"})):
         series = f'label_replace({series}, "queue", "$1", "{label}", "(.+)")'
     return f"(max by (scheduler, queue) ({series}))"
-
-
-def _has(version: str, metric: str) -> bool:
-    return metric in kai_metrics(version)

@@ -1,4 +1,4 @@
-"""CPU, memory and GPUs in the units that KAI's queues count in."""
+"""CPU, memory and GPUs in the units that KAI's queues count in, and as people write them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
 UNLIMITED: Final = -1.0
 _DIGITS: Final = 6  # sums of fractions such as 0.1 stay what they were written as
+_STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +21,9 @@ class Amounts:
     memory: float = 0.0
     gpu: float = 0.0
 
-    def __add__(self, other: Amounts) -> Amounts:
-        """The sum, resource by resource."""
-        return Amounts(self.cpu + other.cpu, self.memory + other.memory, self.gpu + other.gpu)
-
     def of(self, resource: Resource) -> float:
         """The amount of one resource."""
         return float(getattr(self, resource))
-
-    def record(self) -> dict[str, float]:
-        """For JSON."""
-        return {resource: self.of(resource) for resource in RESOURCES}
 
 
 NOTHING: Final = Amounts()
@@ -47,3 +40,32 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
 def rounded(amount: float) -> float:
     """An amount without what binary fractions add to it."""
     return round(amount, _DIGITS)
+
+
+def short(resource: Resource, amount: float) -> str:
+    """A number with its unit, as a stack file takes it: `2.5` or `500m`, `64G`, `0.25`.
+
+    At most two digits behind the point; `unlimited` for -1.
+    """
+    if amount == UNLIMITED:
+        return "unlimited"
+    if resource == "gpu":
+        return _plain(amount)
+    if resource == "cpu":
+        return f"{amount:.0f}m" if 0 < amount < 1000 else _plain(amount / 1000)
+    for size, unit in _STEPS:
+        if amount >= size:
+            return f"{_plain(amount / size)}{unit}"
+    return f"{_plain(amount)}M" if amount else "0"
+
+
+def in_words(resource: Resource, amount: float) -> str:
+    """For a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`."""
+    text = short(resource, amount)
+    if resource == "memory":
+        return f"{text} of memory"
+    return f"{text} {resource.upper()}{'' if text == '1' else 's'}"
+
+
+def _plain(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""What a cluster says of its nodes, pods and queues: one list request for each kind, at once."""
+"""What a cluster answers of its nodes, pods and queues: a list request for each kind, at once."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _UNAUTHORIZED, _ABSENT, _FAILS = 401, 404, 500
 
 
 @dataclass(frozen=True)
-class Answers:
+class ClusterObjects:
     """The objects of a cluster by kind, as `KINDS` names them.
 
-    `forbidden` says of a kind that this user may not list what the API server says of it;
+    `forbidden` has for a kind that this user may not list the API server's own words;
     `not_served` are kinds that the cluster does not know: without KAI there are no queues.
     `namespace` is the only one whose pods are here, None where those of all are.
     """
@@ -43,21 +43,23 @@ class Answers:
         return self.objects.get(kind, ())
 
 
-def read(api: Api, kinds: Mapping[str, str] = KINDS, namespace: str | None = None) -> Answers:
+def read(
+    api: Api, kinds: Mapping[str, str] = KINDS, namespace: str | None = None
+) -> ClusterObjects:
     """Ask for everything at once. Pods that may not be listed are asked for in `namespace`.
 
-    Raises Unreachable where the cluster does not answer, or does not know who asks.
+    Raises Unreachable where the cluster does not answer, or does not accept the credentials.
     """
-    found = _read(api, kinds)
-    if namespace is None or "pods" not in found.forbidden:
-        return found
+    every = _read(api, kinds)
+    if namespace is None or "pods" not in every.forbidden:
+        return every
     inside = {kind: _within(kinds[kind], namespace) for kind in _NAMESPACED if kind in kinds}
     own = _read(api, inside)
-    elsewhere = {kind: why for kind, why in found.forbidden.items() if kind not in inside}
-    return Answers(
-        {**found.objects, **own.objects},
+    elsewhere = {kind: why for kind, why in every.forbidden.items() if kind not in inside}
+    return ClusterObjects(
+        {**every.objects, **own.objects},
         {**elsewhere, **own.forbidden},
-        found.not_served | own.not_served,
+        every.not_served | own.not_served,
         namespace if "pods" in own.objects else None,
     )
 
@@ -67,15 +69,13 @@ def _within(path: str, namespace: str) -> str:
     return f"{group}/namespaces/{namespace}/{kind}"
 
 
-def _read(api: Api, kinds: Mapping[str, str]) -> Answers:
+def _read(api: Api, kinds: Mapping[str, str]) -> ClusterObjects:
     with ThreadPoolExecutor(max_workers=len(kinds)) as pool:
-        answers = dict(
-            zip(kinds, pool.map(lambda path: _ask(api, path), kinds.values()), strict=True)
-        )
+        answers = list(pool.map(lambda path: _list(api, path), kinds.values()))
     objects: dict[str, Sequence[Object]] = {}
     forbidden: dict[str, str] = {}
     not_served = set()
-    for kind, answer in answers.items():
+    for kind, answer in zip(kinds, answers, strict=True):
         if not isinstance(answer, Refused):
             objects[kind] = answer
         elif answer.status == _UNAUTHORIZED:
@@ -86,12 +86,12 @@ def _read(api: Api, kinds: Mapping[str, str]) -> Answers:
             not_served.add(kind)
         else:
             forbidden[kind] = answer.message or str(answer)
-    return Answers(objects, forbidden, frozenset(not_served))
+    return ClusterObjects(objects, forbidden, frozenset(not_served))
 
 
-def _ask(api: Api, path: str) -> Sequence[Object] | Refused:
+def _list(api: Api, path: str) -> Sequence[Object] | Refused:
     """A whole collection in one answer, as it is now: what pages cost is more than they save."""
     try:
         return api.get(path).get("items") or []
-    except Refused as why:
-        return why
+    except Refused as error:
+        return error

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.kai.keys import POD_GROUP, QUEUE_LABEL, RESERVED, SCHEDULER
-from kai_fleet_cli.gpu_usage.amounts import Amounts, rounded
-from kai_fleet_cli.gpu_usage.gpu_share import GpuAsk, gpu_ask, groups_of
-from kai_fleet_cli.gpu_usage.requests import requests_of
+from kai_fleet_cli.usage.amounts import Amounts
+from kai_fleet_cli.usage.requests import (
+    GpuRequest,
+    gpu_request,
+    groups_of,
+    in_queue_units,
+    requests_of,
+)
 
 RESERVATIONS: Final = "kai-resource-reservation"
-_ENDED: Final = ("Succeeded", "Failed")
+OVER: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class PodUse:
     node: str | None
     phase: str
     amounts: Amounts
-    gpu: GpuAsk
+    gpu: GpuRequest
     groups: tuple[str, ...] = ()
     scheduled_by_kai: bool = True
     ending: bool = False
@@ -43,6 +48,11 @@ class PodUse:
     def waits(self) -> bool:
         """Whether it has no node yet."""
         return self.node is None
+
+    @property
+    def subject(self) -> str:
+        """As the doctor's findings name it: `pod NAME in namespace NAMESPACE`."""
+        return f"pod {self.name} in namespace {self.namespace}"
 
 
 def pods_of(
@@ -60,9 +70,13 @@ def pods_of(
     return [
         _pod(item, queues, memories, smallest)
         for item in items
-        if item["metadata"].get("namespace", "") not in RESERVED
-        and (item.get("status") or {}).get("phase") not in _ENDED
+        if item["metadata"].get("namespace", "") not in RESERVED and not is_over(item)
     ]
+
+
+def is_over(item: Mapping[str, Any]) -> bool:
+    """Whether a pod holds nothing any more."""
+    return (item.get("status") or {}).get("phase") in OVER
 
 
 def _pod(
@@ -72,23 +86,19 @@ def _pod(
     smallest: int | None,
 ) -> PodUse:
     metadata, spec = item["metadata"], item.get("spec") or {}
-    labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     namespace, node = metadata.get("namespace", ""), spec.get("nodeName") or None
-    asked = requests_of(spec)
-    gpu = gpu_ask(notes, asked)
+    requests = requests_of(spec)
+    gpu = gpu_request(annotations, requests)
     memory = memories.get(node) if node else smallest
     return PodUse(
         namespace=namespace,
         name=metadata["name"],
         uid=metadata.get("uid", ""),
-        queue=queues.get((namespace, notes.get(POD_GROUP, ""))) or labels.get(QUEUE_LABEL),
+        queue=queues.get((namespace, annotations.get(POD_GROUP, ""))) or labels.get(QUEUE_LABEL),
         node=node,
         phase=(item.get("status") or {}).get("phase", "Pending"),
-        amounts=Amounts(
-            rounded(asked.get("cpu", 0.0) * 1000),
-            rounded(asked.get("memory", 0.0) / 10**6),
-            rounded(gpu.gpus(memory)),
-        ),
+        amounts=in_queue_units(requests, gpu.gpus(memory)),
         gpu=gpu,
         groups=groups_of(labels),
         scheduled_by_kai=spec.get("schedulerName") == SCHEDULER,

@@ -1,0 +1,230 @@
+"""Who holds GPUs of a stack now, and who waits: by the pods of the host and of each vCluster."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal
+
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet_cli.doctor.declared import DeclaredTeam
+from kai_fleet_cli.doctor.objects import seconds_since
+from kai_fleet_cli.usage.amounts import UNLIMITED, rounded
+from kai_fleet_cli.usage.pods import PodUse
+
+OWN_STACK: Final = "own stack"  # the mode of a team whose scheduler another stack declares
+
+
+@dataclass(frozen=True)
+class GpuBalance:
+    """GPUs, or GPU-hours.
+
+    `guaranteed` is what of `used` is within the quota, and `borrowed` the rest. `idle` is quota
+    that the queue itself does not use, lent to others or not. `owed` is what the queue asks for,
+    is guaranteed and does not have.
+    """
+
+    used: float = 0.0
+    guaranteed: float = 0.0
+    borrowed: float = 0.0
+    idle: float = 0.0
+    owed: float = 0.0
+
+    @classmethod
+    def of(cls, used: float, waiting: float, quota: float) -> GpuBalance:
+        """Of a queue that has and waits for so much; a quota of -1 is unlimited."""
+        if quota == UNLIMITED:
+            return cls(used, used, owed=waiting)
+        guaranteed = min(used, quota)
+        owed = max(0.0, min(used + waiting, quota) - used)
+        return cls(used, guaranteed, used - guaranteed, max(0.0, quota - used), owed)
+
+    def record(self) -> dict[str, float]:
+        """For JSON and CSV."""
+        return {name: rounded(amount) for name, amount in asdict(self).items()}
+
+
+AMOUNTS: Final = tuple(field.name for field in fields(GpuBalance))
+
+
+def balance(parts: Iterable[GpuBalance]) -> GpuBalance:
+    """The sum."""
+    every = list(parts)
+    return GpuBalance(*(sum(getattr(part, name) for part in every) for name in AMOUNTS))
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """A leaf of a team, or what its pods have beside its queues (`queue` None)."""
+
+    queue: str | None
+    gpus: GpuBalance
+
+
+@dataclass(frozen=True)
+class TeamRow:
+    """A team; `promised` is its `gpus`. `unreached` says why its cluster was not counted."""
+
+    team: str
+    mode: str
+    promised: int
+    queues: Sequence[QueueRow] = ()
+    unreached: str = ""
+
+    @property
+    def gpus(self) -> GpuBalance:
+        """Of all its queues."""
+        return balance(row.gpus for row in self.queues)
+
+
+@dataclass(frozen=True)
+class PodWait:
+    """A pod that has no node yet."""
+
+    team: str
+    pod: str
+    queue: str | None
+    gpus: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StackUsage:
+    """What `fleet usage` shows. `since` is how far back Prometheus was asked, None for a sample.
+
+    `hours` are those that were to be measured, `measured` those of which Prometheus has numbers.
+    `foreign` are sentences about teams whose way in somebody else than their vCluster wrote.
+    """
+
+    stack: str
+    teams: Sequence[TeamRow]
+    waits: Sequence[PodWait] = ()
+    since: str | None = None
+    measured: float = 0.0
+    notes: Sequence[str] = ()
+    foreign: Sequence[str] = ()
+
+    @property
+    def unit(self) -> Literal["GPUs", "GPU-hours"]:
+        """What the numbers count."""
+        return "GPUs" if self.since is None else "GPU-hours"
+
+    def record(self) -> dict[str, Any]:
+        """The JSON: its keys do not change between releases."""
+        return {
+            "stack": self.stack,
+            "source": "now" if self.since is None else "prometheus",
+            "unit": self.unit,
+            "since": self.since,
+            "measuredHours": None if self.since is None else rounded(self.measured),
+            "teams": [
+                {
+                    "team": team.team,
+                    "mode": team.mode,
+                    "promised": team.promised,
+                    "unreached": team.unreached or None,
+                    **team.gpus.record(),
+                    "queues": [{"queue": row.queue, **row.gpus.record()} for row in team.queues],
+                }
+                for team in self.teams
+            ],
+            "waits": [{**asdict(wait), "seconds": round(wait.seconds)} for wait in self.waits],
+            "notes": list(self.notes),
+        }
+
+
+def teams_now(look: Snapshot) -> list[TeamRow]:
+    """Each team's GPUs at the moment of the look."""
+    shared = Counter(it.wanted.queue for it in look.teams.values() if it.wanted.queue)
+    on_host: dict[str, list[PodUse]] = defaultdict(list)
+    for pod in look.host.usage.pods:
+        on_host[pod.namespace].append(pod)
+    return [
+        _team(team, look.host, on_host.get(team.wanted.namespace, ()), shared)
+        for team in look.teams.values()
+    ]
+
+
+def waits_now(look: Snapshot, count: int = 10) -> list[PodWait]:
+    """The pods that have waited longest for GPUs."""
+    return sorted(_waits(look), key=lambda wait: -wait.seconds)[:count]
+
+
+def _team(
+    team: TeamState, host: ClusterState, on_host: Sequence[PodUse], shared: Counter[str]
+) -> TeamRow:
+    wanted = team.wanted
+    mode, promised = OWN_STACK if wanted.granted else wanted.mode, wanted.gpus or 0
+    rows: Iterable[QueueRow]
+    if mode == "virtual":
+        if team.inside is None:
+            return TeamRow(wanted.name, mode, promised, unreached=team.unreached)
+        rows = _of_own_kai(team.inside)
+    elif mode == "host":
+        rows = _of_host(host, on_host, wanted, shared)
+    else:  # without queues: everything up to its `gpus` is guaranteed to it
+        rows = [QueueRow(None, GpuBalance.of(held(on_host), _waiting(on_host), promised))]
+    return TeamRow(wanted.name, mode, promised, tuple(rows))
+
+
+def _of_own_kai(inside: ClusterState) -> Iterator[QueueRow]:
+    usage = inside.usage
+    for queue in usage.queues.values():
+        if queue.leaf:
+            gpu = queue.share("gpu")
+            yield QueueRow(queue.name, GpuBalance.of(gpu.in_use, gpu.waiting, gpu.quota))
+    beside = held(
+        pod for pod in usage.pods if not pod.scheduled_by_kai or pod.queue not in usage.queues
+    )
+    if beside:
+        yield QueueRow(None, GpuBalance(used=beside, borrowed=beside))
+
+
+def _of_host(
+    host: ClusterState, pods: Sequence[PodUse], wanted: DeclaredTeam, shared: Counter[str]
+) -> Iterator[QueueRow]:
+    """In host mode: by the queue that the team's pods name, which may be another team's as well."""
+    by_queue: dict[str | None, list[PodUse]] = defaultdict(list)
+    if wanted.queue is not None:
+        by_queue[wanted.queue] = []
+    for pod in pods:
+        by_queue[pod.queue if pod.scheduled_by_kai else None].append(pod)
+    for name, those in by_queue.items():
+        in_use = held(those)
+        queue = host.usage.queues.get(name or "")
+        if queue is not None and name is not None:
+            # A queue of several teams guarantees nothing to one of them.
+            quota = 0 if shared[name] > 1 else queue.share("gpu").quota
+            yield QueueRow(name, GpuBalance.of(in_use, _waiting(those), quota))
+        elif in_use:
+            yield QueueRow(name, GpuBalance(used=in_use, borrowed=in_use))
+
+
+def held(pods: Iterable[PodUse]) -> float:
+    """The GPUs of pods that have a node."""
+    return sum(pod.amounts.gpu for pod in pods if not pod.waits)
+
+
+def _waiting(pods: Iterable[PodUse]) -> float:
+    return sum(pod.amounts.gpu for pod in pods if pod.waits)
+
+
+def _waits(look: Snapshot) -> Iterator[PodWait]:
+    for name, team in look.teams.items():
+        if team.inside is not None and team.wanted.mode == "virtual":
+            cluster, pods = team.inside, team.inside.usage.waiting
+        else:
+            cluster = look.host
+            pods = [it for it in cluster.usage.waiting if it.namespace == team.wanted.namespace]
+        for pod in pods:
+            if pod.amounts.gpu and pod.created:
+                seconds = seconds_since(pod.created, cluster.now)
+                yield PodWait(name, _own_name(pod), pod.queue, pod.amounts.gpu, seconds)
+
+
+def _own_name(pod: PodUse) -> str:
+    """As its team knows it: vCluster writes NAME-x-NAMESPACE-x-VCLUSTER on the host."""
+    parts = pod.name.split("-x-")
+    name, namespace = (parts[0], parts[1]) if len(parts) == 3 else (pod.name, pod.namespace)
+    return f"{namespace}/{name}"
