@@ -10,8 +10,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.guards.guard_policies import kinds
-from kai_fleet.guards.policies import PolicySet, policy
+from kai_fleet.guards.policies import PolicySet, kinds, policy
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
 from tests.attacks.host import RBAC, said
 from tests.attacks.http import Http

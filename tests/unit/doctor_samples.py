@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kai_fleet.guards.foreign_nodes import node_bindings
-from kai_fleet.guards.guard_policies import kinds
 from kai_fleet.guards.policies import (
     BINDING,
     POLICY,
     PolicySet,
     as_annotations,
+    kinds,
     policy,
     shared_bindings,
 )

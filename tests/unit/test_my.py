@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 
 import pytest
@@ -343,3 +344,18 @@ def test_the_plugin_of_kubectl_has_the_same_commands(server, monkeypatch):
 
 def test_colours_only_on_a_terminal(server):
     assert "\x1b" not in run("my", "queues") + run("my", "pods") + run("my", "pending")
+
+
+@pytest.mark.parametrize("command", ["queues", "pods", "pending"])
+def test_the_plugin_needs_no_pulumi(server, command):
+    """An engineer's install is small: what reads a cluster never imports the engine's SDKs."""
+    script = (
+        "import sys\n"
+        "from kai_fleet_cli.kubectl_plugin import app\n"
+        f"app([{command!r}], standalone_mode=False)\n"
+        "heavy = {'pulumi', 'pulumi_kubernetes', 'pulumi_policy', 'pulumi_command', 'grpc'}\n"
+        "sys.exit(f'imported: {heavy & set(sys.modules)}' if heavy & set(sys.modules) else 0)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "train" in ran.stdout

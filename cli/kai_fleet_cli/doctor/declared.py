@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import Object
-from kai_fleet.guards.queue_guard import QueueGuardArgs
-from kai_fleet.guards.queue_rules import inside_vcluster
+from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 from kai_fleet.isolation import team_rules
 from kai_fleet.kai.keys import GPU_RESOURCES
 from kai_fleet.releases import (
@@ -171,7 +170,7 @@ def _guards(settings: Settings, name: str) -> tuple[Object, ...]:
     if mode == "off":
         return ()
     leaf_queues = leaves(team.queues)
-    args = QueueGuardArgs(
+    rules = QueueRules(
         name,
         leaf_queues,
         mode=mode,
@@ -180,7 +179,7 @@ def _guards(settings: Settings, name: str) -> tuple[Object, ...]:
         outside=settings.guard.outside(leaf_queues),
         gpu_resource=settings.gpu.resource,
     )
-    return tuple(inside_vcluster(args.rules()))
+    return tuple(inside_vcluster(rules))
 
 
 def _specs(

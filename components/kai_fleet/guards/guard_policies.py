@@ -10,20 +10,14 @@ import pulumi
 
 from kai_fleet.guards import registering
 from kai_fleet.guards.policies import (
-    BESIDE_KAI,
-    OF_ALL_TEAMS,
     Kind,
     PolicySet,
+    kinds,
     policy,
     shared_bindings,
 )
 
 GUARD_POLICIES: Final = "kai-fleet:index:GuardPolicies"
-
-
-def kinds(*, beside_kai: bool) -> list[Kind]:
-    """The policies of a host."""
-    return [*OF_ALL_TEAMS, "nodes", *((*BESIDE_KAI, "queues") if beside_kai else ())]
 
 
 @dataclass

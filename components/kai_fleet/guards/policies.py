@@ -51,6 +51,11 @@ class PolicySet:
         return f"kai-fleet-{kind}{self.suffix}"
 
 
+def kinds(*, beside_kai: bool) -> list[Kind]:
+    """The policies of a host."""
+    return [*OF_ALL_TEAMS, "nodes", *((*BESIDE_KAI, "queues") if beside_kai else ())]
+
+
 @cache
 def _read(kind: Kind) -> Object:
     text = (files(__package__) / f"{kind}.yaml").read_text(encoding="utf-8")

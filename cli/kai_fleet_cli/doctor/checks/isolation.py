@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet.guards.foreign_nodes import node_bindings
-from kai_fleet.guards.guard_policies import kinds
 from kai_fleet.guards.host_rules import CONTROL_PLANES
 from kai_fleet.guards.policies import (
     BOUNDS,
     ISOLATION_LABEL,
     PolicySet,
     as_annotations,
+    kinds,
     policy,
     shared_bindings,
 )
