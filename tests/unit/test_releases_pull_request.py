@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.upstream import untested_versions
+from kai_fleet_cli.upstream import newer
 
 WORKFLOW = ROOT / ".github" / "workflows" / "releases.yml"
 FAKE_GITHUB = """\
@@ -87,7 +87,7 @@ def weekly(tmp_path):
 def written(state):
     """The file that the commit holds."""
     (entry,) = state["tree"]["tree"]
-    assert entry["path"] == str(untested_versions.FILE.relative_to(ROOT))
+    assert entry["path"] == str(newer.UNTESTED.relative_to(ROOT))
     return json.loads(entry["content"])
 
 

@@ -65,8 +65,7 @@ def reference(monkeypatch):
     handler = type("Handler", (Registry,), {})
     with http_server.listening(handler) as server:
         found = f"oci://127.0.0.1:{server.server_port}/{NAME}"
-        homes = (newer.Home("KAI", found, tuple(KAI)),)
-        monkeypatch.setattr(newer, "HOMES", homes)
+        monkeypatch.setattr(newer, "HOMES", {"KAI": found})
         monkeypatch.setattr(handler, "reference", found, raising=False)
         yield handler
 
@@ -112,8 +111,7 @@ def test_a_registry_that_does_not_say_is_one_sentence_and_no_error(
 
 
 def test_a_registry_that_is_not_there_is_one_sentence_and_no_error(monkeypatch):
-    homes = (newer.Home("KAI", "oci://127.0.0.1:9/a/b", tuple(KAI)),)
-    monkeypatch.setattr(newer, "HOMES", homes)
+    monkeypatch.setattr(newer, "HOMES", {"KAI": "oci://127.0.0.1:9/a/b"})
     assert "KAI upstream: 127.0.0.1:9 cannot be reached (" in releases()
 
 

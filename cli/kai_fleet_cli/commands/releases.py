@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from kai_fleet.releases import (
-    DEFAULT_VCLUSTER,
-    KAI,
-    VCLUSTER,
-    kai,
-    maintained,
-    support,
-    taken_for,
-    vcluster_support,
-    version_key,
-)
+from kai_fleet import releases as known
 from kai_fleet.releases.lookup import RETRACTED
 from kai_fleet.state.transitions import kai_transition
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.upstream import newer, untested_versions
+from kai_fleet_cli.upstream import newer
 
 out = Console()
 
@@ -42,45 +33,44 @@ def releases(
 
     A registry that cannot be reached is said in a sentence, and is no error.
     """
-    found = newer.look(newer.HOMES) if upstream else []
+    answers = newer.look(newer.HOMES) if upstream else []
     if as_json:
-        known = {"KAI": list(KAI), "vCluster": list(VCLUSTER)}
         record = {
-            "known": known,
-            "seen": untested_versions.untried(),
-            "upstream": [it.record() for it in found],
+            "known": {project: list(table) for project, table in newer.TABLES.items()},
+            "seen": newer.untested(),
+            "upstream": [answer.record() for answer in answers],
         }
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
         return
-    for line in _known():
-        _line(line)
-    for it in found:
-        _line(it.words)
-    for line in _teams(stack) if stack else ():
-        _line(line)
+    words = (answer.words for answer in answers)
+    for line in itertools.chain(_known(), words, _teams(stack) if stack else ()):
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _known() -> Iterator[str]:
-    untried = untested_versions.untried()
-    for version in KAI:
-        yield f"KAI {version:<9} {support(version).words}"
-    yield f"KAI {RETRACTED:<9} {support(RETRACTED).words}"
-    yield from _untried("KAI", KAI, untried["KAI"])
-    for version in VCLUSTER:
-        unless = "; what a stack gets that names none" if version == DEFAULT_VCLUSTER else ""
-        yield f"vCluster {version:<9} {vcluster_support(version).words}{unless}"
-    yield from _untried("vCluster", VCLUSTER, untried["vCluster"])
+    untested = newer.untested()
+    for version in (*known.KAI, RETRACTED):
+        yield f"KAI {version:<9} {known.support(version).words}"
+    yield from _untested("KAI", untested["KAI"])
+    for version in known.VCLUSTER:
+        default = version == known.DEFAULT_VCLUSTER
+        unless = "; what a stack gets that names none" if default else ""
+        yield f"vCluster {version:<9} {known.vcluster_support(version).words}{unless}"
+    yield from _untested("vCluster", untested["vCluster"])
     yield "A newer version of either can be tried with untested: true beside its version."
 
 
-def _untried(project: str, table: Any, versions: list[str]) -> Iterator[str]:
+def _untested(project: str, versions: list[str]) -> Iterator[str]:
     for version in versions:
-        said = "not tried with this program; untested: true takes it for"
-        yield f"{project} {version:<9} {said} {taken_for(table, version)}"
+        like = known.taken_for(newer.TABLES[project], version)
+        yield (
+            f"{project} {version:<9} not tried with this program; untested: true takes it for"
+            f" {like}"
+        )
 
 
 def _teams(stack: str) -> Iterator[str]:
-    """What each team runs, or where that cannot be asked, what its file says."""
+    """What each team runs, or where the engine does not answer, what its file says."""
     from kai_fleet_cli.teams import connect, lookup, stack_state
 
     platform = lookup.platform(stack)
@@ -90,8 +80,8 @@ def _teams(stack: str) -> Iterator[str]:
         try:
             if connected.variables is not None:
                 running |= stack_state.read(name, connected.variables).versions
-        except UserError as why:
-            _note(f"- {why}")
+        except UserError as error:
+            _note(f"- {error}")
     if connected.note:
         _note(f"- {connected.note}")
     host = platform.raw.get("kai")
@@ -99,23 +89,21 @@ def _teams(stack: str) -> Iterator[str]:
     written |= {name: place.version for name, place in sorted(platform.teams.items())}
     for name, wanted in written.items():
         version = running.get(name) or wanted
-        if isinstance(version, str) and version in KAI:
+        if isinstance(version, str) and version in known.KAI:
             yield _way(name, "runs" if name in running else "is to run", version)
 
 
 def _way(name: str, verb: str, version: str) -> str:
-    newest = (maintained() or list(KAI))[-1]
-    if version_key(version) >= version_key(newest):
-        said = "the newest maintained one" if version == newest else support(version).words
-        return f"{name} {verb} KAI {version}, {said}"
-    way = kai_transition(kai(version), kai(newest))
+    newest = (known.maintained() or list(known.KAI))[-1]
+    support = known.support(version).words
+    if version == newest:
+        return f"{name} {verb} KAI {version}, the newest maintained one"
+    if known.version_key(version) > known.version_key(newest):
+        return f"{name} {verb} KAI {version}, {support}"
+    way = kai_transition(known.kai(version), known.kai(newest))
     first = ", so the release is replaced" if way.kind == "replace" else ""
-    return f"{name} {verb} KAI {version} ({support(version).words}); {way.why}{first}"
+    return f"{name} {verb} KAI {version} ({support}); {way.why}{first}"
 
 
 def _note(text: str) -> None:
     typer.echo(text, err=True)
-
-
-def _line(text: str) -> None:
-    out.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.releases import KAI, VCLUSTER, version_key
+from kai_fleet.releases import KAI, VCLUSTER, taken_for, version_key
 from kai_fleet.releases.kai_table import KAI_CHART
 from kai_fleet.releases.lookup import RETRACTED
 from kai_fleet_cli.upstream import registry
 
+TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": KAI, "vCluster": VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.
-VCLUSTER_IMAGE: Final = "oci://ghcr.io/loft-sh/vcluster-oss"
+HOMES: Final = {"KAI": KAI_CHART, "vCluster": "oci://ghcr.io/loft-sh/vcluster-oss"}
+# Versions that were seen in the registries and not tried with this program: proposed as a pull
+# request by .github/workflows/releases.yml.
+UNTESTED: Final = Path(__file__).with_name("untested_versions.json")
 _FINAL: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
 @dataclass(frozen=True)
-class Home:
-    """A project: its name, where its versions are, and those that are known here."""
-
-    project: str
-    reference: str
-    known: tuple[str, ...]
-
-    @property
-    def registry(self) -> str:
-        """The registry's name."""
-        return self.reference.removeprefix("oci://").partition("/")[0]
-
-
-@dataclass(frozen=True)
-class Found:
-    """The versions of a project that are newer, oldest first; or, in `silent`, why nobody knows."""
+class NewerVersions:
+    """The newer versions of a project, oldest first; or, in `silent`, why none are known."""
 
     project: str
     newer: tuple[str, ...] = ()
@@ -43,21 +35,28 @@ class Found:
     @property
     def words(self) -> str:
         """One sentence."""
-        if self.silent:
-            return f"{self.project} upstream: {self.silent}"
-        if not self.newer:
-            return f"{self.project} upstream: nothing newer than what is known here"
-        return f"{self.project} upstream: newer than what is known here: {', '.join(self.newer)}"
+        newer = f"newer than what is known here: {', '.join(self.newer)}"
+        nothing = "nothing newer than what is known here"
+        return f"{self.project} upstream: {self.silent or (newer if self.newer else nothing)}"
 
     def record(self) -> dict[str, Any]:
         """For machines."""
-        return {"project": self.project, "newer": list(self.newer), "silent": self.silent}
+        return asdict(self)
 
 
-HOMES: Final = (
-    Home("KAI", KAI_CHART, tuple(KAI)),
-    Home("vCluster", VCLUSTER_IMAGE, tuple(VCLUSTER)),
-)
+def look(homes: Mapping[str, str]) -> list[NewerVersions]:
+    """Ask the registries of all projects at once."""
+    with ThreadPoolExecutor(4) as pool:
+        return [*pool.map(_ask, homes, homes.values())]
+
+
+def _ask(project: str, reference: str) -> NewerVersions:
+    try:
+        tags = registry.tags(reference)
+    except registry.NoTagsError as error:
+        host = reference.removeprefix("oci://").partition("/")[0]
+        return NewerVersions(project, silent=f"{host} {error}")
+    return NewerVersions(project, tuple(newer(tags, TABLES[project])))
 
 
 def newer(tags: Iterable[str], known: Iterable[str]) -> list[str]:
@@ -66,29 +65,24 @@ def newer(tags: Iterable[str], known: Iterable[str]) -> list[str]:
     """
     lines = _newest_by_line(known)
     last = max(lines)
-    there = _newest_by_line(f"v{it[1]}" for tag in tags if (it := _FINAL.fullmatch(tag)))
-    found = [
+    final = _newest_by_line(f"v{it[1]}" for tag in tags if (it := _FINAL.fullmatch(tag)))
+    versions = [
         version
-        for line, version in there.items()
+        for line, version in final.items()
         if line > last or (line in lines and version_key(version) > version_key(lines[line]))
     ]
-    return sorted(found, key=version_key)
+    return sorted(versions, key=version_key)
+
+
+def untested() -> dict[str, list[str]]:
+    """The versions that were seen and not tried, by project, without what is in a table by now."""
+    listed = json.loads(UNTESTED.read_text(encoding="utf-8"))
+    return {
+        project: [version for version in listed.get(project, ()) if taken_for(table, version)]
+        for project, table in TABLES.items()
+    }
 
 
 def _newest_by_line(versions: Iterable[str]) -> dict[tuple[int, ...], str]:
     wanted = (version for version in versions if version != RETRACTED)
     return {version_key(version)[:2]: version for version in sorted(wanted, key=version_key)}
-
-
-def look(homes: Iterable[Home]) -> list[Found]:
-    """Ask all registries at once."""
-    with ThreadPoolExecutor(4) as pool:
-        return [*pool.map(_ask, homes)]
-
-
-def _ask(home: Home) -> Found:
-    try:
-        tags = registry.tags(home.reference)
-    except registry.NoTags as why:
-        return Found(home.project, silent=f"{home.registry} {why}")
-    return Found(home.project, tuple(newer(tags, home.known)))
