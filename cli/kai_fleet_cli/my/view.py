@@ -77,7 +77,7 @@ class View:
         """How old a pod is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if that is unknown."""
         if not pod.created:
             return ""
-        created = datetime.fromisoformat(pod.created.replace("Z", "+00:00"))
+        created = datetime.fromisoformat(pod.created)
         seconds = (self.now - created).total_seconds()
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
             if seconds >= 2 * length:

@@ -71,7 +71,7 @@ def _update(item: Mapping[str, Any]) -> StackUpdate:
     counts = item.get("resourceChanges") or {}
     environment = item.get("environment") or {}
     return StackUpdate(
-        when=datetime.fromisoformat(str(item["startTime"]).replace("Z", "+00:00")),
+        when=datetime.fromisoformat(str(item["startTime"])),
         kind=str(item.get("kind", "")),
         result=str(item.get("result", "")),
         who=str(environment.get("git.author") or ""),

@@ -210,7 +210,7 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[WaitGroup]:
                 queues=tuple(sorted({pod.queue for pod in pods if pod.queue})),
                 pods=len(pods),
                 gpus=sum(pod.amounts.gpu for pod in pods),
-                since=datetime.fromisoformat(first.replace("Z", "+00:00")) if first else None,
+                since=datetime.fromisoformat(first) if first else None,
                 cause=finding.cause if finding else "",
                 fix=finding.fix if finding else "",
             )

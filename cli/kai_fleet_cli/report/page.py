@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import jinja2
@@ -37,7 +37,13 @@ def page(report: StackReport) -> str:
         "shown": SHOWN,
         "open_trees": len(report.trees) <= OPEN_TREES,
     }
-    environment.filters |= {"gpus": gpus, "day": day, "moment": moment, "commands": commands}
+    environment.filters |= {
+        "gpus": gpus,
+        "moment": lambda when: f"{when:%Y-%m-%d %H:%M}",
+        "commands": commands,
+        "team_bar": charts.team,
+        "queue_bar": charts.queue,
+    }
     return environment.get_template("page.html.j2").render()
 
 
@@ -48,16 +54,6 @@ def gpus(amount: float | None) -> str:
     if amount == UNLIMITED:
         return "no limit"
     return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
-
-
-def day(when: datetime) -> str:
-    """2026-11-24."""
-    return f"{when:%Y-%m-%d}"
-
-
-def moment(when: datetime) -> str:
-    """2026-11-24 07:05, in UTC."""
-    return f"{when:%Y-%m-%d %H:%M}"
 
 
 def age(since: timedelta) -> str:
