@@ -11,14 +11,8 @@ from kai_fleet_cli.doctor.checks.nodes import in_pool
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.doctor.objects import Object, is_true, labels_of, name_of, status
-from kai_fleet_cli.report.model import (
-    GpuSum,
-    PoolReport,
-    StackReport,
-    TeamReport,
-    Version,
-    WaitGroup,
-)
+from kai_fleet_cli.report import model
+from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
 from kai_fleet_cli.report.planned import pools_of, version
 from kai_fleet_cli.report.team_usage import held
 from kai_fleet_cli.usage.devices import NodeGpus
@@ -129,7 +123,9 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
         waiting=sum(pod.amounts.gpu for pod in usage.waiting),
         waiting_pods=len(usage.waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
-        vcluster=Version(team.vcluster.wanted if team.vcluster else None, _runs(look.host, seen)),
+        vcluster=model.Version(
+            team.vcluster.wanted if team.vcluster else None, _runs(look.host, seen)
+        ),
     )
 
 
@@ -153,10 +149,10 @@ def _runs(host: ClusterState, seen: TeamState) -> str | None:
 
 def _pools(
     report: StackReport, look: Snapshot, gpus: Mapping[str, NodeGpus], ready: set[str]
-) -> Iterator[PoolReport]:
-    def pool(labels: str, teams: Sequence[str], names: Sequence[str]) -> PoolReport:
+) -> Iterator[model.PoolReport]:
+    def pool(labels: str, teams: Sequence[str], names: Sequence[str]) -> model.PoolReport:
         there = [gpus[name] for name in names if name in gpus]
-        return PoolReport(
+        return model.PoolReport(
             labels,
             tuple(teams),
             len(names),
@@ -189,7 +185,7 @@ def _trees(report: StackReport, look: Snapshot) -> dict[str, Sequence[QueueUse]]
     return {name: queues for name, queues in trees.items() if queues}
 
 
-def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[WaitGroup]:
+def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[model.WaitGroup]:
     """Who waits, by team and reason."""
     reasons = {
         (finding.cluster, subject): finding
@@ -205,7 +201,7 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[WaitGroup]:
                 groups.setdefault(reasons.get((cluster.name, pod.subject)), []).append(pod)
         for finding, pods in groups.items():
             first = min((pod.created for pod in pods if pod.created), default="")
-            yield WaitGroup(
+            yield model.WaitGroup(
                 team=cluster.name,
                 queues=tuple(sorted({pod.queue for pod in pods if pod.queue})),
                 pods=len(pods),

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.kai.keys import POD_GROUP, QUEUE_LABEL, RESERVED, SCHEDULER
+from kai_fleet_cli.usage import requests
 from kai_fleet_cli.usage.amounts import Amounts
-from kai_fleet_cli.usage.requests import (
-    GpuRequest,
-    gpu_request,
-    groups_of,
-    in_queue_units,
-    requests_of,
-)
 
 RESERVATIONS: Final = "kai-resource-reservation"
 OVER: Final = ("Succeeded", "Failed")
@@ -38,7 +32,7 @@ class PodUse:
     node: str | None
     phase: str
     amounts: Amounts
-    gpu: GpuRequest
+    gpu: requests.GpuRequest
     groups: tuple[str, ...] = ()
     scheduled_by_kai: bool = True
     ending: bool = False
@@ -88,8 +82,8 @@ def _pod(
     metadata, spec = item["metadata"], item.get("spec") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     namespace, node = metadata.get("namespace", ""), spec.get("nodeName") or None
-    requests = requests_of(spec)
-    gpu = gpu_request(annotations, requests)
+    wanted = requests.requests_of(spec)
+    gpu = requests.gpu_request(annotations, wanted)
     memory = memories.get(node) if node else smallest
     return PodUse(
         namespace=namespace,
@@ -98,9 +92,9 @@ def _pod(
         queue=queues.get((namespace, annotations.get(POD_GROUP, ""))) or labels.get(QUEUE_LABEL),
         node=node,
         phase=(item.get("status") or {}).get("phase", "Pending"),
-        amounts=in_queue_units(requests, gpu.gpus(memory)),
+        amounts=requests.in_queue_units(wanted, gpu.gpus(memory)),
         gpu=gpu,
-        groups=groups_of(labels),
+        groups=requests.groups_of(labels),
         scheduled_by_kai=spec.get("schedulerName") == SCHEDULER,
         ending="deletionTimestamp" in metadata,
         created=metadata.get("creationTimestamp") or "",
