@@ -89,16 +89,16 @@ def _run(
 ) -> None:
     """Ctrl-C is how one leaves `--watch`: then it has ended well."""
     from kai_fleet_cli.my import watch
-    from kai_fleet_cli.my.view import Eye
+    from kai_fleet_cli.my.view import Viewer
 
-    eye = Eye(*source, more=more or {})
+    viewer = Viewer(*source, more=more or {})
     try:
         if as_json:
-            watch.as_json(eye.look, record, every)
+            watch.as_json(viewer.look, record, every)
         elif every is not None:
-            watch.until_stopped(eye.look, show, every)
+            watch.until_stopped(viewer.look, show, every)
         else:
-            watch.once(eye.look, show)
+            watch.once(viewer.look, show)
     except KeyboardInterrupt:
         if every is None:
             raise

@@ -15,7 +15,7 @@ _COLOURS: Final = ("green", "yellow", "cyan", "dim")
 
 
 @dataclass(frozen=True)
-class Ink:
+class Glyphs:
     """The characters of a bar, of a tree and of an arrow."""
 
     own: str = "█"
@@ -37,11 +37,11 @@ class Ink:
         )
 
 
-INK: Final = Ink()
-ASCII: Final = Ink("#", "+", "-", ".", "|-", "`-", "| ", "inf", "->")
+UNICODE: Final = Glyphs()
+ASCII: Final = Glyphs("#", "+", "-", ".", "|-", "`-", "| ", "inf", "->")
 
 
-def bar(share: ShareUse, ink: Ink, width: int = WIDTH) -> Text:
+def bar(share: ShareUse, glyphs: Glyphs, width: int = WIDTH) -> Text:
     """The whole bar is the quota, or what is in use where that is more.
 
     For an unlimited quota it is the limit; without a limit there is no bar.
@@ -50,17 +50,17 @@ def bar(share: ShareUse, ink: Ink, width: int = WIDTH) -> Text:
     if whole == UNLIMITED:
         return Text()
     idle = max(0.0, max(whole, share.in_use) - share.in_use - share.lent)
-    return _drawn([share.in_use - share.borrowed, share.borrowed, share.lent, idle], ink, width)
+    return _drawn([share.in_use - share.borrowed, share.borrowed, share.lent, idle], glyphs, width)
 
 
-def part(taken: float, ink: Ink, width: int = WIDTH) -> Text:
+def part(taken: float, glyphs: Glyphs, width: int = WIDTH) -> Text:
     """How much of one GPU is taken."""
-    return _drawn([min(1.0, taken), 0.0, 0.0, max(0.0, 1.0 - taken)], ink, width)
+    return _drawn([min(1.0, taken), 0.0, 0.0, max(0.0, 1.0 - taken)], glyphs, width)
 
 
-def _drawn(parts: list[float], ink: Ink, width: int) -> Text:
+def _drawn(parts: list[float], glyphs: Glyphs, width: int) -> Text:
     """What is a queue's own, borrowed, lent and idle."""
-    characters = (ink.own, ink.borrowed, ink.lent, ink.idle)
+    characters = (glyphs.own, glyphs.borrowed, glyphs.lent, glyphs.idle)
     text = Text()
     for character, colour, count in zip(characters, _COLOURS, _cells(parts, width), strict=True):
         text.append(character * count, colour)

@@ -16,7 +16,7 @@ from kai_fleet_cli.doctor.checks.kai import pod_groups
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet_cli.doctor.declared import DeclaredCluster
 from kai_fleet_cli.doctor.objects import Object, name_of, pod_subject, spec
-from kai_fleet_cli.my.bars import Ink
+from kai_fleet_cli.my.bars import Glyphs
 from kai_fleet_cli.my.guarantee import Guarantee, guarantee
 from kai_fleet_cli.my.view import View
 from kai_fleet_cli.usage.amounts import in_words
@@ -68,7 +68,7 @@ def waiting(view: View) -> list[PendingPod]:
     return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
 
 
-def show(view: View, ink: Ink) -> RenderableType:
+def show(view: View, glyphs: Glyphs) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
     pods = waiting(view)
     if not pods:
@@ -80,7 +80,7 @@ def show(view: View, ink: Ink) -> RenderableType:
     table.add_column("why, and what would have to happen", overflow="fold", ratio=5)
     for each in pods:
         queue = f"\nqueue {each.pod.queue}" if each.pod.queue else ""
-        lines = [each.cause, f"{ink.arrow} {each.fix}"]
+        lines = [each.cause, f"{glyphs.arrow} {each.fix}"]
         lines += [each.guarantee.sentence, ""] if each.guarantee else [""]
         table.add_row(
             Text.assemble((view.name(each.pod), "bold"), (queue, "dim")),

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet_cli.my.bars import Ink, part
+from kai_fleet_cli.my.bars import Glyphs, part
 from kai_fleet_cli.my.view import View, command
 from kai_fleet_cli.usage.amounts import in_words, short
 from kai_fleet_cli.usage.devices import NodeGpus
@@ -54,11 +54,11 @@ def record(view: View) -> dict[str, Any]:
     }
 
 
-def show(view: View, ink: Ink) -> RenderableType:
+def show(view: View, glyphs: Glyphs) -> RenderableType:
     """A line for each node with GPUs, and below it a row for each pod on each of them."""
     parts: list[RenderableType] = []
     for node in view.usage.gpus.values():
-        rows = [*_rows(view, node, ink)]
+        rows = [*_rows(view, node, glyphs)]
         if not rows and view.namespace is not None:
             continue
         parts.append(Text(_headline(view, node), "bold"))
@@ -94,7 +94,7 @@ def _headline(view: View, node: NodeGpus) -> str:
     return f"{node.node}: {count}{f' ({about})' if about else ''}{free}"
 
 
-def _rows(view: View, node: NodeGpus, ink: Ink) -> Iterator[list[RenderableType]]:
+def _rows(view: View, node: NodeGpus, glyphs: Glyphs) -> Iterator[list[RenderableType]]:
     def row(gpu: str, taken: RenderableType, holds: float, pod: PodUse) -> list[RenderableType]:
         name = view.name(pod) + (" (ending)" if pod.ending else "")
         return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod)]
@@ -106,7 +106,9 @@ def _rows(view: View, node: NodeGpus, ink: Ink) -> Iterator[list[RenderableType]
         if view.namespace is not None and not any(view.shows(pod) for pod, _ in gpu.holders):
             continue
         name: str = f"  {(gpu.device or gpu.group)[:12]}"
-        taken: RenderableType = Text.assemble(part(gpu.taken, ink), f" {short('gpu', gpu.taken)}")
+        taken: RenderableType = Text.assemble(
+            part(gpu.taken, glyphs), f" {short('gpu', gpu.taken)}"
+        )
         if not gpu.holders:
             yield [name, taken, "", Text("reserved, with no pod on it", "yellow")]
         for pod, each in gpu.holders:

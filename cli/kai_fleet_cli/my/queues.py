@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet_cli.my.bars import WIDTH, Ink, bar
+from kai_fleet_cli.my.bars import WIDTH, Glyphs, bar
 from kai_fleet_cli.my.view import View, command
 from kai_fleet_cli.usage.amounts import UNLIMITED, Resource, in_words, short
 from kai_fleet_cli.usage.queues import QueuePods, QueueUse, ShareUse, by_queue
@@ -35,7 +35,7 @@ def record(view: View) -> dict[str, Any]:
     }
 
 
-def show(view: View, ink: Ink) -> RenderableType:
+def show(view: View, glyphs: Glyphs) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("queue", overflow="fold")
@@ -45,27 +45,27 @@ def show(view: View, ink: Ink) -> RenderableType:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("borrowed, lent", no_wrap=True)
     table.add_column("waiting", justify="right", no_wrap=True)
-    for queue, first, more in _lines(view, ink):
+    for queue, first, more in _lines(view, glyphs):
         for resource, share in _shown(queue):
-            table.add_row(first, *_cells(share, resource, ink))
+            table.add_row(first, *_cells(share, resource, glyphs))
             first = more
     for name, pods in _elsewhere(view):
         for resource in _NAMES:
             in_use, waiting = pods.in_use.of(resource), pods.waiting.of(resource)
             if resource == "gpu" or in_use or waiting:
                 share = ShareUse(UNLIMITED, in_use=in_use, waiting=waiting)
-                cells = _cells(share, resource, ink)
+                cells = _cells(share, resource, glyphs)
                 table.add_row(name if resource == "gpu" else "", *cells[:3], "?", "?", *cells[5:])
     parts: list[RenderableType] = [table] if table.row_count else []
     if view.usage.queues:
-        parts.append(Text(f"\n{ink.legend}", "dim"))
+        parts.append(Text(f"\n{glyphs.legend}", "dim"))
         parts += [Text(line) for line in (_pods(view), _free(view)) if line]
     elif view.schedules_here and "queues" not in view.answers.forbidden:
         parts.append(Text("there is no queue here"))
     return Group(*parts)
 
 
-def _lines(view: View, ink: Ink) -> Iterator[tuple[QueueUse, Text, Text]]:
+def _lines(view: View, glyphs: Glyphs) -> Iterator[tuple[QueueUse, Text, Text]]:
     """Each queue with what stands before its rows: its name in the tree, then the lines below."""
     queues = view.usage.queues
     stems: dict[str | None, str] = {None: ""}
@@ -73,10 +73,10 @@ def _lines(view: View, ink: Ink) -> Iterator[tuple[QueueUse, Text, Text]]:
     for name, queue in queues.items():
         siblings = queues[queue.parent].children if queue.parent else tops
         above, is_last = stems[queue.parent], name == siblings[-1]
-        branch = (ink.last if is_last else ink.middle) if queue.parent else ""
-        stems[name] = above + ("" if not queue.parent else "  " if is_last else ink.past)
+        branch = (glyphs.last if is_last else glyphs.middle) if queue.parent else ""
+        stems[name] = above + ("" if not queue.parent else "  " if is_last else glyphs.past)
         first = Text.assemble((above + branch, "dim"), (name, "" if queue.leaf else "bold"))
-        yield queue, first, Text(stems[name] + ("" if queue.leaf else ink.past), "dim")
+        yield queue, first, Text(stems[name] + ("" if queue.leaf else glyphs.past), "dim")
 
 
 def _shown(queue: QueueUse) -> Iterator[tuple[Resource, ShareUse]]:
@@ -88,9 +88,9 @@ def _shown(queue: QueueUse) -> Iterator[tuple[Resource, ShareUse]]:
             yield resource, share
 
 
-def _cells(share: ShareUse, resource: Resource, ink: Ink) -> list[RenderableType]:
+def _cells(share: ShareUse, resource: Resource, glyphs: Glyphs) -> list[RenderableType]:
     def text(amount: float) -> str:
-        return ink.endless if amount == UNLIMITED else short(resource, amount)
+        return glyphs.endless if amount == UNLIMITED else short(resource, amount)
 
     moved = []
     if share.borrowed:
@@ -99,7 +99,7 @@ def _cells(share: ShareUse, resource: Resource, ink: Ink) -> list[RenderableType
         moved.append(Text(f"{text(share.lent)} lent", "cyan"))
     return [
         _NAMES[resource],
-        bar(share, ink),
+        bar(share, glyphs),
         text(share.in_use),
         text(share.quota),
         text(share.limit),

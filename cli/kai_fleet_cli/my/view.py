@@ -94,7 +94,7 @@ class View:
         }
 
 
-class Eye:
+class Viewer:
     """Looks at one cluster, again and again: by a kubeconfig file and a context, or the usual ones.
 
     `namespace` narrows what is shown, `more` are kinds that are read beside `KINDS`. Raises

@@ -13,11 +13,11 @@ from rich.live import Live
 from rich.text import Text
 
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.my.bars import ASCII, INK, Ink
+from kai_fleet_cli.my.bars import ASCII, UNICODE, Glyphs
 from kai_fleet_cli.my.view import View
 
 Look = Callable[[], View]
-Show = Callable[[View, Ink], RenderableType]
+Show = Callable[[View, Glyphs], RenderableType]
 Record = Callable[[View], dict[str, Any]]
 
 
@@ -84,6 +84,6 @@ def _changes(look: Look, text: Callable[[View], str], every: float) -> Iterator[
 
 
 def _page(view: View, show: Show, console: Console) -> RenderableType:
-    ink = ASCII if console.options.ascii_only else INK
+    glyphs = ASCII if console.options.ascii_only else UNICODE
     notes = [Text(f"note: {note}", "yellow") for note in view.notes]
-    return Group(show(view, ink), *notes)
+    return Group(show(view, glyphs), *notes)
