@@ -20,7 +20,7 @@ from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.settings.tenant import Tenant
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report.prometheus import Query
-from kai_fleet_cli.report.team_usage import OWN_STACK, GpuBalance, QueueRow, TeamRow
+from kai_fleet_cli.report.team_usage import OWN_STACK, GpuBalance, TeamRow
 
 _SINCE: Final = re.compile(r"([1-9]\d{0,4})([mhdw])")
 _HOURS: Final = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
@@ -75,20 +75,20 @@ def _team(
     whole: Mapping[str, float],
 ) -> TeamRow:
     used = whole.get(f"team-{name}", 0.0)
-    without_queues = QueueRow(None, GpuBalance(used, used))
+    without_queues = GpuBalance(used, used)
     if name not in settings.teams:  # of a stack of its own, which has its queues
-        return TeamRow(name, OWN_STACK, settings.team_stacks[name].gpus, (without_queues,))
+        return TeamRow(name, OWN_STACK, settings.team_stacks[name].gpus, {None: without_queues})
     team = settings.teams[name]
     mode = team.scheduler.mode
     scheduler = name if mode == "virtual" else "host"
-    rows = []
+    balances: dict[str | None, GpuBalance] = {}
     for queue in _queues(settings, name):
         hours = {what: amounts.get((scheduler, queue), 0.0) for what, amounts in by_queue.items()}
         borrowed = max(0.0, hours["used"] - hours["guaranteed"])
-        rows.append(QueueRow(queue, GpuBalance(borrowed=borrowed, **hours)))
+        balances[queue] = GpuBalance(borrowed=borrowed, **hours)
     if mode == "default":
-        rows.append(without_queues)
-    return TeamRow(name, mode, team.gpus, tuple(rows))
+        balances[None] = without_queues
+    return TeamRow(name, mode, team.gpus, balances)
 
 
 def _queues(settings: Settings, name: str) -> Sequence[str]:

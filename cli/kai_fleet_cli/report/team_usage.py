@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
@@ -45,7 +45,7 @@ class GpuBalance:
         return {name: rounded(amount) for name, amount in asdict(self).items()}
 
 
-AMOUNTS: Final = tuple(field.name for field in fields(GpuBalance))
+AMOUNTS: Final = tuple(each.name for each in fields(GpuBalance))
 
 
 def balance(parts: Iterable[GpuBalance]) -> GpuBalance:
@@ -55,27 +55,22 @@ def balance(parts: Iterable[GpuBalance]) -> GpuBalance:
 
 
 @dataclass(frozen=True)
-class QueueRow:
-    """A leaf of a team, or what its pods have beside its queues (`queue` None)."""
-
-    queue: str | None
-    gpus: GpuBalance
-
-
-@dataclass(frozen=True)
 class TeamRow:
-    """A team; `promised` is its `gpus`. `unreached` says why its cluster was not counted."""
+    """A team; `promised` is its `gpus`. `unreached` says why its cluster was not counted.
+
+    `queues` are its leaves; None is what its pods have beside its queues.
+    """
 
     team: str
     mode: str
     promised: int
-    queues: Sequence[QueueRow] = ()
+    queues: Mapping[str | None, GpuBalance] = field(default_factory=dict)
     unreached: str = ""
 
     @property
     def gpus(self) -> GpuBalance:
         """Of all its queues."""
-        return balance(row.gpus for row in self.queues)
+        return balance(self.queues.values())
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,9 @@ class StackUsage:
                     "promised": team.promised,
                     "unreached": team.unreached or None,
                     **team.gpus.record(),
-                    "queues": [{"queue": row.queue, **row.gpus.record()} for row in team.queues],
+                    "queues": [
+                        {"queue": queue, **gpus.record()} for queue, gpus in team.queues.items()
+                    ],
                 }
                 for team in self.teams
             ],
@@ -156,34 +153,34 @@ def _team(
 ) -> TeamRow:
     wanted = team.wanted
     mode, promised = OWN_STACK if wanted.granted else wanted.mode, wanted.gpus or 0
-    rows: Iterable[QueueRow]
+    queues: Iterable[tuple[str | None, GpuBalance]]
     if mode == "virtual":
         if team.inside is None:
             return TeamRow(wanted.name, mode, promised, unreached=team.unreached)
-        rows = _of_own_kai(team.inside)
+        queues = _of_own_kai(team.inside)
     elif mode == "host":
-        rows = _of_host(host, on_host, wanted, shared)
+        queues = _of_host(host, on_host, wanted, shared)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
-        rows = [QueueRow(None, GpuBalance.of(held(on_host), _waiting(on_host), promised))]
-    return TeamRow(wanted.name, mode, promised, tuple(rows))
+        queues = [(None, GpuBalance.of(held(on_host), _waiting(on_host), promised))]
+    return TeamRow(wanted.name, mode, promised, dict(queues))
 
 
-def _of_own_kai(inside: ClusterState) -> Iterator[QueueRow]:
+def _of_own_kai(inside: ClusterState) -> Iterator[tuple[str | None, GpuBalance]]:
     usage = inside.usage
     for queue in usage.queues.values():
         if queue.leaf:
             gpu = queue.share("gpu")
-            yield QueueRow(queue.name, GpuBalance.of(gpu.in_use, gpu.waiting, gpu.quota))
+            yield queue.name, GpuBalance.of(gpu.in_use, gpu.waiting, gpu.quota)
     beside = held(
         pod for pod in usage.pods if not pod.scheduled_by_kai or pod.queue not in usage.queues
     )
     if beside:
-        yield QueueRow(None, GpuBalance(used=beside, borrowed=beside))
+        yield None, GpuBalance(used=beside, borrowed=beside)
 
 
 def _of_host(
     host: ClusterState, pods: Sequence[PodUse], wanted: DeclaredTeam, shared: Counter[str]
-) -> Iterator[QueueRow]:
+) -> Iterator[tuple[str | None, GpuBalance]]:
     """In host mode: by the queue that the team's pods name, which may be another team's as well."""
     by_queue: dict[str | None, list[PodUse]] = defaultdict(list)
     if wanted.queue is not None:
@@ -196,9 +193,9 @@ def _of_host(
         if queue is not None and name is not None:
             # A queue of several teams guarantees nothing to one of them.
             quota = 0 if shared[name] > 1 else queue.share("gpu").quota
-            yield QueueRow(name, GpuBalance.of(in_use, _waiting(those), quota))
+            yield name, GpuBalance.of(in_use, _waiting(those), quota)
         elif in_use:
-            yield QueueRow(name, GpuBalance(used=in_use, borrowed=in_use))
+            yield name, GpuBalance(used=in_use, borrowed=in_use)
 
 
 def held(pods: Iterable[PodUse]) -> float:

@@ -42,9 +42,9 @@ def as_csv(usage: StackUsage) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["team", "mode", "promised", "queue", *AMOUNTS, "unit", "since"])
     for team in usage.teams:
-        for row in team.queues:
-            numbers = [f"{number:g}" for number in row.gpus.record().values()]
-            about = [team.team, team.mode, team.promised, row.queue or ""]
+        for queue, gpus in team.queues.items():
+            numbers = [f"{number:g}" for number in gpus.record().values()]
+            about = [team.team, team.mode, team.promised, queue or ""]
             writer.writerow([*about, *numbers, usage.unit, usage.since or "now"])
     return out.getvalue()
 
@@ -61,9 +61,9 @@ def _teams(usage: StackUsage) -> Table:
             continue
         about = f"[dim]{team.mode}, {team.promised:g} GPUs[/]"
         table.add_row(f"[bold]{escape(team.team)}[/]", about, *_numbers(team.gpus, "bold"))
-        if [row.queue for row in team.queues] != [None]:
-            for row in team.queues:
-                table.add_row("", f"  {escape(row.queue or _BESIDE)}", *_numbers(row.gpus))
+        if set(team.queues) != {None}:
+            for queue, gpus in team.queues.items():
+                table.add_row("", f"  {escape(queue or _BESIDE)}", *_numbers(gpus))
     if len(usage.teams) > 1:
         table.add_section()
         every = balance(team.gpus for team in usage.teams)
