@@ -116,7 +116,6 @@ def test_a_tree_with_borrowing_fractions_memory_and_several_gpus():
     assert train.share("gpu").borrowed == 0.76
     assert serve.share("gpu").in_use == 1
     assert serve.share("gpu").lent == 0.76
-    assert serve.share("gpu").idle == 2.24
     assert serve.share("gpu").waiting == 2
     assert (serve.pods, serve.waiting_pods) == (1, 1)
     assert default.share("gpu").in_use == 5.76

@@ -37,11 +37,6 @@ class ShareUse:
     borrowed: float = 0.0
     lent: float = 0.0
 
-    @property
-    def idle(self) -> float:
-        """What is guaranteed and neither used nor lent; 0 for an unlimited quota."""
-        return rounded(max(0.0, self.quota - self.in_use - self.lent))
-
     def record(self) -> dict[str, float]:
         """For JSON."""
         return {
