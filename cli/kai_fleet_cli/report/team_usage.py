@@ -88,7 +88,7 @@ class PodWait:
 class StackUsage:
     """What `fleet usage` shows. `since` is how far back Prometheus was asked, None for a sample.
 
-    `hours` are those that were to be measured, `measured` those of which Prometheus has numbers.
+    `measured` are the hours of which Prometheus has numbers.
     `foreign` are sentences about teams whose way in somebody else than their vCluster wrote.
     """
 
