@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.probes import record as probe
 from kai_fleet.releases import helm_record
 
@@ -223,5 +223,5 @@ def test_the_probe_stops_before_helm_and_names_the_command(monkeypatch, capsys):
 
 
 def test_where_it_cannot_be_read_the_release_is_helms_affair(monkeypatch, capsys):
-    run(monkeypatch, Unreachable("no answer"))
+    run(monkeypatch, UnreachableError("no answer"))
     assert "is not looked at" in capsys.readouterr().err

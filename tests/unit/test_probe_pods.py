@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet.probes import pods
 
 PODS = "/api/v1/namespaces/team-ml/pods"
@@ -44,7 +44,7 @@ def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
     assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("why", [Refused(403, "Forbidden"), Unreachable("no")])
+@pytest.mark.parametrize("why", [RefusedError(403, "Forbidden"), UnreachableError("no")])
 def test_what_hinders_it_does_not_hinder_the_removal(api, monkeypatch, capsys, why):
     def refused(_):
         raise why

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.probes import vacant
 
 
@@ -50,7 +50,7 @@ def test_an_empty_one_begins_to_end(monkeypatch):
 
 
 def test_what_may_not_be_deleted_here_is_left_to_the_engine(monkeypatch, capsys):
-    probe(monkeypatch, [], refusal=Unreachable("no answer"))
+    probe(monkeypatch, [], refusal=UnreachableError("no answer"))
     assert "warning: namespace team-nlp is left to the engine" in capsys.readouterr().err
 
 
@@ -75,5 +75,5 @@ def test_one_that_runs_holds_it_with_what_to_do(monkeypatch, capsys):
 
 def test_where_nobody_can_look_it_stays(monkeypatch, capsys):
     with pytest.raises(SystemExit):
-        probe(monkeypatch, Unreachable("no answer"))
+        probe(monkeypatch, UnreachableError("no answer"))
     assert "namespace team-nlp cannot be looked at" in "".join(capsys.readouterr())

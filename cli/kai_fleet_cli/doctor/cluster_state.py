@@ -11,7 +11,7 @@ from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import by_whom, mended
 from kai_fleet.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
-from kai_fleet.releases import KaiRelease, UnknownVersion, kai
+from kai_fleet.releases import KaiRelease, UnknownVersionError, kai
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.doctor.declared import DeclaredCluster, DeclaredTeam
 from kai_fleet_cli.doctor.finding import Finding, Health
@@ -104,7 +104,7 @@ class ClusterState:
         running = self.running_version
         try:
             return kai(running, untested=True) if running else None
-        except UnknownVersion:
+        except UnknownVersionError:
             return None
 
     @property

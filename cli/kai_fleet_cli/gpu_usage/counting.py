@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kai_fleet.kai.keys import KAI_NAMESPACE
-from kai_fleet.releases import KAI, KaiRelease, UnknownVersion, kai
+from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from kai_fleet_cli.gpu_usage.devices import NodeGpus, gpus_of, reservations_of
 from kai_fleet_cli.gpu_usage.gpu_share import gpu_memory
 from kai_fleet_cli.gpu_usage.pods import PodUse, pods_of
@@ -78,7 +78,7 @@ def release_of(answers: Answers) -> KaiRelease | None:
         if name in there:
             try:
                 return kai(_tag(there[name]), untested=True)
-            except UnknownVersion:
+            except UnknownVersionError:
                 return None
     return None
 

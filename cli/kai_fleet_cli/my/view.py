@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.kube.kubeconfig import namespace_of
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.gpu_usage.counting import Usage, usage
@@ -98,7 +98,7 @@ class Eye:
         try:
             self._where = source.namespace or namespace_of(file, context) or "default"
             self._api = Api.of_context(file, context, seconds=SECONDS)
-        except Unreachable as why:
+        except UnreachableError as why:
             said = str(why).rstrip(".")
             raise UserError(f"{said}; name one with --kubeconfig, or in KUBECONFIG") from None
 
@@ -106,7 +106,7 @@ class Eye:
         """What is there now. Raises UserError where the cluster does not answer."""
         try:
             answers = read(self._api, {**KINDS, **(more or {})}, self._where)
-        except Unreachable as why:
+        except UnreachableError as why:
             raise UserError(f"the cluster at {self._api.host} cannot be asked: {why}") from None
         counted = usage(answers)
         namespace = self._source.namespace or answers.namespace

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.gather import Heard, gather
 from kai_fleet_cli.doctor.sources import of_stack, variables_of
@@ -42,7 +42,7 @@ def of_clusters(stack: str, heard: Heard) -> Report:
     report = of_file(stack)
     try:
         look = gather(replace(of_stack(stack, None, None), heard=heard))
-    except (Unreachable, UserError) as why:
+    except (UnreachableError, UserError) as why:
         return replace(report, missing=(Missing(LIVE_PARTS, str(why)),))
     report = live(report, look, examine(look))
     try:

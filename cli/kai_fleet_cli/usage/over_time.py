@@ -59,7 +59,7 @@ class OverTime:
 
 
 def over_time(ask: Ask, settings: Settings, names: Iterable[str], window: Window) -> OverTime:
-    """The GPU-hours of these teams of a stack. Raises Unreachable."""
+    """The GPU-hours of these teams of a stack. Raises UnreachableError."""
     versions = {kai for name in settings.teams if (kai := settings.kai_of(name))}
     questions = _questions(settings, sorted(versions) or [list(KAI)[-1]], window)
     with ThreadPoolExecutor(max_workers=len(questions)) as pool:

@@ -13,7 +13,7 @@ import urllib3
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.bounded import bind, bounded
-from kai_fleet.kube.errors import Refused, Unreachable, words_of_network
+from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
 from kai_fleet.kube.text import plain
 
 TOKEN: Final = "KAI_FLEET_PROMETHEUS_TOKEN"
@@ -36,7 +36,7 @@ Ask: TypeAlias = Callable[[str], list[Sample]]
 
 
 def at_url(url: str) -> Ask:
-    """Raises Unreachable, when asked, with where and why."""
+    """Raises UnreachableError, when asked, with where and why."""
     token = os.environ.get(TOKEN, "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     pool = urllib3.PoolManager(maxsize=8, timeout=_SECONDS, retries=False)
@@ -50,26 +50,30 @@ def at_url(url: str) -> Ask:
                     "GET", f"{url.rstrip('/')}{_QUERY}", fields={"query": expr}, headers=headers
                 )
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as why:
-            raise Unreachable(f"Prometheus at {url}: {words_of_network(why)}") from None
+            raise UnreachableError(f"Prometheus at {url}: {words_of_network(why)}") from None
         if answer.status in (401, 403):
-            raise Unreachable(f"Prometheus at {url} does not let you in; set {TOKEN} to a token")
+            raise UnreachableError(
+                f"Prometheus at {url} does not let you in; set {TOKEN} to a token"
+            )
         if answer.status in _ELSEWHERE:
-            raise Unreachable(f"Prometheus at {url} answers {answer.status}: write its own address")
+            raise UnreachableError(
+                f"Prometheus at {url} answers {answer.status}: write its own address"
+            )
         return _samples(answer.data, answer.status, url)
 
     return ask
 
 
 def through(api: Api, service: str) -> Ask:
-    """The Service NAMESPACE/NAME:PORT of a cluster. Raises Unreachable as above."""
+    """The Service NAMESPACE/NAME:PORT of a cluster. Raises UnreachableError as above."""
     namespace, _, name = service.partition("/")
     path = f"/api/v1/namespaces/{namespace}/services/{name}/proxy{_QUERY}"
 
     def ask(expr: str) -> list[Sample]:
         try:
             return _read(api.get(path, query=expr), service)
-        except Refused as why:
-            raise Unreachable(f"Prometheus at Service {service} answers {why}") from None
+        except RefusedError as why:
+            raise UnreachableError(f"Prometheus at Service {service} answers {why}") from None
 
     return ask
 
@@ -78,19 +82,19 @@ def _samples(data: bytes, status: int, where: str) -> list[Sample]:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
-        raise Unreachable(f"what answers at {where} ({status}) is no Prometheus") from None
+        raise UnreachableError(f"what answers at {where} ({status}) is no Prometheus") from None
     if status >= _FAILED and not isinstance(content, Mapping):
-        raise Unreachable(f"Prometheus at {where} answers {status}")
+        raise UnreachableError(f"Prometheus at {where} answers {status}")
     return _read(content, where)
 
 
 def _read(content: Any, where: str) -> list[Sample]:
     if not isinstance(content, Mapping) or content.get("status") != "success":
         error = content.get("error") if isinstance(content, Mapping) else None
-        raise Unreachable(f"Prometheus at {where} answers: {plain(error or 'no result', 300)}")
+        raise UnreachableError(f"Prometheus at {where} answers: {plain(error or 'no result', 300)}")
     try:
         return [
             Sample(found["metric"], float(found["value"][1])) for found in content["data"]["result"]
         ]
     except (KeyError, IndexError, TypeError, ValueError):
-        raise Unreachable(f"what answers at {where} is no Prometheus") from None
+        raise UnreachableError(f"what answers at {where} is no Prometheus") from None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings.sections.monitoring import Prometheus
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet_cli.doctor.gather import Sources, gather
@@ -51,7 +51,7 @@ def usage_of(
     names = [team] if team else [*settings.teams, *settings.team_stacks]
     try:
         found = over_time(_ask(prometheus, sources), settings, names, window)
-    except Unreachable as why:
+    except UnreachableError as why:
         raise UserError(f"{why}. For a sample of now: --now") from None
     notes: list[str] = []
     if found.measured < window.hours * _NEARLY_ALL:
@@ -93,7 +93,7 @@ def _look(sources: Sources) -> Snapshot:
         return Snapshot(
             look.host, {n: look.teams.get(n) or TeamState(it) for n, it in every.items()}
         )
-    except Unreachable as why:
+    except UnreachableError as why:
         raise UserError(
             f"the host cluster is not reached: {why}; look with: {sources.host_kubectl} version"
         ) from None

@@ -51,7 +51,7 @@ class KaiScheduler(pulumi.ComponentResource):
 
     Another version upgrades the release in place where that is known to work, else replaces it,
     old one first: no KAI version can be rolled back by Helm, and between several an upgrade
-    collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersion.
+    collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersionError.
     """
 
     version: str

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from kai_fleet.kube.bounded import TooMuchError, bounded
-from kai_fleet.kube.errors import Refused, Unreachable, words_of_network
+from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
 from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.kube.text import cleaned, may_have_controls
 
@@ -35,7 +35,7 @@ _TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of i
 
 
 class Api:
-    """Every call raises Refused or Unreachable.
+    """Every call raises RefusedError or UnreachableError.
 
     `seconds` are for each answer, `connect` of them for the connection; `in_all` is for everything
     that is asked here together. `most` are the bytes of a list, or of any other answer. What is
@@ -59,12 +59,12 @@ class Api:
 
     @classmethod
     def of_kubeconfig(cls, content: str, **limits: float) -> Self:
-        """The cluster of a kubeconfig's content. Raises UnusableKubeconfig."""
+        """The cluster of a kubeconfig's content. Raises UnusableKubeconfigError."""
         return cls(connection(content), **limits)
 
     @classmethod
     def of_context(cls, file: str | None, context: str | None, **limits: float) -> Self:
-        """A cluster of a kubeconfig file, the usual ones where None. Raises UnusableKubeconfig."""
+        """A cluster of a kubeconfig file, the usual ones where None. Raises UnusableKubeconfigError."""
         return cls(connection(file=file, context=context), **limits)
 
     def get(self, path: str, **query: str) -> Object:
@@ -75,7 +75,7 @@ class Api:
         """What is at a path, None where nothing is."""
         try:
             return self.get(path)
-        except Refused as why:
+        except RefusedError as why:
             if why.status != _ABSENT:
                 raise
             return None
@@ -90,13 +90,13 @@ class Api:
             size += max(length, self._most // _MOST_PAGES)
             items, about = page.get("items") or [], page.get("metadata") or {}
             if not isinstance(items, list) or not isinstance(about, dict):
-                raise Unreachable(_NO_API)
+                raise UnreachableError(_NO_API)
             found += [item for item in items if isinstance(item, dict)]
             token = about.get("continue")
             if not token:
                 return found
             if size > self._most:
-                raise Unreachable(_TOO_MUCH.format(self._most >> 20))
+                raise UnreachableError(_TOO_MUCH.format(self._most >> 20))
             more = {"continue": str(token)}
 
     def post(self, path: str, body: Object, **query: str) -> None:
@@ -115,7 +115,7 @@ class Api:
         """Begin with an object's removal; whether it was there."""
         try:
             self._ask("DELETE", path, {})
-        except Refused as why:
+        except RefusedError as why:
             if why.status != _ABSENT:
                 raise
             return False
@@ -131,7 +131,7 @@ class Api:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            raise Unreachable(_NO_API) from None
+            raise UnreachableError(_NO_API) from None
         if may_have_controls(data):
             found = cleaned(found)
         return (found if isinstance(found, dict) else {}), len(data)
@@ -161,10 +161,10 @@ class Api:
                 )
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as why:
             if _is_too_much(why):
-                raise Unreachable(_TOO_MUCH.format(self._most >> 20)) from None
-            raise Unreachable(words_of_network(why)) from None
+                raise UnreachableError(_TOO_MUCH.format(self._most >> 20)) from None
+            raise UnreachableError(words_of_network(why)) from None
         if answer.status not in _DONE:
-            raise Refused(answer.status, answer.reason or "", answer.data)
+            raise RefusedError(answer.status, answer.reason or "", answer.data)
         return answer.data
 
     def _limits(self) -> tuple[urllib3.Timeout, float]:
@@ -174,7 +174,7 @@ class Api:
             return urllib3.Timeout(connect=connect, read=self._seconds), self._seconds
         left = self._ends - time.monotonic()
         if left <= 0:
-            raise Unreachable(f"it did not answer everything within {self._in_all:.0f} s")
+            raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
         return urllib3.Timeout(connect=self._connect, total=left), left
 
 

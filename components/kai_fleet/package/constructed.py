@@ -13,7 +13,7 @@ from kai_fleet.package import inputs as given_inputs
 from kai_fleet.package.construct import clusters, guards, kai, platform, workloads
 from kai_fleet.package.construct.request import Request, Result
 from kai_fleet.provider.errors import PluginError
-from kai_fleet.releases.lookup import UnknownVersion
+from kai_fleet.releases.lookup import UnknownVersionError
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.state.deployed_state import DeployedState
 
@@ -54,5 +54,5 @@ def constructed(
         hide_values()
     try:
         return _BY_KIND[kind](Request(kind, name, given, opts, deployed))
-    except (UnknownVersion, ValueError, pulumi.RunError) as why:
+    except (UnknownVersionError, ValueError, pulumi.RunError) as why:
         raise PluginError(f"{kind} {name}: {why}") from None

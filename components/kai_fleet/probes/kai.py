@@ -10,8 +10,8 @@ import os
 import sys
 
 from kai_fleet.kube.api import Api, Object
-from kai_fleet.kube.errors import Refused
-from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+from kai_fleet.kube.errors import RefusedError
+from kai_fleet.probes.wait import NotReadyError, cluster, reported, say, until_ready
 from kai_fleet.provider import queues
 
 NAMESPACE = "kai-scheduler"
@@ -70,8 +70,10 @@ def _delete(api: Api, plural: str, name: str) -> None:
     try:
         if api.delete(f"/apis/kai.scheduler/v1/{plural}/{name}"):
             say(f"deleted {plural}.kai.scheduler/{name}")
-    except Refused as why:
-        raise NotReady(f"{plural}.kai.scheduler/{name} cannot be deleted: {why.reason}") from None
+    except RefusedError as why:
+        raise NotReadyError(
+            f"{plural}.kai.scheduler/{name} cannot be deleted: {why.reason}"
+        ) from None
 
 
 def _operands(api: Api) -> list[str]:
@@ -151,7 +153,7 @@ def _queue_refused(api: Api) -> list[str]:
     }
     try:
         api.post(queues.PATH, body, dryRun="All")
-    except Refused as why:
+    except RefusedError as why:
         return [f"a Queue is refused ({why.reason})"]
     return []
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, complaint
-from kai_fleet.probes.wait import NotReady, cluster, say
+from kai_fleet.probes.wait import NotReadyError, cluster, say
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
         api = cluster()
         for path in _left(api, f"/api/v1/namespaces/{namespace}", team):
             api.delete(path)
-    except NotReady as why:
+    except NotReadyError as why:
         _leave(namespace, str(why))
     except KubeError as why:
         _leave(namespace, complaint(why))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from kai_fleet.kube.errors import KubeError, complaint
-from kai_fleet.probes.wait import NotReady, cluster, reported, say
+from kai_fleet.probes.wait import NotReadyError, cluster, reported, say
 from kai_fleet.releases import helm_record
 
 
@@ -27,7 +27,7 @@ def main() -> None:
         return
     if found := helm_record.forged(secrets, release, namespace):
         said = helm_record.sentence(found, release, namespace)
-        raise NotReady(f"{said}, and run this again. Nothing was done to the release.")
+        raise NotReadyError(f"{said}, and run this again. Nothing was done to the release.")
 
 
 if __name__ == "__main__":

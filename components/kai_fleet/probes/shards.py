@@ -12,8 +12,8 @@ import sys
 from typing import Any, Final
 
 from kai_fleet.kube.api import APPLY_PATCH, Api, Object
-from kai_fleet.kube.errors import KubeError, Refused, complaint
-from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+from kai_fleet.kube.errors import KubeError, RefusedError, complaint
+from kai_fleet.probes.wait import NotReadyError, cluster, reported, say, until_ready
 
 GROUP: Final = "kai.scheduler"
 VERSION: Final = "v1"
@@ -72,9 +72,9 @@ def _apply(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
     }
     try:
         api.patch(_path(plural, name), body, APPLY_PATCH, fieldManager=MANAGER, force="true")
-    except Refused as why:
+    except RefusedError as why:
         if why.status in (400, 403, 422):
-            raise NotReady(
+            raise NotReadyError(
                 f"{_KINDS[plural]} {name} is refused: {why.message or why}. Its settings are shards"
                 " and fairshare beside KAI's version in the stack file"
             ) from None
@@ -86,7 +86,7 @@ def _ours(api: Api, plural: str) -> list[str]:
     """The objects that have fields of ours; none where the kind is gone."""
     try:
         found = api.list(_path(plural), labelSelector=_LABEL)
-    except Refused as why:
+    except RefusedError as why:
         if why.status == 404:
             return []
         raise
@@ -104,7 +104,7 @@ def _let_go(api: Api, plural: str, name: str) -> None:
         else:
             api.delete(_path(plural, name))
             say(f"deleted {_KINDS[plural]} {name}")
-    except Refused as why:
+    except RefusedError as why:
         if why.status not in (404, 409):
             raise
 
@@ -144,8 +144,8 @@ def main() -> None:
     try:
         verbs[sys.argv[1]](cluster())
     except KubeError as why:
-        said = why.message if isinstance(why, Refused) else ""
-        raise NotReady(f"KAI's objects cannot be changed: {said or complaint(why)}") from None
+        said = why.message if isinstance(why, RefusedError) else ""
+        raise NotReadyError(f"KAI's objects cannot be changed: {said or complaint(why)}") from None
 
 
 if __name__ == "__main__":

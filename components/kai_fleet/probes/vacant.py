@@ -13,7 +13,7 @@ from typing import Final
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, complaint
-from kai_fleet.probes.wait import NotReady, cluster, reported, say
+from kai_fleet.probes.wait import NotReadyError, cluster, reported, say
 
 _SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
 
@@ -30,7 +30,9 @@ def main() -> None:
         try:
             there = api.list(path, labelSelector="app=vcluster")
         except KubeError as why:
-            raise NotReady(f"namespace {namespace} cannot be looked at: {complaint(why)}") from None
+            raise NotReadyError(
+                f"namespace {namespace} cannot be looked at: {complaint(why)}"
+            ) from None
         found = [it for it in there if "deletionTimestamp" not in it["metadata"]]
         if not found:
             return _begin_the_end(api, namespace)
@@ -38,7 +40,7 @@ def main() -> None:
             break
         time.sleep(0.5)
     team = namespace.removeprefix("team-")
-    raise NotReady(
+    raise NotReadyError(
         f"namespace {namespace} holds the vCluster {found[0]['metadata']['name']}, so it stays:"
         f" destroy the stack of team {team} first (pulumi destroy there), or put"
         f" kai-fleet:teamStacks.{team} back"

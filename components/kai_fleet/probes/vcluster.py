@@ -11,7 +11,7 @@ from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.text import plain
-from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+from kai_fleet.probes.wait import NotReadyError, cluster, reported, say, until_ready
 
 
 @reported
@@ -35,7 +35,7 @@ def main() -> None:
             return _not_answering(of_secret(secret.get("data") or {}, address, name))
         except TenantKubeconfigError as why:
             if why.foreign:
-                raise NotReady(told(name, namespace, why)) from None
+                raise NotReadyError(told(name, namespace, why)) from None
             return [f"the way in in Secret vc-{name}, which {why}"]
 
     until_ready(

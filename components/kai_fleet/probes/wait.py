@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, UnusableKubeconfig, complaint
+from kai_fleet.kube.errors import KubeError, UnusableKubeconfigError, complaint
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.kube.text import plain
 
@@ -20,7 +20,7 @@ _EVERY = 0.25  # seconds between two questions
 _NEWS = 5.0  # seconds between two lines of progress
 
 
-class NotReady(Exception):  # noqa: N818 - what it is, in the words of its message
+class NotReadyError(Exception):
     """The time is up, or the cluster cannot be asked at all."""
 
 
@@ -28,14 +28,14 @@ def cluster() -> Api:
     """The cluster of PROBE_KUBECONFIG (a kubeconfig's content) or PROBE_CONTEXT (a name).
 
     With PROBE_SECRET, `NAMESPACE/NAME`, it is the vCluster whose kubeconfig that Secret there has,
-    at PROBE_SERVER. Raises NotReady when what is needed cannot be read.
+    at PROBE_SERVER. Raises NotReadyError when what is needed cannot be read.
     """
     content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
     secret = os.environ.get("PROBE_SECRET")
     try:
         found = Api(connection(content) if content else connection(context=context))
-    except UnusableKubeconfig as why:
-        raise NotReady(str(why)) from None
+    except UnusableKubeconfigError as why:
+        raise NotReadyError(str(why)) from None
     return _inside(found, secret, os.environ["PROBE_SERVER"]) if secret else found
 
 
@@ -47,17 +47,17 @@ def _inside(host: Api, secret: str, server: str) -> Api:
     except KubeError as why:
         problem = f"cannot be read: {complaint(why)}"
     except TenantKubeconfigError as why:
-        raise NotReady(told(name.removeprefix("vc-"), namespace, why)) from None
+        raise NotReadyError(told(name.removeprefix("vc-"), namespace, why)) from None
     finally:
         host.close()
-    raise NotReady(
+    raise NotReadyError(
         f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, {problem}. Look"
         f" with: kubectl -n {namespace} get secrets,statefulsets"
     )
 
 
 def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
-    """Return when `missing` is empty; raise NotReady after `timeout` seconds.
+    """Return when `missing` is empty; raise NotReadyError after `timeout` seconds.
 
     Progress goes to stderr, where the engine shows it. A cluster that refuses or does not
     answer counts as missing: its API may still be starting (13 in the measurements).
@@ -73,7 +73,7 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
             say(f"{what} is ready after {now - start:.0f} s")
             return
         if now - start > timeout:
-            raise NotReady(
+            raise NotReadyError(
                 f"{what} is not ready after {timeout:.0f} s. Missing: {lacks}."
                 f" Look with: {how_to_look}. Then run the update again: it goes on from here."
             )
@@ -98,7 +98,7 @@ def reported(main: Callable[[], None]) -> Callable[[], None]:
     def probe() -> None:
         try:
             main()
-        except NotReady as why:
+        except NotReadyError as why:
             say(str(why))
             raise SystemExit(1) from None
         except (KeyError, TypeError, AttributeError, ValueError) as why:

@@ -8,7 +8,7 @@ from kai_fleet.releases.gpu_table import (
 )
 from kai_fleet.releases.kai_table import KAI, KaiRelease
 from kai_fleet.releases.lookup import (
-    UnknownVersion,
+    UnknownVersionError,
     kai,
     nearest,
     nearest_kai,
@@ -40,7 +40,7 @@ __all__ = [
     "VCLUSTER",
     "VCLUSTER_REPOSITORY",
     "KaiRelease",
-    "UnknownVersion",
+    "UnknownVersionError",
     "VclusterRelease",
     "kai",
     "maintained",

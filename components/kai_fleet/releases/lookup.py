@@ -16,7 +16,7 @@ RETRACTED: Final = "v0.20.1"
 _EXTERNAL_POD_GROUPS: Final = (0, 15)
 
 
-class UnknownVersion(LookupError):  # noqa: N818 - reads better where it is raised
+class UnknownVersionError(LookupError):
     """A version that is not in the table; its text names the nearest ones that are."""
 
 
@@ -51,7 +51,7 @@ def kai(version: str, *, untested: bool = False) -> KaiRelease:
     """The table's entry for a KAI version such as `v0.9.3`.
 
     `untested` lets a version through that is newer than the newest known one of its line, or of
-    all: it is taken for that one. Raises UnknownVersion for anything else, also for the highest tag
+    all: it is taken for that one. Raises UnknownVersionError for anything else, also for the highest tag
     there is, v0.20.1, which is a retracted one (K1).
     """
     known = taken_for(KAI, version)
@@ -76,7 +76,7 @@ def taken_for(table: Mapping[str, Any], version: str) -> str | None:
 def vcluster(version: str, *, untested: bool = False) -> VclusterRelease:
     """The table's entry for a vCluster version such as `v0.36.1`.
 
-    `untested` is as for KAI. Raises UnknownVersion.
+    `untested` is as for KAI. Raises UnknownVersionError.
     """
     known = taken_for(VCLUSTER, version)
     if untested and known is not None:
@@ -89,7 +89,7 @@ def _find(what: str, table: Mapping[str, T], version: str) -> T:
         return table[version]
     near = " or ".join(nearest(table, version))
     hint = " (it is retracted: its chart equals v0.10.2)" if version == RETRACTED else ""
-    raise UnknownVersion(
+    raise UnknownVersionError(
         f"{what} {version} is not a version this program knows{hint}; write {near}"
         f" (all: {', '.join(table)})"
     )

@@ -62,7 +62,7 @@ class VirtualCluster(pulumi.ComponentResource):
     it in the namespace goes after the release. Declare what lives inside with `provider` and
     `deleted_with=provider`: it goes with the vCluster, without asking its API (P1), and is made
     anew in another vCluster of this name (S1).
-    Depend on the TeamNamespace's `ready`. Raises UnknownVersion.
+    Depend on the TeamNamespace's `ready`. Raises UnknownVersionError.
     """
 
     namespace: pulumi.Input[str]

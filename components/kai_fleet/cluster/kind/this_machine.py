@@ -30,7 +30,7 @@ _LIBRARY = re.compile(r"\s*(lib(?:nvidia-|cuda)\S*\.so\S*) \(([^)]*)\) => (/\S+)
 _WORDS_OF_64_BITS: Final = ("x86-64", "AArch64")
 
 
-class NoGpus(Exception):  # noqa: N818 - its message is all a user sees
+class NoGpusError(Exception):
     """The driver answers, but what a node needs of it is not there."""
 
 
@@ -58,10 +58,10 @@ def with_gpus(
 
 
 def driver_devices(folder: Path) -> list[Path]:
-    """The device files of the driver. Raises NoGpus where there are none."""
+    """The device files of the driver. Raises NoGpusError where there are none."""
     found = sorted(path for path in folder.glob("nvidia*") if _DEVICE.fullmatch(path.name))
     if not any(path.name[-1].isdigit() for path in found):
-        raise NoGpus(
+        raise NoGpusError(
             f"nvidia-smi answers, but there is no {folder}/nvidia0 to give to the node (WSL has"
             " none): write kai-fleet:cluster.kind.gpus: none, or use minikube (docs/local-gpu.md)"
         )
@@ -72,7 +72,7 @@ def driver_libraries(listed: str) -> list[Path]:
     """The files behind the driver's libraries, as `ldconfig -p` lists them.
 
     The files themselves carry the driver's version; ldconfig in the node makes the links anew.
-    Raises NoGpus where libnvidia-ml, which everything else asks, is missing.
+    Raises NoGpusError where libnvidia-ml, which everything else asks, is missing.
     """
     found: dict[str, Path] = {}
     for line in listed.splitlines():
@@ -81,7 +81,7 @@ def driver_libraries(listed: str) -> list[Path]:
             path = Path(match.group(3)).resolve()
             found[path.name] = path
     if not any(name.startswith("libnvidia-ml.so") for name in found):
-        raise NoGpus(
+        raise NoGpusError(
             "nvidia-smi answers, but ldconfig lists no libnvidia-ml.so: install the driver's"
             " libraries (libnvidia-compute of its version), then run the update again"
         )
@@ -99,10 +99,10 @@ def _said(program: str, *arguments: str) -> str:
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     found = shutil.which(program, path=path)
     if found is None:
-        raise NoGpus(f"{program} is not on PATH: it says where the driver's libraries are")
+        raise NoGpusError(f"{program} is not on PATH: it says where the driver's libraries are")
     ran = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
-        raise NoGpus(f"`{program} {' '.join(arguments)}` fails: {ran.stderr.strip()}")
+        raise NoGpusError(f"`{program} {' '.join(arguments)}` fails: {ran.stderr.strip()}")
     return ran.stdout
 
 
@@ -119,7 +119,7 @@ def main() -> None:
                 Path(shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"),
                 smallest_memory(_said("nvidia-smi", *query)),
             )
-        except NoGpus as why:
+        except NoGpusError as why:
             sys.stderr.write(f"{why}\n")
             raise SystemExit(1) from None
     yaml.safe_dump(config, sys.stdout, sort_keys=False)
