@@ -116,7 +116,7 @@ class Sources:
 
 
 def gather(sources: Sources) -> Snapshot:
-    """Everything that the checks want to know. Raises UnreachableError where the host is not reached.
+    """Everything that the checks want to know. Raises UnreachableError for the host.
 
     A vCluster that is not reached is a part of the answer.
     """

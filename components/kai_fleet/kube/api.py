@@ -64,7 +64,7 @@ class Api:
 
     @classmethod
     def of_context(cls, file: str | None, context: str | None, **limits: float) -> Self:
-        """A cluster of a kubeconfig file, the usual ones where None. Raises UnusableKubeconfigError."""
+        """A cluster of a kubeconfig file; None: the usual ones. Raises UnusableKubeconfigError."""
         return cls(connection(file=file, context=context), **limits)
 
     def get(self, path: str, **query: str) -> Object:

@@ -51,8 +51,8 @@ def kai(version: str, *, untested: bool = False) -> KaiRelease:
     """The table's entry for a KAI version such as `v0.9.3`.
 
     `untested` lets a version through that is newer than the newest known one of its line, or of
-    all: it is taken for that one. Raises UnknownVersionError for anything else, also for the highest tag
-    there is, v0.20.1, which is a retracted one (K1).
+    all: it is taken for that one. Raises UnknownVersionError for anything else, also for the
+    highest tag there is, v0.20.1, which is a retracted one (K1).
     """
     known = taken_for(KAI, version)
     if untested and known is not None:
