@@ -8,7 +8,7 @@ from typing import Final
 import pulumi
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from kai_fleet.cluster.going_with import going_with
+from kai_fleet.cluster.access import deleted_with
 from kai_fleet.package import inputs as given_inputs
 from kai_fleet.package.construct import clusters, guards, kai, platform, workloads
 from kai_fleet.package.construct.request import Request, Result
@@ -47,7 +47,7 @@ def constructed(
     if isinstance(opts.deleted_with, pulumi.Resource):
         # The option holds for the component alone, and what it declares is what would be deleted.
         opts = pulumi.ResourceOptions.merge(
-            opts, pulumi.ResourceOptions(transformations=[going_with(opts.deleted_with)])
+            opts, pulumi.ResourceOptions(transformations=[deleted_with(opts.deleted_with)])
         )
     given = given_inputs.read(inputs)
     if given.hidden:

@@ -17,7 +17,6 @@ RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-PROVIDER: Final = "pulumi:providers:kubernetes"
 STACK: Final = "pulumi:pulumi:Stack"
 _TEAM: Final = "kai-fleet:index:Team"
 # The engine's own function. It returns the state as the last update left it, also one that failed
@@ -27,15 +26,14 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 @dataclass(frozen=True)
 class DeployedState:
-    """Chart versions by the name of the Release resource, and what waits were triggered by; the
-    identifiers of clusters by the name of their provider; the specs of queues by the name of their
-    tree; what policies of admission want, and the annotations of namespaces, by their name; the
-    URNs of all resources, and the stack's outputs, secrets in clear.
+    """What a stack's resources have: chart versions by the name of the Release, triggers by that of
+    the wait, specs of queues by that of their tree, what policies of admission want and the
+    annotations of namespaces by theirs; the URNs of all resources; and the stack's outputs, secrets
+    in clear.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    clusters: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     policies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -112,7 +110,6 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
     """A stack of these resources: URN, type and outputs of each."""
     versions: dict[str, str] = {}
     triggers: dict[str, Sequence[Any]] = {}
-    clusters: dict[str, str] = {}
     queues: dict[str, Mapping[str, Any]] = {}
     policies: dict[str, Sequence[str]] = {}
     bounds: dict[str, Mapping[str, str]] = {}
@@ -124,8 +121,6 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
         version = outputs.get("version") if kind == RELEASE else None
         if isinstance(version, str):
             versions[name] = version
-        if kind == PROVIDER and outputs.get("clusterIdentifier"):
-            clusters[name] = str(outputs["clusterIdentifier"])
         if kind == QUEUES:
             queues[name] = unpacked(outputs.get("queues")) or {}
         if kind == POLICY:
@@ -136,6 +131,4 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
             triggers[name] = outputs.get("triggers") or []
         if kind == STACK:
             said = outputs
-    return DeployedState(
-        versions, triggers, clusters, queues, policies, bounds, frozenset(urns), said
-    )
+    return DeployedState(versions, triggers, queues, policies, bounds, frozenset(urns), said)

@@ -13,8 +13,7 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.identity import cluster_identity
-from kai_fleet.cluster.secret import secret_data
+from kai_fleet.cluster.reads import cluster_identity, secret_data
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
 from kai_fleet.releases import VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.releases.chart_source import chart_args

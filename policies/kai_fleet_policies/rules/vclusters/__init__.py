@@ -1,1 +1,0 @@
-"""Rules about vClusters: version and values."""
