@@ -17,8 +17,7 @@ from kai_fleet.releases import (
     taken_for,
     vcluster,
 )
-from kai_fleet.releases.chart_values import nested
-from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access
 from kai_fleet.vcluster.values import vcluster_values

@@ -79,22 +79,22 @@ def forged(secrets: Iterable[Mapping[str, Any]], release: str, namespace: str) -
 
     The reasons may stand on a terminal: of what is written in a record they have ASCII only.
     """
-    found = []
+    records = []
     for secret in secrets:
         try:
             _judge(secret, release, namespace)
         except _NotOfTheChartError as why:
-            found.append(Forged(str(secret["metadata"]["name"]), str(why)))
-    return found
+            records.append(Forged(str(secret["metadata"]["name"]), str(why)))
+    return records
 
 
 def sentence(
-    found: Iterable[Forged], release: str, namespace: str, kubectl: str = "kubectl"
+    records: Iterable[Forged], release: str, namespace: str, kubectl: str = "kubectl"
 ) -> str:
     """What is wrong, and the command that mends it."""
-    found = list(found)
-    which = "; ".join(f"Secret {it.secret} {it.why}" for it in found)
-    names = " ".join(it.secret for it in found)
+    records = list(records)
+    which = "; ".join(f"Secret {it.secret} {it.why}" for it in records)
+    names = " ".join(it.secret for it in records)
     return (
         f"Helm's record of release {release} in namespace {namespace} is not what vCluster's chart"
         f" makes: {which}. Helm would do what it says, with your rights. Find out who wrote it"
@@ -143,25 +143,25 @@ def _decoded(data: object) -> dict[str, Any]:
     elif len(inner) > _MOST_BYTES:
         raise _NotOfTheChartError(_too_large())
     try:
-        found = json.loads(inner.decode(), object_pairs_hook=_once)
+        record = json.loads(inner.decode(), object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise _NotOfTheChartError("cannot be read: it is no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise _NotOfTheChartError("cannot be read: it is no release")
-    return found
+    return record
 
 
 def _unpacked(packed: bytes) -> bytes:
     unpack = zlib.decompressobj(wbits=31)
     try:
-        found = unpack.decompress(packed, _MOST_BYTES + 1)
+        content = unpack.decompress(packed, _MOST_BYTES + 1)
     except zlib.error:
         raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs") from None
-    if len(found) > _MOST_BYTES:
+    if len(content) > _MOST_BYTES:
         raise _NotOfTheChartError(_too_large())
     if not unpack.eof or unpack.unused_data:
         raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs")
-    return found
+    return content
 
 
 def _too_large() -> str:
@@ -169,10 +169,10 @@ def _too_large() -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    content = dict(pairs)
+    if len(content) != len(pairs):
         raise _NotOfTheChartError("has a key twice")
-    return found
+    return content
 
 
 def _objects(manifest: str) -> Iterator[tuple[str, str, str, str | None]]:
@@ -220,13 +220,13 @@ def _object(document: yaml.Node) -> tuple[str, str, str, str | None]:
 def _entries(node: yaml.Node | None) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
         raise _NotOfTheChartError("has a manifest with something that is no object")
-    found: dict[str, yaml.Node] = {}
+    entries: dict[str, yaml.Node] = {}
     for key, value in node.value:
         named = _text(key)
-        if named in found:
+        if named in entries:
             raise _NotOfTheChartError(f"has a manifest with the key {_shown(named)} twice")
-        found[named] = value
-    return found
+        entries[named] = value
+    return entries
 
 
 def _text(node: yaml.Node | None) -> str:
@@ -237,6 +237,6 @@ def _text(node: yaml.Node | None) -> str:
 
 def _shown(text: object) -> str:
     """A tenant's text on a terminal, in ASCII and short."""
-    given = str(text)
-    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,62}", given, re.ASCII)
-    return given if plain else ascii(given if len(given) <= 40 else f"{given[:37]}...")
+    name = str(text)
+    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,62}", name, re.ASCII)
+    return name if plain else ascii(name if len(name) <= 40 else f"{name[:37]}...")

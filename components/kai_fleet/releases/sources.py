@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from kai_fleet.releases.gpu_table import (
-    DEVICE_PLUGIN_REPOSITORY,
-    GPU_OPERATOR_REPOSITORY,
-)
 from kai_fleet.releases.kai_table import KAI_CHART, NVIDIA_CHART
 from kai_fleet.releases.vcluster_table import VCLUSTER_REPOSITORY
+
+# The charts of the GPU stack, of which there is one version each.
+GPU_OPERATOR_REPOSITORY: Final = "https://helm.ngc.nvidia.com/nvidia"
+GPU_OPERATOR_VERSION: Final = "v26.7.0"
+DEVICE_PLUGIN_REPOSITORY: Final = "https://nvidia.github.io/k8s-device-plugin"
+DEVICE_PLUGIN_VERSION: Final = "0.20.0"
 
 # A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
 # for air-gapped machines, and for the sandbox.
@@ -130,10 +132,10 @@ def image_place(name: str) -> Place:
     first, path = _split(_without_version(name))
     if not path:
         return Place("", _HUB, ("library", *_segments([first], _SEGMENT)))
-    found = _in_registry(first, path)
-    if found.host == _HUB and len(found.path) == 1:
-        return Place("", _HUB, ("library", *found.path))
-    return found
+    place = _in_registry(first, path)
+    if place.host == _HUB and len(place.path) == 1:
+        return Place("", _HUB, ("library", *place.path))
+    return place
 
 
 def registry_place(name: str) -> Place:

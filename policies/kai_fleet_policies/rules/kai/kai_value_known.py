@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
-from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.wording import listed
 from kai_fleet_policies.adapters import plain
 from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease

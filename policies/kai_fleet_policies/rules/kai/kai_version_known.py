@@ -51,7 +51,7 @@ def _message(version: str) -> str:
         return f"has version {version}, and KAI's chart versions keep their v; write v{version}"
     retracted = ", which is retracted (its chart is that of v0.10.2)"
     why = retracted if version.removeprefix("v") == "0.20.1" else ", which is not supported here"
-    near = listed(releases.nearest_kai(version))
+    near = listed(releases.nearest(releases.KAI, version))
     newer = releases.taken_for(releases.KAI, version)
     more = ", or add untested: true beside it to try it" if newer else ""
     return f"has version {version}{why}; write {near}{more} (all: {', '.join(releases.KAI)})"
