@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from kai_fleet.kube.errors import RefusedError, UnreachableError
+from kai_fleet.probes import __main__ as fleet_probe
 from kai_fleet.probes import wait
 from tests.unit import vcluster_secrets
 
@@ -96,11 +97,13 @@ def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_mends_it(
     assert ("has no key certificate-authority" in str(said.value)) != planted
 
 
-def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(capsys):
+def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(monkeypatch, capsys):
     def odd():
         raise KeyError("metadata")
 
+    monkeypatch.setattr(fleet_probe, "PROBES", {"odd": odd})
+    monkeypatch.setattr("sys.argv", ["fleet-probe", "odd"])
     with pytest.raises(SystemExit) as ended:
-        wait.reported(odd)()
+        fleet_probe.main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "the API server answers what no Kubernetes does (KeyError)\n"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from kai_fleet.kube.errors import UnreachableError
-from kai_fleet.probes import vacant
+from kai_fleet.probes import __main__ as fleet_probe
+from kai_fleet.probes import removal
 
 
 class Cluster:
@@ -35,9 +36,10 @@ class Cluster:
 def probe(monkeypatch, *answers, refusal=None):
     found = answers[0] if isinstance(answers[0], Cluster) else Cluster(*answers, refusal=refusal)
     monkeypatch.setenv("VACANT_NAMESPACE", "team-nlp")
-    monkeypatch.setattr(vacant, "cluster", lambda: found)
-    monkeypatch.setattr(vacant, "_SECONDS", 1.0)
-    vacant.main()
+    monkeypatch.setattr(removal, "cluster", lambda: found)
+    monkeypatch.setattr(removal, "_VACANT_SECONDS", 1.0)
+    monkeypatch.setattr("sys.argv", ["fleet-probe", "vacant"])
+    fleet_probe.main()
     return found.deleted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.monitoring.templates import fill_in
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
@@ -86,7 +87,7 @@ def let_in(monitoring: Monitoring) -> dict[str, Any]:
     """The `spec` of a NetworkPolicy of a team's namespace: Prometheus reaches the team's KAI."""
     home = {"match_labels": {"kubernetes.io/metadata.name": monitoring.namespace}}
     return {
-        "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": "kai-scheduler"}},
+        "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": KAI_NAMESPACE}},
         "policy_types": ["Ingress"],
         "ingress": [
             {

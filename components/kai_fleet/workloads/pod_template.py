@@ -11,12 +11,11 @@ from typing import Any, Final
 
 import pulumi
 
+from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, Placement
 
-SCHEDULER: Final = "kai-scheduler"
-QUEUE_LABEL: Final = "kai.scheduler/queue"
 _TOPOLOGY: Final = "kai.scheduler/topology"
 _SKIP: Final = "pulumi.com/skipAwait"
 
