@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from kai_fleet.kai.keys import KAI_NAMESPACE
-from kai_fleet.monitoring.templates import fill_in
+from kai_fleet.monitoring import fill_in
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
 
@@ -18,28 +18,28 @@ LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespac
 
 def pod_monitor(monitoring: Monitoring) -> dict[str, Any]:
     """The `spec` of a PodMonitor, in any namespace."""
-    told = _told(monitoring)
-    endpoint = {key: value for key, value in told.items() if key != "sampleLimit"}
+    scrape = _scrape(monitoring)
+    endpoint = {key: value for key, value in scrape.items() if key != "sampleLimit"}
     return {
         "namespaceSelector": {"any": True},
         "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
-        "sampleLimit": told["sampleLimit"],
+        "sampleLimit": scrape["sampleLimit"],
         "podMetricsEndpoints": [endpoint],
     }
 
 
 def scrape_config(monitoring: Monitoring) -> dict[str, Any]:
     """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
-    told = _told(monitoring)
+    scrape = _scrape(monitoring)
     return {
         "job_name": JOB,
-        "scrape_interval": told["interval"],
-        "sample_limit": told["sampleLimit"],
-        "follow_redirects": told["followRedirects"],
-        "honor_timestamps": told["honorTimestamps"],
+        "scrape_interval": scrape["interval"],
+        "sample_limit": scrape["sampleLimit"],
+        "follow_redirects": scrape["followRedirects"],
+        "honor_timestamps": scrape["honorTimestamps"],
         "kubernetes_sd_configs": [{"role": "pod"}],
-        "relabel_configs": [_snake(step) for step in told["relabelings"]],
-        "metric_relabel_configs": [_snake(step) for step in told["metricRelabelings"]],
+        "relabel_configs": [_snake(step) for step in scrape["relabelings"]],
+        "metric_relabel_configs": [_snake(step) for step in scrape["metricRelabelings"]],
     }
 
 
@@ -98,7 +98,7 @@ def let_in(monitoring: Monitoring) -> dict[str, Any]:
     }
 
 
-def _told(monitoring: Monitoring) -> dict[str, Any]:
+def _scrape(monitoring: Monitoring) -> dict[str, Any]:
     words: dict[str, str | int] = {
         "Interval": monitoring.interval,
         "Port": METRICS_PORT,
@@ -106,8 +106,8 @@ def _told(monitoring: Monitoring) -> dict[str, Any]:
         "AppsOfScheduler": APPS["scheduler"],
         "AppsOfQueueController": APPS["queue-controller"],
     }
-    found: dict[str, Any] = fill_in("scrape.yaml", words)
-    return found
+    scrape: dict[str, Any] = fill_in("scrape.yaml", words)
+    return scrape
 
 
 def _snake(step: dict[str, Any]) -> dict[str, Any]:
