@@ -1,4 +1,4 @@
-"""The policies of a cluster's guards, and what holds for all teams alike."""
+"""The policies of a cluster's guards, and the bindings that hold for all teams alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on the host between one team's namespace and everybody else."""
+"""The guard on the host between one team's namespace and the rest of the cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HostGuardArgs:
 
 
 class HostGuard(pulumi.ComponentResource):
-    """What holds for one team alone: the nodes that are not its own. Needs Kubernetes 1.30."""
+    """Keeps one team's pods off nodes that are not its own. Needs Kubernetes 1.30."""
 
     def __init__(
         self, name: str, args: HostGuardArgs, opts: pulumi.ResourceOptions | None = None

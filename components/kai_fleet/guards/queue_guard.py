@@ -1,4 +1,4 @@
-"""What holds at admission: a team's pods name the team's queues, and ask for GPUs as KAI reads."""
+"""The guard at admission: a team's pods name the team's queues, and ask for GPUs as KAI reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class QueueGuardArgs:
     policies: GuardPolicies | None = None
 
     def rules(self) -> QueueRules:
-        """What is wanted of the team's pods."""
+        """The rules for the team's pods."""
         return QueueRules(
             self.team,
             list(self.queues),
@@ -53,10 +53,10 @@ class QueueGuard(pulumi.ComponentResource):
 
     KAI lets any pod name any queue (W10), and leaves one that names a wrong queue Pending, mostly
     without a word; this denies it at once and names the right ones. It looks at pods, so a queue
-    named only on their Deployment is denied too; that would be told by the Deployment's events
-    alone, so whoever applies it is warned in the same words. Pods that are nothing to KAI are not
-    looked at, KAI's own components and reservation pods among them. Declare it before what lets
-    pods in.
+    named only on their Deployment is denied too; only the Deployment's events would say so, and
+    therefore whoever applies it is warned in the same words. Pods that KAI does not schedule are
+    not judged, KAI's own components and reservation pods among them. Declare it before anything
+    that admits pods.
     """
 
     def __init__(
