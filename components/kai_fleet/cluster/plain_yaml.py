@@ -1,4 +1,4 @@
-"""YAML that somebody else wrote, as mappings, lists and text: nothing in it grows or is made."""
+"""Untrusted YAML as mappings, lists and text: nothing in it grows or is constructed."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def cluster_identity(
     What is inside a vCluster belongs to it, and to no other at the same address. The identifier is
     the UID of its namespace `kube-system`. Another UID replaces this step, the provider whose
     identifier it gives, and everything declared with that provider, old ones first. Give these
-    `deleted_with` the provider: then nobody asks the API of a cluster that is gone. A cluster that
-    does not answer now is taken for the one that it was.
+    `deleted_with` the provider: then the API of a cluster that is gone is not called. A cluster
+    that does not answer now is taken for the one that it was.
     """
     step = f"{name}-identity"
     known = deployed.triggers.get(step)

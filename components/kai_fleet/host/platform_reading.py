@@ -9,7 +9,7 @@ import pulumi
 from pulumi.runtime import invoke
 
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
-from kai_fleet.state.stack_outputs import READ_OUTPUTS, full_name
+from kai_fleet.state.deployed_state import READ_OUTPUTS, full_name
 
 OUTPUT: Final = "platform"
 _UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)

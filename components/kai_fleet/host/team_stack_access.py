@@ -15,8 +15,8 @@ from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.tenant import Tenant
-from kai_fleet.state.grant import ACCESS, HOST
 from kai_fleet.state.targeting import Declared
+from kai_fleet.state.team_parts import ACCESS, HOST
 
 if TYPE_CHECKING:
     from kai_fleet.host.platform import Platform

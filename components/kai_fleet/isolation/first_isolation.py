@@ -65,24 +65,24 @@ def _told(
 ) -> None:
     lead = f"{why} What runs there goes on, and what is made there is judged by the host's guard."
     try:
-        pods, found = _read(team, rules, kubeconfig, context)
+        pods, refusals = _read(team, rules, kubeconfig, context)
     except KubeError as failed:
         pulumi.log.warn(
             f"{lead} Which of its pods would be refused could not be read: {complaint(failed)};"
             f" look first: kubectl -n team-{team} get pods"
         )
         return
-    if not found:
+    if not refusals:
         pulumi.log.info(f"{lead} All {pods} pods that run there would be let in again.")
         return
-    lines = [f"  pod {name}: {plain(why, 400)}" for name, why in sorted(found.items())]
+    lines = [f"  pod {name}: {plain(why, 400)}" for name, why in sorted(refusals.items())]
     if len(lines) > _NAMED:
         lines[_NAMED:] = [f"  and {len(lines) - _NAMED} more"]
     pulumi.log.warn(
         "\n".join(
             [
-                f"{lead} {len(found)} of its {pods} pods would be refused if they were made anew;"
-                " change them where they are made (docs/isolation.md), or write isolation:"
+                f"{lead} {len(refusals)} of its {pods} pods would be refused if they were made"
+                " anew; change them where they are made (docs/isolation.md), or write isolation:"
                 f" {{level: off}} for the team until they are:",
                 *lines,
             ]

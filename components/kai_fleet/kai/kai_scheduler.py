@@ -44,7 +44,7 @@ class KaiSchedulerArgs:
 
 
 class KaiScheduler(pulumi.ComponentResource):
-    """One KAI release of the asked version, its prerequisites, and the wait until it works.
+    """One KAI release, its prerequisites, and the wait until it works.
 
     Another version upgrades the release in place where that is known to work, else replaces it,
     old one first: no KAI version can be rolled back by Helm, and between several an upgrade

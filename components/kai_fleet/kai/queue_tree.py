@@ -73,7 +73,7 @@ class _Queues(pulumi.CustomResource):
             for placed in tree
         }
         labels = {placed.name: placed.labels for placed in tree if placed.labels}
-        given = {
+        optional = {
             "labels": labels or None,
             "parent": args.parent,
             "identity": args.access.identifier,  # another cluster of this name gets its own
@@ -85,7 +85,7 @@ class _Queues(pulumi.CustomResource):
                 "cluster": args.access.name,
                 "tree": name,
                 "queues": packed(specs),
-                **{key: value for key, value in given.items() if value is not None},
+                **{key: value for key, value in optional.items() if value is not None},
                 **args.access.reached(),
             },
             opts,

@@ -40,7 +40,7 @@ def declare_scheduling(
 ) -> list[pulumi.Resource]:
     """The shards and topologies of one KAI, once it is ready; nothing where none are configured."""
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[scheduler.ready]))
-    found: list[pulumi.Resource] = []
+    resources: list[pulumi.Resource] = []
     if has_shards(scheduling):
         args = SchedulingShardsArgs(
             version=scheduler.version,
@@ -49,7 +49,9 @@ def declare_scheduling(
             release=scheduler.release.id,
             prometheus_by_chart=kai(scheduler.version, untested=untested).prometheus_values,
         )
-        found.append(SchedulingShards(f"{name}-shards", args, after))
+        resources.append(SchedulingShards(f"{name}-shards", args, after))
     if scheduling.topologies:
-        found.append(Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), after))
-    return found
+        resources.append(
+            Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), after)
+        )
+    return resources

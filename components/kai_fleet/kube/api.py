@@ -37,8 +37,8 @@ _TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of i
 class Api:
     """Every call raises RefusedError or UnreachableError.
 
-    `seconds` are for each answer, `connect` of them for the connection; `in_all` is for everything
-    that is asked here together. `most` are the bytes of a list, or of any other answer. What is
+    `seconds` are for each answer, `connect` of them for the connection; `in_all` is for all
+    requests together. `most` are the bytes of a list, or of any other answer. What is
     read has no control characters but tabs and line breaks: tenants choose texts, and their own
     API servers answer what they like.
     """
@@ -82,7 +82,7 @@ class Api:
 
     def list(self, path: str, **query: str) -> list[Object]:
         """Every object of a collection, page by page."""
-        found: list[Object] = []
+        objects: list[Object] = []
         more: dict[str, str] = {}
         size = 0
         while True:
@@ -91,10 +91,10 @@ class Api:
             items, about = page.get("items") or [], page.get("metadata") or {}
             if not isinstance(items, list) or not isinstance(about, dict):
                 raise UnreachableError(_NO_API)
-            found += [item for item in items if isinstance(item, dict)]
+            objects += [item for item in items if isinstance(item, dict)]
             token = about.get("continue")
             if not token:
-                return found
+                return objects
             if size > self._most:
                 raise UnreachableError(_TOO_MUCH.format(self._most >> 20))
             more = {"continue": str(token)}
@@ -104,7 +104,7 @@ class Api:
         self._ask("POST", path, query, body)
 
     def put(self, path: str, body: Object, **query: str) -> None:
-        """Have an object so, and nothing else in it."""
+        """Replace an object."""
         self._ask("PUT", path, query, body)
 
     def patch(self, path: str, body: Object, kind: str = MERGE_PATCH, **query: str) -> None:
@@ -112,7 +112,7 @@ class Api:
         self._ask("PATCH", path, query, body, kind)
 
     def delete(self, path: str) -> bool:
-        """Begin with an object's removal; whether it was there."""
+        """Begin to remove an object; return whether it was there."""
         try:
             self._ask("DELETE", path, {})
         except RefusedError as why:
@@ -129,12 +129,12 @@ class Api:
         """What is at a path, and how many bytes that was."""
         data = self._ask("GET", path, query)
         try:
-            found = json.loads(data)
+            content = json.loads(data)
         except (ValueError, RecursionError):
             raise UnreachableError(_NO_API) from None
         if may_have_controls(data):
-            found = cleaned(found)
-        return (found if isinstance(found, dict) else {}), len(data)
+            content = cleaned(content)
+        return (content if isinstance(content, dict) else {}), len(data)
 
     def _ask(
         self,
@@ -148,7 +148,7 @@ class Api:
         limits, seconds = self._limits()
         try:
             # No retries and no redirects: a refusal is an answer here. What is packed is not
-            # unpacked: it was not asked for, and a little of it may stand for gigabytes.
+            # unpacked: it was not requested, and a little of it may stand for gigabytes.
             with bounded(seconds, self._most):
                 answer = self._way.pool.request(
                     method,

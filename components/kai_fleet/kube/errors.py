@@ -14,7 +14,7 @@ _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new
 
 
 class KubeError(Exception):
-    """The cluster was not asked, or did not do what it was asked for."""
+    """A request did not reach the cluster, or was not fulfilled."""
 
 
 class UnreachableError(KubeError):
@@ -26,7 +26,7 @@ class UnusableKubeconfigError(UnreachableError):
 
 
 class RefusedError(KubeError):
-    """The API server answered, and not with what was asked for.
+    """The API server answered a request with an error.
 
     `status` and `reason` are HTTP's, `message` is the server's own, "" where it gives none.
     """

@@ -45,12 +45,12 @@ class Connection:
         bind(self.pool)
 
     def headers(self) -> dict[str, str]:
-        """What every request carries; a token that runs out is asked for anew."""
-        found = {"Accept": "application/json"}
+        """The headers of every request; a token that runs out is renewed."""
+        headers = {"Accept": "application/json"}
         for setting in self._configuration.auth_settings().values():
             if setting.get("in") == "header" and setting.get("value"):
-                found[setting["key"]] = setting["value"]
-        return found
+                headers[setting["key"]] = setting["value"]
+        return headers
 
 
 def connection(

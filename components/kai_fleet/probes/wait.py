@@ -20,7 +20,7 @@ _NEWS = 5.0  # seconds between two lines of progress
 
 
 class NotReadyError(Exception):
-    """The time is up, or the cluster cannot be asked at all."""
+    """The time is up, or the cluster cannot be reached at all."""
 
 
 def cluster() -> Api:

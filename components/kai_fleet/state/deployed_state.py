@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,16 +12,17 @@ from pulumi.runtime import invoke, invoke_async
 
 from kai_fleet.provider.queue_specs import unpacked
 from kai_fleet.provider.tokens import QUEUES
-from kai_fleet.state.stack_outputs import full_name
+from kai_fleet.state.team_parts import TEAM
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 STACK: Final = "pulumi:pulumi:Stack"
-_TEAM: Final = "kai-fleet:index:Team"
-# The engine's own function. It returns the state as the last update left it, also one that failed
-# half-way, which a stack's outputs are not.
+# The engine's own function for a stack's outputs, which a StackReference calls too.
+READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
+# The engine's own function for a stack's resources. It returns the state as the last update left
+# it, also one that failed half-way, which a stack's outputs are not.
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 
@@ -56,7 +58,7 @@ class DeployedState:
     def again(self, wait: str, release: str) -> list[str]:
         """What has to be among the triggers of a wait besides its release's id.
 
-        A release that somebody uninstalled is made anew under the same id, which would not
+        A release that was uninstalled by hand is made anew under the same id, which would not
         trigger the wait for it: each such time it gets another number.
         """
         before = self.triggers.get(wait)
@@ -66,9 +68,16 @@ class DeployedState:
         return [str(number)] if number else []
 
 
+def full_name(stack: str) -> str:
+    """`organization/project/stack`; a bare name is a stack of this project."""
+    if "/" in stack:
+        return stack
+    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))
+
+
 def teams_of(urns: Iterable[str]) -> frozenset[str]:
     """The teams among a stack's resources."""
-    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{_TEAM}::" in urn)
+    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM}::" in urn)
 
 
 def read_deployed_state() -> DeployedState:
@@ -108,27 +117,21 @@ def expressions(spec: Mapping[str, Any]) -> list[str]:
 
 def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> DeployedState:
     """A stack of these resources: URN, type and outputs of each."""
-    versions: dict[str, str] = {}
-    triggers: dict[str, Sequence[Any]] = {}
-    queues: dict[str, Mapping[str, Any]] = {}
-    policies: dict[str, Sequence[str]] = {}
-    bounds: dict[str, Mapping[str, str]] = {}
     urns: set[str] = set()
-    said: Mapping[str, Any] = {}
+    of: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for urn, kind, outputs in resources:
         urns.add(urn)
-        name = urn.rpartition("::")[2]
-        version = outputs.get("version") if kind == RELEASE else None
-        if isinstance(version, str):
-            versions[name] = version
-        if kind == QUEUES:
-            queues[name] = unpacked(outputs.get("queues")) or {}
-        if kind == POLICY:
-            policies[name] = expressions(outputs.get("spec") or {})
-        if kind == NAMESPACE:
-            bounds[name] = (outputs.get("metadata") or {}).get("annotations") or {}
-        if kind == COMMAND:
-            triggers[name] = outputs.get("triggers") or []
-        if kind == STACK:
-            said = outputs
-    return DeployedState(versions, triggers, queues, policies, bounds, frozenset(urns), said)
+        of[kind][urn.rpartition("::")[2]] = outputs
+    versions = {name: outputs.get("version") for name, outputs in of[RELEASE].items()}
+    return DeployedState(
+        versions={name: it for name, it in versions.items() if isinstance(it, str)},
+        triggers={name: it.get("triggers") or [] for name, it in of[COMMAND].items()},
+        queues={name: unpacked(it.get("queues")) or {} for name, it in of[QUEUES].items()},
+        policies={name: expressions(it.get("spec") or {}) for name, it in of[POLICY].items()},
+        bounds={
+            name: (it.get("metadata") or {}).get("annotations") or {}
+            for name, it in of[NAMESPACE].items()
+        },
+        urns=frozenset(urns),
+        outputs=next(iter(of[STACK].values()), {}),
+    )

@@ -34,7 +34,7 @@ class VirtualClusterArgs:
     """`host` is the cluster it runs on. The name must be unique there (V9): vCluster takes pods
     of another vCluster of the same name for its own. `ready_timeout` is in seconds. `node_pool` are
     the labels of the team's nodes, `control_pool` those of the nodes for the vCluster itself.
-    `namespace` is there already; team-NAME unless given.
+    `namespace` is there already; None is team-NAME.
     """
 
     host: ClusterAccess

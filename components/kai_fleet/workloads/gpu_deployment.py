@@ -32,7 +32,7 @@ def manifest(
     pod = args.pod
     body: dict[str, Any] = {
         "replicas": args.replicas,
-        # DeployedState this the engine calls an update failed, whatever it was told to wait.
+        # After this the engine calls an update failed, however long it was told to wait.
         "progressDeadlineSeconds": max(600, pod.ready_seconds or ready_seconds),
         "selector": {"matchLabels": {"app": name}},
         "template": {
