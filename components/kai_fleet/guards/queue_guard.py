@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pulumi
 
-from kai_fleet.guards import registering
-from kai_fleet.guards.guard_policies import GuardPolicies
+from kai_fleet.guards.guard_policies import GuardPolicies, declare_binding, declare_policy
 from kai_fleet.guards.policies import Kind, PolicySet
 from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
 
 
@@ -63,7 +63,7 @@ class QueueGuard(pulumi.ComponentResource):
         self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
-        child, rules = registering.below(self, opts), args.rules()
+        child, rules = child_of(self, opts), args.rules()
         made: dict[Kind, pulumi.Resource]
         if args.policies is not None:
             of, made = args.policies.of, dict(args.policies.policies)
@@ -72,8 +72,8 @@ class QueueGuard(pulumi.ComponentResource):
             made = {}
             for own_kind, body in rules.policies(of).items():
                 part = "outside-policy" if own_kind == "outside-queues" else "policy"
-                made[own_kind] = registering.policy(f"{name}-{part}", body, child)
+                made[own_kind] = declare_policy(f"{name}-{part}", body, child)
         for part, body in rules.bindings(of, args.namespace).items():
             kind: Kind = "outside-queues" if part.startswith("outside") else "queues"
-            registering.binding(f"{name}-{part}", body, registering.after(child, made[kind]))
+            declare_binding(f"{name}-{part}", body, after(child, made[kind]))
         self.register_outputs({"policy": of.called("queues")})

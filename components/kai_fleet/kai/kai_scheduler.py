@@ -14,6 +14,7 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kai.values import kai_values
+from kai_fleet.options import child_of
 from kai_fleet.releases import KAI, KaiRelease, kai
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
@@ -65,9 +66,7 @@ class KaiScheduler(pulumi.ComponentResource):
             kubernetes.core.v1.Namespace(
                 f"{name}-namespace",
                 metadata={"name": KAI_NAMESPACE},
-                opts=pulumi.ResourceOptions.merge(
-                    child, pulumi.ResourceOptions(depends_on=opts.depends_on)
-                ),
+                opts=child_of(self, opts),
             )
         ]
         if release.needs_cluster_policy_crd and args.cluster_policy_crd:

@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.options import child_of
 from kai_fleet.provider.queue_specs import packed
 from kai_fleet.provider.tokens import QUEUES
 from kai_fleet.settings.sections.queues import Queue, leaves, walk
@@ -46,15 +47,8 @@ class QueueTree(pulumi.ComponentResource):
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueTree", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
         if args.queues:
-            _Queues(
-                name,
-                args,
-                pulumi.ResourceOptions(
-                    parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-                ),
-            )
+            _Queues(name, args, child_of(self, opts))
         self.leaves = leaves(args.queues)
         self.register_outputs({"leaves": self.leaves})
 

@@ -17,6 +17,7 @@ from kai_fleet.kai.scheduling_shards import (
     has_shards,
     prometheus_values,
 )
+from kai_fleet.options import after, child_of
 from kai_fleet.releases import kai
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.scheduling import Scheduling
@@ -41,7 +42,6 @@ class Topologies(pulumi.ComponentResource):
         self, name: str, args: TopologiesArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:Topologies", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
         for topology, levels in args.topologies.items():
             CustomResource(
                 f"{name}-{topology}",
@@ -49,13 +49,7 @@ class Topologies(pulumi.ComponentResource):
                 kind="Topology",
                 metadata={"name": topology},
                 spec={"levels": [{"nodeLabel": label} for label in levels]},
-                opts=pulumi.ResourceOptions(
-                    parent=self,
-                    depends_on=opts.depends_on,
-                    deleted_with=opts.deleted_with,
-                    replace_on_changes=["spec"],
-                    delete_before_replace=True,
-                ),
+                opts=child_of(self, opts, replace_on_changes=["spec"], delete_before_replace=True),
             )
         self.register_outputs({"topologies": sorted(args.topologies)})
 
@@ -78,7 +72,7 @@ def declare_scheduling(
     untested: bool,
 ) -> list[pulumi.Resource]:
     """The shards and topologies of one KAI, once it is ready; nothing where none are configured."""
-    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[scheduler.ready]))
+    once_ready = after(opts, scheduler.ready)
     resources: list[pulumi.Resource] = []
     if has_shards(scheduling):
         args = SchedulingShardsArgs(
@@ -88,9 +82,9 @@ def declare_scheduling(
             release=scheduler.release.id,
             prometheus_by_chart=kai(scheduler.version, untested=untested).prometheus_values,
         )
-        resources.append(SchedulingShards(f"{name}-shards", args, after))
+        resources.append(SchedulingShards(f"{name}-shards", args, once_ready))
     if scheduling.topologies:
         resources.append(
-            Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), after)
+            Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), once_ready)
         )
     return resources

@@ -12,6 +12,7 @@ import pulumi_command as command
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.options import child_of
 from kai_fleet.releases import KaiRelease
 from kai_fleet.settings.sections.scheduling import (
     DEFAULT_SHARD,
@@ -50,7 +51,6 @@ class SchedulingShards(pulumi.ComponentResource):
         self, name: str, args: SchedulingShardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:SchedulingShards", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
         objects = kai_objects(args.scheduling, config=not args.prometheus_by_chart)
         command.local.Command(
             f"{name}-apply",
@@ -63,12 +63,7 @@ class SchedulingShards(pulumi.ComponentResource):
                 "KAI_OBJECTS": json.dumps(objects, sort_keys=True),
             },
             triggers=[args.release],
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=opts.depends_on,
-                deleted_with=opts.deleted_with,
-                delete_before_replace=True,
-            ),
+            opts=child_of(self, opts, delete_before_replace=True),
         )
         self.register_outputs({"shards": sorted(objects["schedulingshards"])})
 

@@ -15,6 +15,7 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.reads import cluster_identity, secret_data
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.options import after, child_of
 from kai_fleet.releases import VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
@@ -118,9 +119,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 **record,
                 **({"RECORD_BEFORE": _digest(chart, values)} if look is not None else {}),
             },
-            opts=pulumi.ResourceOptions.merge(
-                child, pulumi.ResourceOptions(depends_on=opts.depends_on)
-            ),
+            opts=child_of(self, opts),
         )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
@@ -134,7 +133,7 @@ class VirtualCluster(pulumi.ComponentResource):
             disable_crd_hooks=True,
             timeout=args.ready_timeout,
             skip_await=True,  # the step below waits, and says for what
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=pods)),
+            opts=after(child, pods),
         )
         # Helm returns long before the API answers and the Secret is there (V11).
         ready = command.local.Command(

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pulumi
-
 from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
@@ -127,13 +125,3 @@ def _placement(topology: Placement | None) -> dict[str, str]:
         f"{_TOPOLOGY}-preferred-placement": topology.preferred,
     }
     return {key: value for key, value in annotations.items() if value}
-
-
-def inside(
-    component: pulumi.Resource, opts: pulumi.ResourceOptions | None
-) -> pulumi.ResourceOptions:
-    """A component's children: what it waits for they wait for, and they go with its vCluster."""
-    opts = opts or pulumi.ResourceOptions()
-    return pulumi.ResourceOptions(
-        parent=component, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-    )
