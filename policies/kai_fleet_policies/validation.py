@@ -83,7 +83,7 @@ def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
 
 def _problems(found: Iterable[Mistake]) -> list[Problem]:
     return [
-        mandatory(CONFIG_RULE, f"key {_last(mistake.path)}", mistake.path, mistake.message)
+        mandatory(f"key {_last(mistake.path)}", mistake.path, mistake.message, CONFIG_RULE)
         for mistake in found
     ]
 

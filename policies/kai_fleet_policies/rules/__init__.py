@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final, Protocol, cast
 
 from kai_fleet_policies.model import Cluster
@@ -63,7 +64,10 @@ class Rule(Protocol):
     REMEDY: str
 
     def check(self, cluster: Cluster, /) -> Iterator[Problem]:
-        """Every problem of one cluster; relations between a host's teams are the host's."""
+        """Every problem of one cluster, without the rule's name.
+
+        Relations between a host's teams are the host's.
+        """
 
 
 RULES: Final[tuple[Rule, ...]] = tuple(
@@ -108,17 +112,22 @@ RULES: Final[tuple[Rule, ...]] = tuple(
 
 
 def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Problem]:
-    """What the rules say, mandatory problems first, then by path, rule and text."""
+    """All problems, mandatory ones first, then by path, rule and text."""
     every = list(clusters)
-    return _in_order({problem for rule in only for problem in said_by(rule, every)})
+    return _in_order({problem for rule in only for problem in problems_in(rule, every)})
 
 
-def said_by(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:
-    """What one rule says, in the same order."""
-    return _in_order({problem for cluster in clusters for problem in rule.check(cluster)})
+def problems_in(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:
+    """The problems of one rule, in the same order."""
+    return _in_order({problem for cluster in clusters for problem in problems_of(rule, cluster)})
 
 
-def _in_order(found: set[Problem]) -> list[Problem]:
+def problems_of(rule: Rule, cluster: Cluster) -> Iterator[Problem]:
+    """The problems of one rule in one cluster, with the rule's name, as the rule finds them."""
+    return (replace(problem, rule=rule.NAME) for problem in rule.check(cluster))
+
+
+def _in_order(problems: set[Problem]) -> list[Problem]:
     return sorted(
-        found, key=lambda p: (p.level is Level.ADVISORY, p.path, p.rule, p.subject, p.message)
+        problems, key=lambda p: (p.level is Level.ADVISORY, p.path, p.rule, p.subject, p.message)
     )

@@ -38,7 +38,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for installed in cluster.installed:
         yield from _chart(installed, charts)
         if installed.values is UNKNOWN:
-            yield undecided(NAME, installed.subject, installed.path, "its values are known")
+            yield undecided(installed.subject, installed.path, "its values are known")
             continue
         for named in names(installed.of, installed.values):
             place = (installed.place_of(named.key), named.key)
@@ -51,12 +51,12 @@ def check(cluster: Cluster) -> Iterator[Problem]:
 def _chart(installed: Installed, known: Sequence[Place]) -> Iterator[Problem]:
     path = at(installed.path, "chart")
     if installed.chart is UNKNOWN or installed.chart == MASK:
-        yield undecided(NAME, installed.subject, path, "its chart is known")
+        yield undecided(installed.subject, path, "its chart is known")
     elif installed.chart is not None:
         wrong = _elsewhere("chart", installed.chart, known)
         if wrong:
             message = f"has chart{_said(installed, installed.chart)}, which {wrong}"
-            yield mandatory(NAME, installed.subject, path, f"{message}; {_chart_remedy(installed)}")
+            yield mandatory(installed.subject, path, f"{message}; {_chart_remedy(installed)}")
 
 
 def _named(
@@ -70,10 +70,9 @@ def _named(
     said = f"has {named.key}{_said(installed, named.name)}"
     match named.what:
         case "unknown":
-            yield undecided(NAME, subject, path, f"{named.key} is known")
+            yield undecided(subject, path, f"{named.key} is known")
         case "unreadable":
             yield mandatory(
-                NAME,
                 subject,
                 path,
                 f"has {named.key}, in which the images cannot be read; drop it, or write plain"
@@ -81,15 +80,14 @@ def _named(
             )
         case "tag":
             message = "which is no tag and no sha256 digest and may continue the image's name"
-            yield mandatory(NAME, subject, path, f"{said}, {message}; write a tag such as v1.2.3")
+            yield mandatory(subject, path, f"{said}, {message}; write a tag such as v1.2.3")
         case "chart":
             if wrong := _elsewhere("chart", named.name, charts):
                 message = f"{said}, which {wrong}; {_chart_remedy(installed)}"
-                yield mandatory(NAME, subject, path, message)
+                yield mandatory(subject, path, message)
         case _:
             if wrong := _elsewhere(named.what, named.name, images):
                 yield mandatory(
-                    NAME,
                     subject,
                     path,
                     f"{said}, which {wrong}; drop it for the images of the release table, or have"
@@ -110,7 +108,6 @@ def _by_name(
         home = sources.registry_place(named.name)
     if home not in exact:
         yield mandatory(
-            NAME,
             installed.subject,
             path,
             f"has {named.key}{_said(installed, named.name)}, which is only below what {_IMAGES}"

@@ -33,14 +33,14 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for release in cluster.kai:
         subject, path = f"KAI of {cluster.name}", at(release.path, "values")
         if release.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
+            yield undecided(subject, path, "its values are known")
             continue
         if not isinstance(release.version, str):
             continue  # kai-version-known says so
         if release.version not in releases.KAI and not release.untested:
             continue
         for message, key in _wrong(release, release.version, release.values):
-            yield mandatory(NAME, subject, at(path, key), message)
+            yield mandatory(subject, at(path, key), message)
 
 
 def _wrong(

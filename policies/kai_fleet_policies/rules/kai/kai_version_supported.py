@@ -29,4 +29,4 @@ def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
             else "no version known here is maintained any more: look for a newer kai-fleet"
         )
         message = f"is {version}, and {said.words}; {advice}"
-        yield advisory(NAME, f"KAI of {cluster.name}", at(release.path, "version"), message)
+        yield advisory(f"KAI of {cluster.name}", at(release.path, "version"), message)

@@ -33,9 +33,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):
         for team in waiting:
             until = "its node pool and scheduler mode are known"
-            yield undecided(NAME, _subject(team), at(team.path, "nodePool"), until)
+            yield undecided(_subject(team), at(team.path, "nodePool"), until)
     for team, other in _overlaps(known):
-        yield mandatory(NAME, _subject(team), at(team.path, "nodePool"), _message(team, other))
+        yield mandatory(_subject(team), at(team.path, "nodePool"), _message(team, other))
 
 
 def _unclear(team: VirtualCluster) -> bool:

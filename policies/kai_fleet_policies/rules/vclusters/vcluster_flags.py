@@ -48,13 +48,13 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
         if team.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
+            yield undecided(subject, path, "its values are known")
             continue
         for key, message in (*_flags(team.values), *_programs(team.values)):
             if message:
-                yield mandatory(NAME, subject, at(path, key), message)
+                yield mandatory(subject, at(path, key), message)
             else:
-                yield undecided(NAME, subject, at(path, key), f"{key} is known")
+                yield undecided(subject, at(path, key), f"{key} is known")
 
 
 def _flags(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:

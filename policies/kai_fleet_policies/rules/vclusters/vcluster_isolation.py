@@ -34,10 +34,10 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             continue
         subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
         if team.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
+            yield undecided(subject, path, "its values are known")
             continue
         for key, message in _found(team, team.values):
-            yield mandatory(NAME, subject, at(path, key), message)
+            yield mandatory(subject, at(path, key), message)
 
 
 def _found(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -48,10 +48,10 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         subject = f"vCluster {called(team.name)}"
         path = at(team.path, "vcluster", "values")
         if team.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
+            yield undecided(subject, path, "its values are known")
             continue
         for key, message in (*_unknown(team, team.values), *_unfit(team, team.values)):
-            yield mandatory(NAME, subject, at(path, key), message)
+            yield mandatory(subject, at(path, key), message)
 
 
 def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:

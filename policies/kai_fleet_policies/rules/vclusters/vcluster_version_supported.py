@@ -32,4 +32,4 @@ def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
             else "no version known here is maintained any more, look for a newer kai-fleet"
         )
         said, subject = vcluster_support(version, today).words, listed(names, "and")
-        yield advisory(NAME, f"vCluster {subject}", path, f"is {version}: {said}; {advice}")
+        yield advisory(f"vCluster {subject}", path, f"is {version}: {said}; {advice}")

@@ -35,10 +35,10 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         ):
             if message not in said:
                 said.add(message)
-                yield mandatory(NAME, subject, workload.path, message)
+                yield mandatory(subject, workload.path, message)
         if _any_unknown(workload):
             until = "all its labels and annotations are known"
-            yield undecided(NAME, subject, workload.path, until)
+            yield undecided(subject, workload.path, until)
 
 
 def has_non_strings(workload: Workload) -> bool:

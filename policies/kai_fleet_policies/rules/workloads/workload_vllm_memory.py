@@ -48,12 +48,12 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 yield from _open(workload, cluster)
             elif message:
                 subject = workload_subject(workload, cluster)
-                yield advisory(NAME, subject, workload.path, message)
+                yield advisory(subject, workload.path, message)
 
 
 def _open(workload: Workload, cluster: Cluster) -> Iterator[Problem]:
     until = "its share of a GPU and its containers' arguments are known"
-    yield undecided(NAME, workload_subject(workload, cluster), workload.path, until)
+    yield undecided(workload_subject(workload, cluster), workload.path, until)
 
 
 def _judge(container: Container, fraction: float | None, memory: object) -> str | Unknown:
