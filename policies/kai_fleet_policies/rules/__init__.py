@@ -4,54 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from typing import Final, Protocol, cast
 
 from kai_fleet_policies.model import Cluster
 from kai_fleet_policies.problem import Level, Problem, Severity
-from kai_fleet_policies.rules.charts import sources_known
-from kai_fleet_policies.rules.kai import (
-    gpu_one_sharer,
-    kai_feature_known,
-    kai_value_known,
-    kai_value_reaches,
-    kai_version_known,
-    kai_version_supported,
-)
-from kai_fleet_policies.rules.queues import (
-    queue_cluster_scoped,
-    queue_depth,
-    queue_duration,
-    queue_quota,
-    queue_tree,
-    queue_zero_quota,
-)
-from kai_fleet_policies.rules.teams import (
-    team_gang,
-    team_granted,
-    team_isolation,
-    team_node_pools,
-    team_one_mode,
-    team_parent_queue,
-    team_queue_limit,
-    team_unique,
-)
-from kai_fleet_policies.rules.vclusters import (
-    vcluster_flags,
-    vcluster_isolation,
-    vcluster_upgrade,
-    vcluster_values,
-    vcluster_version_known,
-    vcluster_version_supported,
-)
-from kai_fleet_policies.rules.workloads import (
-    namespace_reserved,
-    workload_gpu_request,
-    workload_gpu_sharing,
-    workload_known_keys,
-    workload_leaf_queue,
-    workload_scheduler,
-    workload_vllm_memory,
-)
 
 
 class Rule(Protocol):
@@ -70,43 +27,44 @@ class Rule(Protocol):
         """
 
 
+# In the order of the page of rules; each is a module of a folder here.
 RULES: Final[tuple[Rule, ...]] = tuple(
-    cast(Rule, module)
+    cast(Rule, import_module(f"{__name__}.{module}"))
     for module in (
-        queue_tree,
-        queue_quota,
-        queue_depth,
-        queue_duration,
-        queue_cluster_scoped,
-        queue_zero_quota,
-        workload_leaf_queue,
-        workload_scheduler,
-        workload_known_keys,
-        workload_gpu_request,
-        workload_gpu_sharing,
-        workload_vllm_memory,
-        namespace_reserved,
-        team_node_pools,
-        team_one_mode,
-        team_unique,
-        team_granted,
-        team_parent_queue,
-        team_queue_limit,
-        team_isolation,
-        team_gang,
-        sources_known,
-        kai_version_known,
-        kai_version_supported,
-        kai_value_known,
-        kai_value_reaches,
-        kai_feature_known,
-        vcluster_version_known,
-        vcluster_version_supported,
-        vcluster_values,
-        vcluster_isolation,
-        vcluster_flags,
-        vcluster_upgrade,
-        gpu_one_sharer,
+        "queues.queue_tree",
+        "queues.queue_quota",
+        "queues.queue_depth",
+        "queues.queue_duration",
+        "queues.queue_cluster_scoped",
+        "queues.queue_zero_quota",
+        "workloads.workload_leaf_queue",
+        "workloads.workload_scheduler",
+        "workloads.workload_known_keys",
+        "workloads.workload_gpu_request",
+        "workloads.workload_gpu_sharing",
+        "workloads.workload_vllm_memory",
+        "workloads.namespace_reserved",
+        "teams.team_node_pools",
+        "teams.team_one_mode",
+        "teams.team_unique",
+        "teams.team_granted",
+        "teams.team_parent_queue",
+        "teams.team_queue_limit",
+        "teams.team_isolation",
+        "teams.team_gang",
+        "charts.sources_known",
+        "kai.kai_version_known",
+        "kai.kai_version_supported",
+        "kai.kai_value_known",
+        "kai.kai_value_reaches",
+        "kai.kai_feature_known",
+        "vclusters.vcluster_version_known",
+        "vclusters.vcluster_version_supported",
+        "vclusters.vcluster_values",
+        "vclusters.vcluster_isolation",
+        "vclusters.vcluster_flags",
+        "vclusters.vcluster_upgrade",
+        "kai.gpu_one_sharer",
     )
 )
 

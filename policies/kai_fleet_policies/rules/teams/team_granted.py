@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kai_fleet_policies.claims import labels
 from kai_fleet_policies.model import UNKNOWN, Cluster, Grant, VirtualCluster, called
 from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory
 
@@ -107,8 +108,3 @@ def _written(team: VirtualCluster) -> str:
 
 def _others(grants: Mapping[str, Grant]) -> str:
     return f" (it grants {', '.join(sorted(grants))})" if grants else ""
-
-
-def labels(pool: Mapping[str, object]) -> str:
-    """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`."""
-    return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(pool.items())) + "}"

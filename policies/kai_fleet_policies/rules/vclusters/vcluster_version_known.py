@@ -25,8 +25,8 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         elif not team.version:
             continue
         elif team.untested and (newest := releases.taken_for(releases.VCLUSTER, team.version)):
-            said = f"is {team.version}, which nobody tried with this program; it is taken for"
-            yield advisory(subject, path, f"{said} {newest}")
+            untried = f"is {team.version}, which nobody tried with this program"
+            yield advisory(subject, path, f"{untried}; it is taken for {newest}")
         elif team.version not in releases.VCLUSTER:
             near = listed(releases.nearest(releases.VCLUSTER, team.version))
             newer = releases.taken_for(releases.VCLUSTER, team.version)
