@@ -1,7 +1,7 @@
 """The flags of a vCluster's control plane that a stack may set, and how flags are spelled.
 
-A list of what is allowed: a flag that a newer Kubernetes brings is refused until somebody has
-looked at what it opens.
+A list of what is allowed: a flag that a newer Kubernetes brings is refused until its effect has
+been judged.
 """
 
 from __future__ import annotations
@@ -112,16 +112,16 @@ def refusal(flag: Flag, allowed: str) -> str | None:
     """Why a flag is refused; None where it may be set."""
     if re.fullmatch(allowed, flag.name):
         return _value(flag)
-    said = next((why for pattern, why in _REASONS if pattern.fullmatch(flag.name)), None)
-    return said or "is none of those that are known to open nothing"
+    reason = next((why for pattern, why in _REASONS if pattern.fullmatch(flag.name)), None)
+    return reason or "is none of those that are known to open nothing"
 
 
-def unprefixed_groups(given: Mapping[str, str]) -> bool:
+def unprefixed_groups(arguments: Mapping[str, str]) -> bool:
     """Whether groups of an OIDC provider could be system:masters: it is their prefix that bars it.
 
-    `given` are the API server's flags with their values.
+    `arguments` are the API server's flags with their values.
     """
-    return "oidc-groups-claim" in given and not given.get("oidc-groups-prefix")
+    return "oidc-groups-claim" in arguments and not arguments.get("oidc-groups-prefix")
 
 
 def _value(flag: Flag) -> str | None:
@@ -144,8 +144,8 @@ def _items(arguments: object) -> Iterator[str]:
 def _tokens(item: str) -> list[str]:
     """The words of an item; a value with spaces in it stays with its flag."""
     words = [word.strip("\"'") for word in item.split()]
-    found: list[str] = []
+    tokens: list[str] = []
     for n, word in enumerate(words):
-        if n == 0 or word.startswith("-") or (n == 1 and "=" not in found[0]):
-            found.append(word)
-    return found
+        if n == 0 or word.startswith("-") or (n == 1 and "=" not in tokens[0]):
+            tokens.append(word)
+    return tokens

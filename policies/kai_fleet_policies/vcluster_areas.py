@@ -1,7 +1,7 @@
 """What each value of vCluster's chart means to other teams: a decision for every area of it.
 
-The longest key that a value lies below decides. A key below none is refused until somebody has
-decided: what a newer chart brings is not let through in silence.
+The longest key that a value lies below decides. A key below none is refused until its area is
+decided about: what a newer chart brings is not let through in silence.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ _ABOVE: Final = frozenset(
 
 
 def decided(key: str) -> tuple[str, str | None] | None:
-    """The longest key that decides about this one, and why it is refused; None: nobody decided."""
+    """The longest key that decides about this one, and why it is refused; None: none does."""
     parts = key.split(".")
     for n in range(len(parts), 0, -1):
         above = ".".join(parts[:n])

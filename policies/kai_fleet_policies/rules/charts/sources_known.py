@@ -34,7 +34,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     """Every chart that is installed, and every name among its values."""
     charts, images = cluster.sources.chart_places, cluster.sources.image_places
     exact = [sources.registry_place(each) for each in cluster.sources.kai_images]
-    seen: set[tuple[str, str]] = set()  # what the stack says for all its teams is said once
+    seen: set[tuple[str, str]] = set()  # a value of the stack for all its teams is reported once
     for installed in cluster.installed:
         yield from _chart(installed, charts)
         if installed.values is UNKNOWN:
@@ -55,7 +55,7 @@ def _chart(installed: Installed, known: Sequence[Place]) -> Iterator[Problem]:
     elif installed.chart is not None:
         wrong = _elsewhere("chart", installed.chart, known)
         if wrong:
-            message = f"has chart{_said(installed, installed.chart)}, which {wrong}"
+            message = f"has chart{_name(installed, installed.chart)}, which {wrong}"
             yield mandatory(installed.subject, path, f"{message}; {_chart_remedy(installed)}")
 
 
@@ -67,7 +67,7 @@ def _named(
     exact: Sequence[Place],
 ) -> Iterator[Problem]:
     subject, path = installed.subject, installed.place_of(named.key)
-    said = f"has {named.key}{_said(installed, named.name)}"
+    has = f"has {named.key}{_name(installed, named.name)}"
     match named.what:
         case "unknown":
             yield undecided(subject, path, f"{named.key} is known")
@@ -80,17 +80,17 @@ def _named(
             )
         case "tag":
             message = "which is no tag and no sha256 digest and may continue the image's name"
-            yield mandatory(subject, path, f"{said}, {message}; write a tag such as v1.2.3")
+            yield mandatory(subject, path, f"{has}, {message}; write a tag such as v1.2.3")
         case "chart":
             if wrong := _elsewhere("chart", named.name, charts):
-                message = f"{said}, which {wrong}; {_chart_remedy(installed)}"
+                message = f"{has}, which {wrong}; {_chart_remedy(installed)}"
                 yield mandatory(subject, path, message)
         case _:
             if wrong := _elsewhere(named.what, named.name, images):
                 yield mandatory(
                     subject,
                     path,
-                    f"{said}, which {wrong}; drop it for the images of the release table, or have"
+                    f"{has}, which {wrong}; drop it for the images of the release table, or have"
                     f" its registry written in {_IMAGES}{_where(installed)}",
                 )
             elif installed.by_name:
@@ -110,7 +110,7 @@ def _by_name(
         yield mandatory(
             installed.subject,
             path,
-            f"has {named.key}{_said(installed, named.name)}, which is only below what {_IMAGES}"
+            f"has {named.key}{_name(installed, named.name)}, which is only below what {_IMAGES}"
             " names: at isolation level restricted KAI's images pass by their whole names; have"
             f" the very registry with its path written in {_IMAGES}{_where(installed)}",
         )
@@ -128,7 +128,7 @@ def _elsewhere(what: str, name: str, known: Sequence[Place]) -> str | None:
     return f"is {_NEEDS[what]} from a place that the platform does not name as a source"
 
 
-def _said(installed: Installed, name: str) -> str:
+def _name(installed: Installed, name: str) -> str:
     return "" if installed.hidden else f": {sources.shown(name)}"
 
 

@@ -81,7 +81,7 @@ def _alone(cluster: Cluster, queue: Queue, resource: Resource, share: Share) -> 
             f" {resource} ever runs; write limit: -1 for unlimited, or a number",
         )
     elif resource == "gpu" and queue.parent is None and limit == cluster.gpus:
-        pass  # the limit may be the team's own, which nobody wrote: the sum below says it better
+        pass  # it may be the limit of the team, not written here: the sum below says it better
     elif _known(quota) and _known(limit) and _above(quota, limit):
         q, bound = written(resource, quota, queue.path), written(resource, limit, queue.path)
         if quota == UNLIMITED:
@@ -147,7 +147,7 @@ def _team(cluster: Cluster, gpus: Amount) -> Iterator[Problem]:
         share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
         limit = None if share is None else share.limit
         if share is not None and limit == share.quota:
-            continue  # it may be nobody's: the sum of the quotas says it better
+            continue  # it may not be written at all: the sum of the quotas says it better
         if limit is not None and _known(limit) and _above(limit, gpus):
             has, most = written("gpu", limit, queue.path), written("gpu", gpus, queue.path)
             yield mandatory(

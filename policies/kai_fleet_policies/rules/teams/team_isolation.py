@@ -1,4 +1,4 @@
-"""A team that nothing keeps from the others is said, and refused with a stack of its own."""
+"""Isolation that is off is a warning, and refused for a team with a stack of its own."""
 
 from __future__ import annotations
 

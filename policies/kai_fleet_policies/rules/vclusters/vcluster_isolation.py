@@ -67,7 +67,7 @@ def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
-    """The keys that say something and are refused: at what decides, or where nobody has decided."""
+    """The refused keys that switch something on: at the key that decides, or where none does."""
     for name, item in value.items():
         key = f"{above}.{name}" if above else str(name)
         decision = areas.decided(key)

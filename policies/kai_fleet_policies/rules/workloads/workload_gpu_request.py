@@ -1,4 +1,4 @@
-"""A GPU share is asked for in one way, with a value that KAI takes."""
+"""A GPU share is requested in one way, with a value that KAI takes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _messages(annotations: Mapping[str, object], workload: Workload) -> Iterator
         )
     if devices is not None and devices is not UNKNOWN and not _is_count(devices):
         yield f'has {DEVICES}: "{devices}"; write a positive whole number such as "2"'
-    # On pods of other schedulers these short keys may be somebody else's.
+    # On pods of other schedulers these short keys may have another meaning.
     if workload.scheduler == SCHEDULER and not shared:
         if str(annotations.get(MPS)).lower() == "true":
             yield f'has mps: "true" without a share of a GPU; add {FRACTION}: "0.5" or drop mps'

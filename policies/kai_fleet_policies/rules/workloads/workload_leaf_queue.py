@@ -21,9 +21,9 @@ REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf
 
 
 def check(cluster: Cluster) -> Iterator[Problem]:
-    """The workloads of a cluster, and the queue that each team in host mode is given."""
+    """The workloads of a cluster, and the queue of each team in host mode."""
     tree = cluster.scheduling.tree
-    asked: list[str] = []
+    queues: list[str] = []
     for workload in cluster.workloads:
         if workload.scheduler not in (SCHEDULER, UNKNOWN):
             continue  # workload-scheduler says what is wrong if it names a queue
@@ -41,15 +41,15 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield from _allowed(queue, cluster, workload, subject)
             yield from _on_pods(queue, cluster, workload, subject)
             if not tree.queues:
-                asked.append(queue)
+                queues.append(queue)
                 continue
             yield from _judge(queue, cluster, tree, subject, workload.path)
-    if asked:
+    if queues:
         yield undecided(
             f"queues of {cluster.scheduling.name}",
             cluster.path,
             f"the queues of {cluster.scheduling.name} are declared here:"
-            f" {len(asked)} workload(s) name queues such as {asked[0]}",
+            f" {len(queues)} workload(s) name queues such as {queues[0]}",
         )
     for team in cluster.virtual_clusters:
         if team.mode != "host" or team.queue is None:
@@ -62,7 +62,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
 
 
 def _takes_pod_groups(cluster: Cluster) -> bool:
-    """Whether a PodGroup that somebody else made gives its pods their queue: from v0.15.
+    """Whether a PodGroup that KAI did not make gives its pods their queue: from v0.15.
 
     Not in host mode: the PodGroup would be one of the host's, where teams make none.
     """

@@ -1,4 +1,4 @@
-"""A vLLM server takes as much of the GPU's memory as its pod asked for."""
+"""A vLLM server takes as much of the GPU's memory as its pod requests."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def _judge(container: Container, fraction: float | None, memory: object) -> str 
     )
 
 
-def _unset(asked: str, wanted: str) -> str:
+def _unset(request: str, wanted: str) -> str:
     return (
-        f"asks for {asked} and runs vLLM without {FLAG}, which then takes {DEFAULT:g} of the GPU;"
+        f"asks for {request} and runs vLLM without {FLAG}, which then takes {DEFAULT:g} of the GPU;"
         f" add {FLAG}={wanted}"
     )
 
