@@ -11,8 +11,6 @@ from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
 
 JOB: Final = "kai-fleet"
-VCLUSTER_JOB: Final = "kai-fleet-vcluster"
-_FEW: Final = 1000  # samples that are kept of a vCluster; it has some twenty
 LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
 
 
@@ -44,43 +42,10 @@ def scrape_config(monitoring: Monitoring) -> dict[str, Any]:
 
 
 def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
-    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace.
-
-    As the vCluster chart's own one (chart/templates/service-monitor.yaml, v0.27.3 to v0.36.1), but
-    for the API server alone, and without a restart of the vCluster when it comes or goes.
-    """
-    secret = f"vc-{team}"
-    certificate = {
-        "ca": {"secret": {"name": secret, "key": "certificate-authority"}},
-        "cert": {"secret": {"name": secret, "key": "client-certificate"}},
-        "keySecret": {"name": secret, "key": "client-key"},
-    }
-    endpoint = {
-        "port": "https",
-        "path": "/metrics",
-        "scheme": "https",
-        # Who answers there is the tenant's, and is not to send Prometheus elsewhere.
-        "followRedirects": False,
-        "interval": monitoring.interval,
-        "tlsConfig": certificate,
-        "relabelings": [
-            {"targetLabel": "job", "replacement": VCLUSTER_JOB},
-            {"targetLabel": "team", "replacement": team},
-        ],
-        "metricRelabelings": [
-            {
-                "sourceLabels": ["__name__"],
-                "action": "keep",
-                "regex": "apiserver_client_certificate_expiration_seconds_.+",
-            }
-        ],
-    }
-    labels = {"app": "vcluster", "release": team, "vcluster.loft.sh/service": "true"}
-    return {
-        "selector": {"matchLabels": labels},
-        "sampleLimit": _FEW,
-        "endpoints": [endpoint],
-    }
+    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace."""
+    words: dict[str, str | int] = {"Team": team, "Interval": monitoring.interval}
+    spec: dict[str, Any] = fill_in("vcluster.yaml", words)
+    return spec
 
 
 def let_in(monitoring: Monitoring) -> dict[str, Any]:
