@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from kai_fleet.cluster.tenant_kubeconfig import by_whom, mended
+from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.releases import KaiRelease, UnknownVersionError, kai
 from kai_fleet.releases.helm_record import Forged
@@ -219,8 +219,8 @@ class Snapshot:
     def foreign(self) -> list[str]:
         """Of each team whose way in somebody else wrote: what is there, and what mends it."""
         return [
-            f"team {name}: {team.unreached}. {by_whom(name)}. Have it written again: "
-            + " and ".join(mended(name, team.wanted.namespace, self.host.kubectl))
+            f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again: "
+            + " and ".join(mending_commands(name, team.wanted.namespace, self.host.kubectl))
             for name, team in self.teams.items()
             if team.foreign
         ]

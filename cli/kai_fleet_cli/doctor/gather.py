@@ -13,7 +13,7 @@ from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     pieces,
-    rebuilt,
+    rebuild,
 )
 from kai_fleet.guards.policies import QUEUES
 from kai_fleet.kai.keys import KAI_NAMESPACE
@@ -244,7 +244,7 @@ class _Way:
     @classmethod
     def of_state(cls, content: str) -> _Way:
         try:
-            text, found = rebuilt(content)
+            text, found = rebuild(content)
         except TenantKubeconfigError as why:
             return cls(missing=f"its kubeconfig in the stack's state {why}")
         return cls(text, ends=found.ends)

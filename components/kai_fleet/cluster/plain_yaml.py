@@ -37,8 +37,8 @@ def document(text: str) -> Any:
                     raise OddYamlError("it has too many levels")
             elif isinstance(event, yaml.CollectionEndEvent):
                 open_.pop()
-    except (yaml.YAMLError, ValueError) as why:
-        if isinstance(why, OddYamlError):
+    except (yaml.YAMLError, ValueError) as error:
+        if isinstance(error, OddYamlError):
             raise
         raise OddYamlError("it is not YAML") from None
     if len(top) != 1:

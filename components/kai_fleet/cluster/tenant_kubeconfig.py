@@ -105,23 +105,23 @@ class Pieces:
         return yaml.safe_dump(built, sort_keys=True)
 
 
-def told(name: str, namespace: str, why: TenantKubeconfigError) -> str:
-    """What to say of a vCluster's Secret, with what mends it."""
-    sentence = f"Secret vc-{name} of namespace {namespace} {why}"
-    again = " and ".join(mended(name, namespace))
-    if not why.foreign:
+def explain(name: str, namespace: str, error: TenantKubeconfigError) -> str:
+    """A sentence about a vCluster's Secret, with the commands that mend it."""
+    sentence = f"Secret vc-{name} of namespace {namespace} {error}"
+    again = " and ".join(mending_commands(name, namespace))
+    if not error.foreign:
         return f"{sentence}; vCluster writes it when it starts: {again}"
-    return f"{sentence}. {by_whom(name)}. Have vCluster write it again: {again}"
+    return f"{sentence}. {name_writer(name)}. Have vCluster write it again: {again}"
 
 
-def by_whom(name: str) -> str:
-    """Who it was, and what became of it."""
+def name_writer(name: str) -> str:
+    """Who wrote the Secret, and what became of it."""
     return (
         f"Somebody who can write in the namespace of team {name} wrote it; nothing of it was used"
     )
 
 
-def mended(name: str, namespace: str, kubectl: str = "kubectl") -> tuple[str, ...]:
+def mending_commands(name: str, namespace: str, kubectl: str = "kubectl") -> tuple[str, ...]:
     """The commands after which vCluster has written its Secret again: it does when it starts."""
     return (
         f"{kubectl} -n {namespace} delete secret vc-{name}",
@@ -152,7 +152,7 @@ def pieces(data: Mapping[str, Any]) -> Pieces:
     return _checked(held)
 
 
-def rebuilt(text: str) -> tuple[str, Pieces]:
+def rebuild(text: str) -> tuple[str, Pieces]:
     """A vCluster's kubeconfig that was kept, as in a stack's state, built anew; and its pieces.
 
     A team stack's state is written by the team. Raises TenantKubeconfigError.
@@ -230,8 +230,8 @@ def _of_config(text: str) -> tuple[dict[str, str], str, str]:
         raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
     try:
         read = document(text)
-    except OddYamlError as why:
-        raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {why}") from None
+    except OddYamlError as error:
+        raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {error}") from None
     top = _only(read, (*_TOP, *_ENTRIES), "")
     if top.get("preferences"):
         raise TenantKubeconfigError(f"has preferences in its key {CONFIG}")

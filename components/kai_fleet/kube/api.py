@@ -75,8 +75,8 @@ class Api:
         """What is at a path, None where nothing is."""
         try:
             return self.get(path)
-        except RefusedError as why:
-            if why.status != _ABSENT:
+        except RefusedError as error:
+            if error.status != _ABSENT:
                 raise
             return None
 
@@ -115,8 +115,8 @@ class Api:
         """Begin to remove an object; return whether it was there."""
         try:
             self._ask("DELETE", path, {})
-        except RefusedError as why:
-            if why.status != _ABSENT:
+        except RefusedError as error:
+            if error.status != _ABSENT:
                 raise
             return False
         return True
@@ -159,10 +159,10 @@ class Api:
                     retries=False,
                     decode_content=False,
                 )
-        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as why:
-            if _is_too_much(why):
+        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
+            if _is_too_much(error):
                 raise UnreachableError(_TOO_MUCH.format(self._most >> 20)) from None
-            raise UnreachableError(words_of_network(why)) from None
+            raise UnreachableError(words_of_network(error)) from None
         if answer.status not in _DONE:
             raise RefusedError(answer.status, answer.reason or "", answer.data)
         return answer.data

@@ -108,8 +108,8 @@ def _in_words() -> Iterator[None]:
 
     try:
         yield
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as why:
-        raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {short(why)}") from None
+    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {short(error)}") from None
     except yaml.YAMLError:  # its message may quote the content
         raise UnusableKubeconfigError("the kubeconfig cannot be used: it is not YAML") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from kai_fleet.cluster.address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.text import plain
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
@@ -34,7 +34,7 @@ def wait() -> None:
             return _not_answering(of_secret(secret.get("data") or {}, address, name))
         except TenantKubeconfigError as error:
             if error.foreign:
-                raise NotReadyError(told(name, namespace, error)) from None
+                raise NotReadyError(explain(name, namespace, error)) from None
             return [f"the way in in Secret vc-{name}, which {error}"]
 
     until_ready(

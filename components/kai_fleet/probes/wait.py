@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, UnusableKubeconfigError, complaint
 from kai_fleet.kube.kubeconfig import connection
@@ -46,7 +46,7 @@ def _inside(host: Api, secret: str, server: str) -> Api:
     except KubeError as error:
         problem = f"cannot be read: {complaint(error)}"
     except TenantKubeconfigError as error:
-        raise NotReadyError(told(name.removeprefix("vc-"), namespace, error)) from None
+        raise NotReadyError(explain(name.removeprefix("vc-"), namespace, error)) from None
     finally:
         host.close()
     raise NotReadyError(
@@ -60,10 +60,10 @@ def still_missing(missing: Missing, seconds: float, what: str = "") -> list[str]
 
     Where `what` is named, progress goes to stderr, where the engine shows it.
     """
-    start = told = time.monotonic()
+    start = last = time.monotonic()
     while (left := missing()) and (now := time.monotonic()) - start <= seconds:
-        if what and now - told > _NEWS:
-            told = now
+        if what and now - last > _NEWS:
+            last = now
             say(f"{what}: waiting for {plain('; '.join(left))} ({now - start:.0f} s)")
         time.sleep(_EVERY)
     return left

@@ -83,8 +83,8 @@ def forged(secrets: Iterable[Mapping[str, Any]], release: str, namespace: str) -
     for secret in secrets:
         try:
             _judge(secret, release, namespace)
-        except _NotOfTheChartError as why:
-            records.append(Forged(str(secret["metadata"]["name"]), str(why)))
+        except _NotOfTheChartError as error:
+            records.append(Forged(str(secret["metadata"]["name"]), str(error)))
     return records
 
 

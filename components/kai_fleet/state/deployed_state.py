@@ -84,27 +84,27 @@ def read_deployed_state() -> DeployedState:
     """What the running stack has; empty at its first update and in an offline plan."""
     try:
         read: Any = invoke(_READ_STATE, {"stackName": full_name(pulumi.get_stack())}).value
-    except Exception as why:
-        return _nothing(why)
-    return _of_answer(read)
+    except Exception as error:
+        return _empty(error)
+    return _state_of_answer(read)
 
 
 async def deployed_state() -> DeployedState:
     """The same where other requests are served meanwhile."""
     try:
         read: Any = await invoke_async(_READ_STATE, {"stackName": full_name(pulumi.get_stack())})
-    except Exception as why:
-        return _nothing(why)
-    return _of_answer(read)
+    except Exception as error:
+        return _empty(error)
+    return _state_of_answer(read)
 
 
-def _nothing(why: Exception) -> DeployedState:
+def _empty(error: Exception) -> DeployedState:
     """Without it every change of a version replaces its release, which is always right."""
-    pulumi.log.debug(f"the stack's state cannot be read: {why}")
+    pulumi.log.debug(f"the stack's state cannot be read: {error}")
     return DeployedState()
 
 
-def _of_answer(read: Any) -> DeployedState:
+def _state_of_answer(read: Any) -> DeployedState:
     resources = (read or {}).get("outputs") or {}
     return deployed_state_of((urn, it["type"], it["outputs"]) for urn, it in resources.items())
 

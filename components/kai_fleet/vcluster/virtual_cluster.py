@@ -14,7 +14,7 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.reads import cluster_identity, secret_data
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.options import after, child_of
 from kai_fleet.releases import VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.releases.chart_source import chart_args
@@ -190,5 +190,5 @@ def _kubeconfig(
     """What the provider of what is inside gets: built anew, whoever wrote the Secret."""
     try:
         return of_secret(data, server, called or f"{namespace}-{name}")
-    except TenantKubeconfigError as why:
-        raise pulumi.RunError(told(name, namespace, why)) from None
+    except TenantKubeconfigError as error:
+        raise pulumi.RunError(explain(name, namespace, error)) from None

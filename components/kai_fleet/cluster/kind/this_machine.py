@@ -119,8 +119,8 @@ def main() -> None:
                 Path(shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"),
                 smallest_memory(_output("nvidia-smi", *query)),
             )
-        except NoGpusError as why:
-            sys.stderr.write(f"{why}\n")
+        except NoGpusError as error:
+            sys.stderr.write(f"{error}\n")
             raise SystemExit(1) from None
     yaml.safe_dump(config, sys.stdout, sort_keys=False)
 

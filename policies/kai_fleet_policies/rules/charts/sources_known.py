@@ -121,8 +121,8 @@ def _elsewhere(what: str, name: str, known: Sequence[Place]) -> str | None:
     read = {"chart": sources.chart_place, "registry": sources.registry_place}
     try:
         place = read.get(what, sources.image_place)(name)
-    except NoPlaceError as why:
-        return str(why)
+    except NoPlaceError as error:
+        return str(error)
     if sources.in_any(place, known):
         return None
     return f"is {_NEEDS[what]} from a place that the platform does not name as a source"
