@@ -48,12 +48,12 @@ class QueueTree(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:QueueTree", name, None, opts)
         if args.queues:
-            _Queues(name, args, child_of(self, opts))
+            _QueuesResource(name, args, child_of(self, opts))
         self.leaves = leaves(args.queues)
         self.register_outputs({"leaves": self.leaves})
 
 
-class _Queues(pulumi.CustomResource):
+class _QueuesResource(pulumi.CustomResource):
     """The resource of the provider: `queues` are the specs by name, as text; `tree` their label."""
 
     def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:

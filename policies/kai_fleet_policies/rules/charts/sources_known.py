@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from kai_fleet.releases import sources
-from kai_fleet.releases.sources import NoPlaceError, Place
+from kai_fleet.releases.sources import NoPlaceError, SourcePlace
 from kai_fleet.wording import MASK
 from kai_fleet_policies.image_names import Named, names
 from kai_fleet_policies.installed import Installed
@@ -48,7 +48,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                     yield problem
 
 
-def _chart(installed: Installed, known: Sequence[Place]) -> Iterator[Problem]:
+def _chart(installed: Installed, known: Sequence[SourcePlace]) -> Iterator[Problem]:
     path = at(installed.path, "chart")
     if installed.chart is UNKNOWN or installed.chart == MASK:
         yield undecided(installed.subject, path, "its chart is known")
@@ -62,9 +62,9 @@ def _chart(installed: Installed, known: Sequence[Place]) -> Iterator[Problem]:
 def _named(
     installed: Installed,
     named: Named,
-    charts: Sequence[Place],
-    images: Sequence[Place],
-    exact: Sequence[Place],
+    charts: Sequence[SourcePlace],
+    images: Sequence[SourcePlace],
+    exact: Sequence[SourcePlace],
 ) -> Iterator[Problem]:
     subject, path = installed.subject, installed.place_of(named.key)
     has = f"has {named.key}{_name(installed, named.name)}"
@@ -98,7 +98,7 @@ def _named(
 
 
 def _by_name(
-    installed: Installed, named: Named, path: str, exact: Sequence[Place]
+    installed: Installed, named: Named, path: str, exact: Sequence[SourcePlace]
 ) -> Iterator[Problem]:
     """At level restricted the host's guard knows KAI's images by the whole of their names."""
     if named.what == "image":
@@ -116,7 +116,7 @@ def _by_name(
         )
 
 
-def _elsewhere(what: str, name: str, known: Sequence[Place]) -> str | None:
+def _elsewhere(what: str, name: str, known: Sequence[SourcePlace]) -> str | None:
     """What is wrong with where a name leads; None where it leads to a known place."""
     read = {"chart": sources.chart_place, "registry": sources.registry_place}
     try:
