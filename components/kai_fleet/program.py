@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pulumi
 
-from kai_fleet.cluster.own_provider import own_provider
+from kai_fleet.cluster.access import own_provider
 from kai_fleet.host.platform import platform_of
 from kai_fleet.host.platform_reading import read_platform
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of

@@ -1,8 +1,10 @@
-"""Who has, or may have, a part of a host: its teams, and the grants of team stacks."""
+"""The claims to a host: its teams, the grants of team stacks, and their node pools in words."""
 
 from __future__ import annotations
 
-from kai_fleet_policies.model import Cluster, Mode, VirtualCluster
+from collections.abc import Mapping
+
+from kai_fleet_policies.model import UNKNOWN, Cluster, Mode, Text, VirtualCluster, called
 
 
 def claims(cluster: Cluster) -> list[VirtualCluster]:
@@ -26,3 +28,9 @@ def claims(cluster: Cluster) -> list[VirtualCluster]:
         if not any(team.name == grant.name for team in own)
     ]
     return [*(t for t in cluster.virtual_clusters if not t.own_stack), *granted, *own]
+
+
+def labels(pool: Mapping[str, Text]) -> str:
+    """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`."""
+    words = {key: called(value) if value is UNKNOWN else value for key, value in pool.items()}
+    return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(words.items())) + "}"

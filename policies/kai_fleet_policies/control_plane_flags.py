@@ -1,79 +1,31 @@
-"""The flags of a vCluster's control plane that a stack may set, and how flags are spelled.
-
-A list of what is allowed: a flag that a newer Kubernetes brings is refused until somebody has
-looked at what it opens.
-"""
+"""The flags in control_plane_flags.yaml, which a stack may set, and how flags are spelled."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from importlib.resources import files
+from typing import Any, Final
 
-_LOGS: Final = r"v|vmodule|logging-format|log-json-\S+|log-text-\S+"
-_EVERY: Final = rf"{_LOGS}|feature-gates|show-hidden-metrics-for-version"
-_CLIENT: Final = r"kube-api-qps|kube-api-burst|leader-elect(-lease-duration|-renew-deadline)?"
-_ETCD: Final = (
-    r"auto-compaction-(mode|retention)|quota-backend-bytes|snapshot-count|heartbeat-interval"
-    r"|election-timeout|max-request-bytes|max-txn-ops|log-level"
+import yaml
+
+_READ: Final[Mapping[str, Any]] = yaml.safe_load(
+    (files(__package__) / "control_plane_flags.yaml").read_text(encoding="utf-8")
 )
-_KINE: Final = (
-    r"datastore-(max-idle-connections|max-open-connections|connection-max-lifetime)"
-    r"|slow-sql-threshold|slow-sql-warning-threshold|compact-\S+"
-)
-_API_SERVER: Final = (
-    rf"{_EVERY}|oidc-(issuer-url|client-id|ca-file|username-claim|username-prefix|groups-claim"
-    r"|groups-prefix|required-claim|signing-algs)"
-    r"|audit-policy-file|audit-log-\S+|event-ttl|runtime-config|tls-min-version"
-    r"|max-(mutating-)?requests-inflight|(min-)?request-timeout|enable-priority-and-fairness"
-    r"|watch-cache|watch-cache-sizes|default-watch-cache-size|goaway-chance"
-    r"|http2-max-streams-per-connection|delete-collection-workers"
-    r"|livez-grace-period|shutdown-delay-duration"
-    r"|default-(not-ready|unreachable)-toleration-seconds"
-)
-_CONTROLLERS: Final = (
-    rf"{_EVERY}|{_CLIENT}|concurrent-[a-z-]+-syncs|node-monitor-(grace-period|period)"
-    r"|node-eviction-rate|secondary-node-eviction-rate|unhealthy-zone-threshold"
-    r"|large-cluster-size-threshold|terminated-pod-gc-threshold|horizontal-pod-autoscaler-\S+"
-    r"|(namespace|resource-quota|pvclaimbinder|attach-detach-reconcile)-sync-period"
-    r"|cluster-signing-duration"
-)
-_SCHEDULER: Final = rf"{_EVERY}|{_CLIENT}|pod-max-in-unschedulable-pods-duration"
+_REASONS: Final = tuple((re.compile(flag), reason) for flag, reason in _READ["reasons"].items())
+
+
+def _pattern(flags: Iterable[str | list[str]]) -> str:
+    """One pattern for all; a list in the list is another that it takes over."""
+    every = (flag for each in flags for flag in ([each] if isinstance(each, str) else each))
+    return "|".join(every)
+
 
 # The key of each list of flags, what reads it, and the flags that it may have.
 FLAGS: Final[Mapping[str, tuple[str, str]]] = {
-    "controlPlane.distro.k8s.apiServer.extraArgs": ("the API server", _API_SERVER),
-    "controlPlane.distro.k8s.controllerManager.extraArgs": ("the controller manager", _CONTROLLERS),
-    "controlPlane.distro.k8s.scheduler.extraArgs": ("the scheduler", _SCHEDULER),
-    "controlPlane.distro.k3s.extraArgs": ("k3s", "v|vmodule"),
-    "controlPlane.backingStore.etcd.deploy.statefulSet.extraArgs": ("etcd", _ETCD),
-    "controlPlane.backingStore.etcd.embedded.extraArgs": ("etcd", _ETCD),
-    "controlPlane.backingStore.database.embedded.extraArgs": ("kine", _KINE),
-    "controlPlane.backingStore.database.external.extraArgs": ("kine", _KINE),
-    "controlPlane.advanced.konnectivity.server.extraArgs": ("konnectivity", _LOGS),
-    "controlPlane.advanced.konnectivity.agent.extraArgs": ("konnectivity", _LOGS),
-    "deploy.kubeProxy.extraArgs": ("kube-proxy", _EVERY),
+    key: (each["program"], _pattern(each["flags"])) for key, each in _READ["lists"].items()
 }
-# Why some are not among them; the first pattern that fits says it.
-_REASONS: Final = tuple(
-    (re.compile(pattern), why)
-    for pattern, why in (
-        (r"authorization-.*", "decides who may do what, and AlwaysAllow lets everybody"),
-        (r"anonymous-auth|insecure-.*|.*allow-all.*", "lets in who says no name"),
-        (r"token-auth-file|basic-auth-file", "lets in who knows a word of a file"),
-        (r"authentication-.*", "has somebody else say who a user is"),
-        (r"client-ca-file|requestheader-.*|.*trusted-ca-file", "has others sign who a user is"),
-        (r"(en|dis)able-admission-plugins|admission-.*", "switches checks of new objects off"),
-        (r"service-account-.*|api-audiences", "has others sign tokens of service accounts"),
-        (r"audit-webhook.*|tracing-.*", "sends every request elsewhere"),
-        (r"egress-selector.*|proxy-client-.*|kubelet-.*", "leads the API server's own calls"),
-        (r"encryption-provider.*|etcd-.*|storage-.*", "decides where Secrets are, and if in clear"),
-        (r"profiling|contention-profiling|debug-.*", "shows the process's memory"),
-        (r"(secure|bind|advertise|listen|endpoint|address|port|external).*", "opens it elsewhere"),
-        (r"(tls|cert|key|peer|client).*", "has other keys and certificates trusted"),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -112,16 +64,16 @@ def refusal(flag: Flag, allowed: str) -> str | None:
     """Why a flag is refused; None where it may be set."""
     if re.fullmatch(allowed, flag.name):
         return _value(flag)
-    said = next((why for pattern, why in _REASONS if pattern.fullmatch(flag.name)), None)
-    return said or "is none of those that are known to open nothing"
+    reason = next((why for pattern, why in _REASONS if pattern.fullmatch(flag.name)), None)
+    return reason or "is none of those that are known to open nothing"
 
 
-def unprefixed_groups(given: Mapping[str, str]) -> bool:
+def unprefixed_groups(arguments: Mapping[str, str]) -> bool:
     """Whether groups of an OIDC provider could be system:masters: it is their prefix that bars it.
 
-    `given` are the API server's flags with their values.
+    `arguments` are the API server's flags with their values.
     """
-    return "oidc-groups-claim" in given and not given.get("oidc-groups-prefix")
+    return "oidc-groups-claim" in arguments and not arguments.get("oidc-groups-prefix")
 
 
 def _value(flag: Flag) -> str | None:
@@ -144,8 +96,8 @@ def _items(arguments: object) -> Iterator[str]:
 def _tokens(item: str) -> list[str]:
     """The words of an item; a value with spaces in it stays with its flag."""
     words = [word.strip("\"'") for word in item.split()]
-    found: list[str] = []
+    tokens: list[str] = []
     for n, word in enumerate(words):
-        if n == 0 or word.startswith("-") or (n == 1 and "=" not in found[0]):
-            found.append(word)
-    return found
+        if n == 0 or word.startswith("-") or (n == 1 and "=" not in tokens[0]):
+            tokens.append(word)
+    return tokens

@@ -61,8 +61,8 @@ class Named:
 
 def names(chart: Chart, values: Mapping[str, object]) -> Iterator[Named]:
     """Everything that the values of a chart name, in the order of the keys."""
-    for found in _Reader(chart, values).mapping(values, ()):
-        yield replace(found, what="unknown", name="") if MASK in found.name else found
+    for named in _Reader(chart, values).mapping(values, ()):
+        yield replace(named, what="unknown", name="") if MASK in named.name else named
 
 
 class _Reader:
@@ -91,12 +91,12 @@ class _Reader:
         own = {"registry", "repository", "image" if self.chart == "gpu" else "name"}
         own |= {"name"} if _is_image(path) else set()
         # A null takes a chart's own part away.
-        found = {
+        parts = {
             key: item or ""
             for key, item in value.items()
             if key in own and (isinstance(item, str) or (item is None and key != "name"))
         }
-        return found, {key: item for key, item in value.items() if key not in found}
+        return parts, {key: item for key, item in value.items() if key not in parts}
 
     def _whole(self, parts: Mapping[str, str], path: Path) -> Iterator[Named]:
         if not parts:
@@ -168,9 +168,9 @@ class _Reader:
         for n, item in enumerate(value):
             place = (*path, f"[{n}]")
             if isinstance(item, Mapping):
-                named, said = item.get("name"), item.get("value")
-                if isinstance(named, str) and isinstance(said, str):  # a variable
-                    yield from self._below(named, said, (*place, "value"))
+                name, content = item.get("name"), item.get("value")
+                if isinstance(name, str) and isinstance(content, str):  # a variable
+                    yield from self._below(name, content, (*place, "value"))
                 yield from self.mapping(item, place)
             elif isinstance(item, str) and item.lstrip().startswith("-"):
                 yield from self._flag(item, value[n + 1 : n + 2], place)
@@ -183,10 +183,10 @@ class _Reader:
         tokens = item.split()
         after = [*tokens[1:], *(it for it in following if isinstance(it, str))]
         for token, later in zip(tokens, [*after, ""], strict=False):
-            found = _IN_A_FLAG.fullmatch(token)
-            if found:
-                value = later if found[2] is None else found[2]
-                low = re.sub(r"[^a-z]", "", found[1].lower())
+            match = _IN_A_FLAG.fullmatch(token)
+            if match:
+                value = later if match[2] is None else match[2]
+                low = re.sub(r"[^a-z]", "", match[1].lower())
                 if not value.startswith("-"):
                     yield from self._text(low, value, path)
 
@@ -198,8 +198,8 @@ def _in_yaml(text: str, where: str) -> Iterator[Named]:
     except (yaml.YAMLError, RecursionError):
         yield Named(where, "unreadable", "")
         return
-    for found in _Reader("vcluster", {}).mapping({"documents": read}, ()):
-        yield replace(found, key=where)
+    for named in _Reader("vcluster", {}).mapping({"documents": read}, ()):
+        yield replace(named, key=where)
 
 
 def _chart_inside(value: Mapping[str, object], path: Path) -> Iterator[Named]:

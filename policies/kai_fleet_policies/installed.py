@@ -1,4 +1,4 @@
-"""What a stack installs: a chart, where that is written, and the values that it is given."""
+"""What a stack installs: a chart, where that is written, and its values."""
 
 from __future__ import annotations
 

@@ -55,23 +55,23 @@ class Problem:
         return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.rule}]"
 
 
-def mandatory(rule: str, subject: str, path: str, message: str) -> Problem:
-    """A mistake that stops the preview."""
+def mandatory(subject: str, path: str, message: str, rule: str = "") -> Problem:
+    """A mistake that stops the preview; of a rule's own, `rules` writes the name of the rule."""
     return Problem(rule, Level.MANDATORY, subject, path, on_one_line(message))
 
 
-def advisory(rule: str, subject: str, path: str, message: str) -> Problem:
+def advisory(subject: str, path: str, message: str, rule: str = "") -> Problem:
     """A warning."""
     return Problem(rule, Level.ADVISORY, subject, path, on_one_line(message))
 
 
-def undecided(rule: str, subject: str, path: str, until: str) -> Problem:
+def undecided(subject: str, path: str, until: str) -> Problem:
     """The rule needs a value that only the update will know; it decides then.
 
     `until` completes "cannot decide until …".
     """
     message = f"cannot decide until {until}; the rule is checked again when it is known"
-    return Problem(rule, Level.ADVISORY, subject, path, message, undecided=True)
+    return Problem("", Level.ADVISORY, subject, path, message, undecided=True)
 
 
 def at(path: str, *fields: str) -> str:

@@ -75,7 +75,7 @@ class QueueTree:
 
     def leaves_below(self, name: str) -> list[str]:
         """The leaves under one queue, sorted."""
-        found: list[str] = []
+        leaves: list[str] = []
         seen = {name}
         todo = [name]
         while todo:
@@ -83,8 +83,8 @@ class QueueTree:
                 if child.name is UNKNOWN or child.name in seen:
                     continue
                 seen.add(child.name)
-                (found if self.is_leaf(child.name) else todo).append(child.name)
-        return sorted(found)
+                (leaves if self.is_leaf(child.name) else todo).append(child.name)
+        return sorted(leaves)
 
     def ancestors(self, queue: Queue) -> Iterator[Queue]:
         """The chain above a queue, nearest first; stops at a cycle, a gap or an unknown parent."""

@@ -10,7 +10,7 @@ import pulumi
 
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.clear_secrets import in_clear
-from kai_fleet.settings.platform_facts import NoPlatform
+from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.sources import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, Tenant, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
@@ -39,7 +39,7 @@ class Verdict:
 
 
 def _nobody(stack: str) -> NoReturn:
-    raise NoPlatform(f"is {stack}, which is not looked up here")
+    raise NoPlatformError(f"is {stack}, which is not looked up here")
 
 
 def validate(
@@ -83,7 +83,7 @@ def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
 
 def _problems(found: Iterable[Mistake]) -> list[Problem]:
     return [
-        mandatory(CONFIG_RULE, f"key {_last(mistake.path)}", mistake.path, mistake.message)
+        mandatory(f"key {_last(mistake.path)}", mistake.path, mistake.message, CONFIG_RULE)
         for mistake in found
     ]
 

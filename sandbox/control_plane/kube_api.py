@@ -8,15 +8,15 @@ from typing import Final
 
 from kai_fleet.kube import api
 from kai_fleet.kube.api import APPLY_PATCH, JSON, Object
-from kai_fleet.kube.errors import KubeError, Refused
+from kai_fleet.kube.errors import KubeError, RefusedError
 
-__all__ = ["Api", "KubeError", "Object", "Refused"]
+__all__ = ["Api", "KubeError", "Object", "RefusedError"]
 
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 
 
 class Api(api.Api):
-    """An API server of the sandbox. Every call raises Refused or Unreachable."""
+    """An API server of the sandbox. Every call raises RefusedError or UnreachableError."""
 
     def send(self, method: str, path: str, body: object, kind: str = JSON, **query: str) -> Object:
         """One object written, and as it is then."""
@@ -40,7 +40,7 @@ class Api(api.Api):
         """Create, or merge into what is there."""
         try:
             self.post(collection, body)
-        except Refused as why:
+        except RefusedError as why:
             if why.status != 409:
                 raise
             self.patch(f"{collection}/{body['metadata']['name']}", body)

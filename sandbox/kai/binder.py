@@ -18,7 +18,7 @@ from kai_fleet.kai.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet_cli.usage.pods import RESERVATIONS as RESERVED
 from kai_fleet_cli.usage.pods import is_over
 from kai_fleet_cli.usage.requests import GROUP
-from sandbox.control_plane.kube_api import Api, Object, Refused
+from sandbox.control_plane.kube_api import Api, Object, RefusedError
 from sandbox.kai.gpu_room import Room, asked, groups, rooms
 from sandbox.nodes.fake_nodes import NODES, holds
 
@@ -103,7 +103,7 @@ def _bind(place: Place, listed: list[Object], waiting: list[Object]) -> None:
             _group(place, pod, queue)
             if not any(_placed(place, pod, room) for room in free):
                 _tell_no_room(place.pods, pod)
-        except Refused as why:
+        except RefusedError as why:
             if why.status not in (404, 409):  # it went, or somebody was quicker
                 raise
 

@@ -12,9 +12,9 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.releases import KAI, KaiRelease, UnknownVersion, kai
+from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from sandbox.chart_packages import SOURCES
-from sandbox.control_plane.kube_api import Api, Object, Refused
+from sandbox.control_plane.kube_api import Api, Object, RefusedError
 from sandbox.kai import operands
 from sandbox.nodes.fake_nodes import holds
 
@@ -113,7 +113,7 @@ def _release(operator: Object) -> KaiRelease:
     image = operator["spec"]["template"]["spec"]["containers"][0]["image"]
     try:
         return kai(image.rpartition(":")[2], untested=True)
-    except UnknownVersion:
+    except UnknownVersionError:
         return list(KAI.values())[-1]
 
 
@@ -174,7 +174,7 @@ def _report_ready(api: Api, path: str, item: Object | None) -> None:
     condition = _SAYS["ready"] | {"observedGeneration": generation, "lastTransitionTime": now}
     try:
         api.patch(f"{path}/status", {"status": {"conditions": [*others, condition]}})
-    except Refused as why:
+    except RefusedError as why:
         if why.status != 404:  # it was deleted meanwhile
             raise
 

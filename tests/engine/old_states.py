@@ -23,7 +23,7 @@ _MOVED = {
 }
 # What a state of then calls its probes by.
 _PROBE = re.compile(r"PATH=.* exec fleet-probe ")
-_NOT_THERE = re.compile(rf"::{re.escape(_SPACE)}::|-(vacant|identity)$")
+_NOT_THERE = re.compile(rf"::{re.escape(_SPACE)}::|-vacant$")
 
 
 def before(resources: list[Resource]) -> list[Resource]:

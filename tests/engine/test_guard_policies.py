@@ -118,7 +118,7 @@ def test_a_teams_change_touches_its_bounds_and_nothing_else(stack, sandbox, core
 
 def test_an_update_of_the_policies_leaves_no_moment_without_them(stack, core, monkeypatch):
     """A pod that is always wrong is sent all the while; the policies of the next version come."""
-    read = policies._read
+    read = policies._policy
     newer = {**read("pods"), "spec": {**read("pods")["spec"]}}
     newer["spec"]["validations"] = [
         {
@@ -128,7 +128,7 @@ def test_an_update_of_the_policies_leaves_no_moment_without_them(stack, core, mo
         },
         *read("pods")["spec"]["validations"],
     ]
-    monkeypatch.setattr(policies, "_read", lambda kind: newer if kind == "pods" else read(kind))
+    monkeypatch.setattr(policies, "_policy", lambda kind: newer if kind == "pods" else read(kind))
     over, heard = threading.Event(), []
 
     def attack() -> None:

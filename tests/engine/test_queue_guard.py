@@ -8,7 +8,6 @@ from typing import Any
 import pulumi
 import pytest
 from kubernetes import client
-from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
 from tests.engine.bare_engine import new_stack
@@ -161,63 +160,3 @@ def test_a_bound_pod_is_let_be_by_a_guard_that_changes(guard, core):
     assert "names queue test" in more
     assert relabelled(core, "guarded", "bound", labels={"kai.scheduler/queue": "other"}) == ""
     guard("test")
-
-
-def test_the_guards_of_a_stack_of_release_0_3_are_kept(sandbox, core, tmp_path):
-    """The warning and what is about GPUs beside the queues were components of their own."""
-
-    def of_0_3() -> None:
-        team = pulumi.ResourceOptions(
-            parent=pulumi.ComponentResource("kai-fleet:index:Team", "older")
-        )
-        for kind, named in (("TemplateWarning", "templates"), ("OutsideQueues", "outside-queues")):
-            name = f"older-{named}"
-            part = pulumi.ComponentResource(f"kai-fleet:index:{kind}", name, opts=team)
-            called = {"name": f"kai-fleet-{named}-older"}
-            child = pulumi.ResourceOptions(parent=part)
-            rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
-            admission.ValidatingAdmissionPolicy(
-                f"{name}-policy",
-                metadata=called,
-                spec={
-                    "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE"]}]},
-                    "validations": [{"expression": "false"}],
-                },
-                opts=child,
-            )
-            admission.ValidatingAdmissionPolicyBinding(
-                f"{name}-binding",
-                metadata=called,
-                spec={"policyName": called["name"], "validationActions": ["Warn"]},
-                opts=child,
-            )
-
-    def now() -> None:
-        team = pulumi.ResourceOptions(
-            parent=pulumi.ComponentResource("kai-fleet:index:Team", "older")
-        )
-        QueueGuard("older-guard", QueueGuardArgs("older", ["test"], "free", outside="deny"), team)
-
-    api = client.AdmissionregistrationV1Api(core.api_client)
-
-    def there() -> dict[str, str]:
-        found = [
-            *api.list_validating_admission_policy_binding().items,
-            api.read_validating_admission_policy("kai-fleet-outside-queues-older"),
-        ]
-        return {
-            f"{it.metadata.name} {type(it).__name__}": it.metadata.uid
-            for it in found
-            if it.metadata.name.endswith("-older")
-        }
-
-    made = new_stack(sandbox, tmp_path, "guard")
-    made.up(program=of_0_3)
-    before = there()
-    made.up(program=now)
-    after = there()
-    warning = api.read_validating_admission_policy_binding("kai-fleet-templates-older")
-    made.destroy()
-    assert len(before) == 3
-    assert before.items() <= after.items()
-    assert warning.spec.policy_name == "kai-fleet-queues-older"

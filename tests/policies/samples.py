@@ -19,7 +19,7 @@ from kai_fleet_policies.model import (
     Workload,
 )
 from kai_fleet_policies.problem import Level, Problem
-from kai_fleet_policies.rules import RULES
+from kai_fleet_policies.rules import RULES, problems_of
 
 FREE = {r: Share(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
 
@@ -76,7 +76,7 @@ def host(*teams: VirtualCluster, **changes: Any) -> Cluster:
 def found(rule: str, *clusters: Cluster) -> list[Problem]:
     """What one rule says."""
     module = next(module for module in RULES if rule == module.NAME)
-    return [problem for cluster in clusters for problem in module.check(cluster)]
+    return [problem for cluster in clusters for problem in problems_of(module, cluster)]
 
 
 def refusal(rule: str, *clusters: Cluster) -> Problem:

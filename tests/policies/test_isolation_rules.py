@@ -186,7 +186,7 @@ def test_more_secrets_with_the_kubeconfig_stay_in_the_teams_namespace(entry):
 
 
 def test_every_key_of_every_version_has_been_decided_about():
-    """Fails for a key that a newer chart brings: decide about it in vcluster_areas.py."""
+    """Fails for a key that a newer chart brings: decide about it in vcluster_areas.yaml."""
     read = json.loads((Path(releases.__file__).parent / "vcluster_value_keys.json").read_text())
     keys = {key for group in read["keys"] for key in group["keys"]}
     assert len(keys) > 600

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.report.prometheus import TOKEN, at_url
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -81,7 +81,7 @@ SLOW = {
 def test_an_answer_that_never_ends_is_given_up_in_time(raw, what, limits):
     url = raw(SLOW[what])
     begun = time.monotonic()
-    with pytest.raises(Unreachable, match=r"does not answer in time|timed out"):
+    with pytest.raises(UnreachableError, match=r"does not answer in time|timed out"):
         Api.of_kubeconfig(kubeconfig(url), **limits).get("/version")
     assert time.monotonic() - begun < 2
 
@@ -103,7 +103,7 @@ ENDLESS = {
 @pytest.mark.parametrize("what", ENDLESS)
 def test_an_answer_of_gigabytes_is_given_up(raw, what):
     url = raw(ENDLESS[what])
-    with pytest.raises(Unreachable, match="it answers more than 1 MiB"):
+    with pytest.raises(UnreachableError, match="it answers more than 1 MiB"):
         Api.of_kubeconfig(kubeconfig(url), most=1 << 20).get("/version")
 
 
@@ -112,14 +112,14 @@ def test_a_little_that_unpacks_to_gigabytes_is_not_unpacked(raw):
     length = f"Content-Length: {len(body)}\r\n".encode()
     head = HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n" + length
     url = raw(lambda found: found.sendall(head + b"\r\n" + body))
-    with pytest.raises(Unreachable, match="what answers there is no Kubernetes API"):
+    with pytest.raises(UnreachableError, match="what answers there is no Kubernetes API"):
         Api.of_kubeconfig(kubeconfig(url)).get("/version")
 
 
 def test_pages_without_an_end_are_given_up(server):
     api, url = server
     api.answers["/api/v1/pods"] = (200, {"items": [], "metadata": {"continue": "x"}})
-    with pytest.raises(Unreachable, match="it answers more than 1 MiB"):
+    with pytest.raises(UnreachableError, match="it answers more than 1 MiB"):
         Api.of_kubeconfig(kubeconfig(url), most=1 << 20).list("/api/v1/pods")
 
 
@@ -127,7 +127,7 @@ def test_json_that_is_too_deep_is_no_api(raw):
     body = b"[" * 500_000
     head = HEAD + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
     url = raw(lambda found: found.sendall(head + body))
-    with pytest.raises(Unreachable, match="what answers there is no Kubernetes API"):
+    with pytest.raises(UnreachableError, match="what answers there is no Kubernetes API"):
         Api.of_kubeconfig(kubeconfig(url)).get("/version")
 
 
@@ -136,7 +136,7 @@ def test_nobody_is_sent_elsewhere(raw, server, status):
     api, url = server
     head = f"HTTP/1.1 {status} Away\r\nLocation: {url}/secret\r\nContent-Length: 2\r\n\r\n".encode()
     here = raw(lambda found: found.sendall(head + b"{}"))
-    with pytest.raises(Refused, match=f"{status} Away"):
+    with pytest.raises(RefusedError, match=f"{status} Away"):
         Api.of_kubeconfig(kubeconfig(here)).get("/version")
     assert api.asked == []
 
@@ -168,7 +168,7 @@ def test_a_refusal_in_a_tenants_words_is_one_plain_line(raw):
     body = json.dumps({"message": "no\x1b[2J\nerror: fake " + "x" * 9000}).encode()
     head = b"HTTP/1.1 403 No\x1b[31m\r\nContent-Length: %d\r\n\r\n" % len(body)
     url = raw(lambda found: found.sendall(head + body))
-    with pytest.raises(Refused) as why:
+    with pytest.raises(RefusedError) as why:
         Api.of_kubeconfig(kubeconfig(url)).get("/version")
     assert str(why.value) == "403 No[31m"
     assert why.value.message.startswith("no[2J error: fake xxx")
@@ -180,7 +180,7 @@ def test_prometheus_token_is_for_its_own_address(raw, server, monkeypatch):
     api, url = server
     head = f"HTTP/1.1 302 Away\r\nLocation: {url}/\r\nContent-Length: 2\r\n\r\n".encode()
     here = raw(lambda found: found.sendall(head + b"{}"))
-    with pytest.raises(Unreachable, match="answers 302: write its own address"):
+    with pytest.raises(UnreachableError, match="answers 302: write its own address"):
         at_url(here)("up")
     assert api.asked == []
 
@@ -198,5 +198,5 @@ def test_prometheus_token_is_for_its_own_address(raw, server, monkeypatch):
 def test_an_answer_that_is_not_prometheus_own_is_a_sentence(server, answer, says):
     api, url = server
     api.answers["/api/v1/query"] = (200, answer)
-    with pytest.raises(Unreachable, match=says):
+    with pytest.raises(UnreachableError, match=says):
         at_url(url)("up")

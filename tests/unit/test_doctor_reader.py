@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.doctor.checks import examine
@@ -44,7 +44,7 @@ def test_pages_are_read_to_the_end(server):
 def test_a_refusal_has_its_status(server):
     api, url = server
     api.answers["/api/v1/pods"] = (403, {})
-    with pytest.raises(Refused) as why:
+    with pytest.raises(RefusedError) as why:
         Api.of_kubeconfig(kubeconfig(url)).list("/api/v1/pods")
     assert why.value.status == 403
 
@@ -53,7 +53,7 @@ def test_a_slow_api_is_given_up_in_time(server):
     api, url = server
     api.delay = 5.0
     begun = time.monotonic()
-    with pytest.raises(Unreachable, match="does not answer in time"):
+    with pytest.raises(UnreachableError, match="does not answer in time"):
         Api.of_kubeconfig(kubeconfig(url), in_all=0.3).get("/version")
     assert time.monotonic() - begun < 2
 
@@ -62,20 +62,20 @@ def test_the_time_is_for_all_questions_together(server):
     api, url = server
     api.delay = 0.15
     reader = Api.of_kubeconfig(kubeconfig(url), in_all=0.4)
-    with pytest.raises(Unreachable):
+    with pytest.raises(UnreachableError):
         for _ in range(10):
             reader.get("/version")
     assert len(api.asked) <= 4
 
 
 def test_nobody_there_is_a_sentence():
-    with pytest.raises(Unreachable, match=r"cannot be connected to: .*refused"):
+    with pytest.raises(UnreachableError, match=r"cannot be connected to: .*refused"):
         Api.of_kubeconfig(kubeconfig("http://127.0.0.1:1")).get("/version")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "a: [", "clusters: 3"])
 def test_a_kubeconfig_that_is_none_is_a_sentence(text):
-    with pytest.raises(Unreachable, match="kubeconfig cannot be used"):
+    with pytest.raises(UnreachableError, match="kubeconfig cannot be used"):
         Api.of_kubeconfig(text)
 
 
@@ -96,14 +96,14 @@ def test_only_get_is_ever_asked_and_what_may_not_be_read_is_said(server):
 def test_credentials_that_are_not_accepted_are_said(server):
     api, url = server
     api.answers["/version"] = (401, {})
-    with pytest.raises(Unreachable, match="does not accept the credentials"):
+    with pytest.raises(UnreachableError, match="does not accept the credentials"):
         gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_an_api_server_that_fails_is_not_reached(server):
     api, url = server
     api.answers["/version"] = (503, {})
-    with pytest.raises(Unreachable, match="it answers 503"):
+    with pytest.raises(UnreachableError, match="it answers 503"):
         gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 

@@ -8,8 +8,9 @@ import json
 
 import pytest
 
-from kai_fleet.kube.errors import Unreachable
-from kai_fleet.probes import record as probe
+from kai_fleet.kube.errors import UnreachableError
+from kai_fleet.probes import __main__ as fleet_probe
+from kai_fleet.probes import removal
 from kai_fleet.releases import helm_record
 
 MANIFEST = """---
@@ -209,8 +210,9 @@ class Cluster:
 
 def run(monkeypatch, *answer):
     monkeypatch.setenv("RECORD_RELEASE", "team-ml/ml")
-    monkeypatch.setattr(probe, "cluster", lambda: Cluster(*answer))
-    probe.main()
+    monkeypatch.setattr(removal, "cluster", lambda: Cluster(*answer))
+    monkeypatch.setattr("sys.argv", ["fleet-probe", "record"])
+    fleet_probe.main()
 
 
 def test_the_probe_stops_before_helm_and_names_the_command(monkeypatch, capsys):
@@ -223,5 +225,5 @@ def test_the_probe_stops_before_helm_and_names_the_command(monkeypatch, capsys):
 
 
 def test_where_it_cannot_be_read_the_release_is_helms_affair(monkeypatch, capsys):
-    run(monkeypatch, Unreachable("no answer"))
+    run(monkeypatch, UnreachableError("no answer"))
     assert "is not looked at" in capsys.readouterr().err

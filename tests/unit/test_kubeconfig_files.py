@@ -14,7 +14,7 @@ import yaml
 from kubernetes import config
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Unreachable, UnusableKubeconfig
+from kai_fleet.kube.errors import UnreachableError, UnusableKubeconfigError
 from sandbox.control_plane.certificates import Authority
 from tests.unit import canned_api, http_server
 
@@ -120,7 +120,7 @@ def test_a_server_of_another_authority_is_refused(address, authority, folder, tm
     other = Authority(tmp_path / "other")
     other.ensure("another cluster")
     for trusted in (other, None):
-        with pytest.raises(Unreachable, match=r"certificate is not accepted: .*VERIFY_FAILED"):
+        with pytest.raises(UnreachableError, match=r"certificate is not accepted: .*VERIFY_FAILED"):
             Api.of_kubeconfig(kubeconfig(address, authority, trusted)).get("/")
 
 
@@ -132,7 +132,7 @@ def test_a_cluster_without_verification_is_asked_as_its_kubeconfig_says(address,
 
 def test_another_name_of_the_server_is_checked(address, authority, folder):
     named = kubeconfig(address, authority, authority, **{"tls-server-name": "another.example"})
-    with pytest.raises(Unreachable, match=r"another\.example|doesn't match|mismatch"):
+    with pytest.raises(UnreachableError, match=r"another\.example|doesn't match|mismatch"):
         Api.of_kubeconfig(named).get("/")
 
 
@@ -140,6 +140,6 @@ def test_a_certificate_that_is_none_is_unusable_and_leaves_no_file(address, auth
     text = yaml.safe_load(kubeconfig(address, authority, authority))
     broken = base64.b64encode(b"no certificate").decode()
     text["users"][0]["user"]["client-certificate-data"] = broken
-    with pytest.raises(UnusableKubeconfig, match="cannot be used"):
+    with pytest.raises(UnusableKubeconfigError, match="cannot be used"):
         Api.of_kubeconfig(yaml.safe_dump(text))
     assert list(folder.iterdir()) == []

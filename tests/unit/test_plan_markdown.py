@@ -92,7 +92,7 @@ def test_promising_more_than_there_is_stands_out():
 
 def test_a_refused_stack_shows_its_problems_only():
     problem = mandatory(
-        "queue-quota", "queue a in ml", "kai-fleet:teams.ml", "is | <b>too</b> @much"
+        "queue a in ml", "kai-fleet:teams.ml", "is | <b>too</b> @much", "queue-quota"
     )
     page = as_markdown.page(offline.Plan("lab", problems=(problem,)))
     assert "**refused**: 0 resources, 1 problem, 0 warnings" in page

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.kube.errors import RefusedError, UnreachableError
+from kai_fleet.probes import __main__ as fleet_probe
 from kai_fleet.probes import wait
 from tests.unit import vcluster_secrets
 
@@ -63,13 +64,16 @@ def test_with_one_it_is_the_vcluster_at_the_address_that_is_given(host, monkeypa
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Refused(404, "Not Found"), "cannot be read: the API answers 404 Not Found"),
-        (Unreachable("nobody answers"), "cannot be read: the API does not answer: nobody answers"),
+        (RefusedError(404, "Not Found"), "cannot be read: the API answers 404 Not Found"),
+        (
+            UnreachableError("nobody answers"),
+            "cannot be read: the API does not answer: nobody answers",
+        ),
     ],
 )
 def test_a_secret_that_is_of_no_use_is_named(host, monkeypatch, answer, words):
     host.answer = answer
-    with pytest.raises(wait.NotReady) as said:
+    with pytest.raises(wait.NotReadyError) as said:
         within(monkeypatch)
     assert str(said.value) == (
         f"Secret vc-ml of namespace team-ml, the kubeconfig of the vCluster, {words}. Look with:"
@@ -84,7 +88,7 @@ def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_mends_it(
     document = vcluster_secrets.config()
     document["users"][0]["user"]["tokenFile"] = "/etc/hostname"
     host.answer = {"data": vcluster_secrets.data(document) if planted else {}}
-    with pytest.raises(wait.NotReady) as said:
+    with pytest.raises(wait.NotReadyError) as said:
         within(monkeypatch)
     again = "kubectl -n team-ml delete secret vc-ml and kubectl -n team-ml rollout restart"
     assert f"{again} statefulset ml" in str(said.value)
@@ -93,11 +97,13 @@ def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_mends_it(
     assert ("has no key certificate-authority" in str(said.value)) != planted
 
 
-def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(capsys):
+def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(monkeypatch, capsys):
     def odd():
         raise KeyError("metadata")
 
+    monkeypatch.setattr(fleet_probe, "PROBES", {"odd": odd})
+    monkeypatch.setattr("sys.argv", ["fleet-probe", "odd"])
     with pytest.raises(SystemExit) as ended:
-        wait.reported(odd)()
+        fleet_probe.main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "the API server answers what no Kubernetes does (KeyError)\n"

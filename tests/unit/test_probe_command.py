@@ -61,4 +61,4 @@ def test_of_two_plugins_the_newer_is_taken(tmp_path):
 
 def test_no_text_of_a_state_names_a_folder_of_this_machine():
     for probe in PROBES:
-        assert str(ROOT) not in probes.command(probe, "verb")
+        assert str(ROOT) not in probes.command(*probe.split())

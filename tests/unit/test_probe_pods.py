@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.kube.errors import Refused, Unreachable
-from kai_fleet.probes import pods
+from kai_fleet.kube.errors import RefusedError, UnreachableError
+from kai_fleet.probes import removal
 
 PODS = "/api/v1/namespaces/team-ml/pods"
 
@@ -27,12 +27,12 @@ class Api:
 def api(monkeypatch):
     monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
     api = Api()
-    monkeypatch.setattr(pods, "cluster", lambda: api)
+    monkeypatch.setattr(removal, "cluster", lambda: api)
     return api
 
 
 def test_every_pod_is_told_to_end(api):
-    pods.main()
+    removal.pods()
     assert api.told == [f"{PODS}/a", f"{PODS}/b"]
 
 
@@ -40,15 +40,15 @@ def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
     monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
     monkeypatch.setenv("PROBE_CONTEXT", "gone")
     monkeypatch.setenv("KUBECONFIG", "/nowhere")
-    pods.main()
+    removal.pods()
     assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("why", [Refused(403, "Forbidden"), Unreachable("no")])
+@pytest.mark.parametrize("why", [RefusedError(403, "Forbidden"), UnreachableError("no")])
 def test_what_hinders_it_does_not_hinder_the_removal(api, monkeypatch, capsys, why):
     def refused(_):
         raise why
 
     monkeypatch.setattr(api, "list", refused)
-    pods.main()
+    removal.pods()
     assert "pods of team-ml are left to Kubernetes" in capsys.readouterr().err

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.kube.errors import Unreachable
-from kai_fleet.probes import vacant
+from kai_fleet.kube.errors import UnreachableError
+from kai_fleet.probes import __main__ as fleet_probe
+from kai_fleet.probes import removal
 
 
 class Cluster:
@@ -35,9 +36,10 @@ class Cluster:
 def probe(monkeypatch, *answers, refusal=None):
     found = answers[0] if isinstance(answers[0], Cluster) else Cluster(*answers, refusal=refusal)
     monkeypatch.setenv("VACANT_NAMESPACE", "team-nlp")
-    monkeypatch.setattr(vacant, "cluster", lambda: found)
-    monkeypatch.setattr(vacant, "_SECONDS", 1.0)
-    vacant.main()
+    monkeypatch.setattr(removal, "cluster", lambda: found)
+    monkeypatch.setattr(removal, "_VACANT_SECONDS", 1.0)
+    monkeypatch.setattr("sys.argv", ["fleet-probe", "vacant"])
+    fleet_probe.main()
     return found.deleted
 
 
@@ -50,7 +52,7 @@ def test_an_empty_one_begins_to_end(monkeypatch):
 
 
 def test_what_may_not_be_deleted_here_is_left_to_the_engine(monkeypatch, capsys):
-    probe(monkeypatch, [], refusal=Unreachable("no answer"))
+    probe(monkeypatch, [], refusal=UnreachableError("no answer"))
     assert "warning: namespace team-nlp is left to the engine" in capsys.readouterr().err
 
 
@@ -75,5 +77,5 @@ def test_one_that_runs_holds_it_with_what_to_do(monkeypatch, capsys):
 
 def test_where_nobody_can_look_it_stays(monkeypatch, capsys):
     with pytest.raises(SystemExit):
-        probe(monkeypatch, Unreachable("no answer"))
+        probe(monkeypatch, UnreachableError("no answer"))
     assert "namespace team-nlp cannot be looked at" in "".join(capsys.readouterr())

@@ -10,15 +10,14 @@ from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import (
     KAI,
     VCLUSTER,
-    UnknownVersion,
+    UnknownVersionError,
     kai,
     nearest_maintained,
     support,
     taken_for,
     vcluster,
 )
-from kai_fleet.releases.chart_values import nested
-from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access
 from kai_fleet.vcluster.values import vcluster_values
@@ -169,7 +168,7 @@ def test_every_line_and_its_newest_patches_are_known(version):
 def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
     assert vcluster("v0.37.0", untested=True).version == "v0.37.0"
     for version, word in (("v0.37.0", False), ("v0.1.0", True)):
-        with pytest.raises(UnknownVersion):
+        with pytest.raises(UnknownVersionError):
             vcluster(version, untested=word)
 
 
@@ -218,12 +217,12 @@ def test_there_is_one_word_for_the_support_of_each_version(version, maintained, 
 
 @pytest.mark.parametrize("version", ["v0.20.1", "v0.9.4", "latest", "0.9.3", ""])
 def test_an_unknown_version_names_the_nearest(version):
-    with pytest.raises(UnknownVersion, match=r"write v0\.\d+\.\d+ or v0\.\d+\.\d+"):
+    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+ or v0\.\d+\.\d+"):
         kai(version)
 
 
 def test_the_retracted_version_is_named_as_such():
-    with pytest.raises(UnknownVersion, match="retracted"):
+    with pytest.raises(UnknownVersionError, match="retracted"):
         kai("v0.20.1")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kai_fleet_cli.usage.requests import GROUP
-from sandbox.control_plane.kube_api import Refused
+from sandbox.control_plane.kube_api import RefusedError
 from sandbox.kai.binder import DEPLOYMENTS, POD_GROUPS, PODS, QUEUES, RESERVATIONS, KaiBinder
 from sandbox.nodes.fake_nodes import fake_node
 from tests.unit.test_sandbox_objects import Objects
@@ -31,7 +31,7 @@ class Cluster(Objects):
             return super().post(path, body)
         pod = self.objects.get(path.removesuffix("/binding"))
         if pod is None:
-            raise Refused(404, "Not Found")
+            raise RefusedError(404, "Not Found")
         pod["spec"]["nodeName"] = body["target"]["name"]
         return body
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from kai_fleet import releases
 from sandbox.control_plane import volumes
-from sandbox.control_plane.kube_api import Api, Refused
+from sandbox.control_plane.kube_api import Api, RefusedError
 from sandbox.kai import kai_operator
 from sandbox.nodes.fake_nodes import fake_node, host_nodes
 from sandbox.vcluster.syncer import selected, sync_nodes, sync_runtime_classes
@@ -32,7 +32,7 @@ class Objects(Api):
     def post(self, path: str, body: Any) -> Any:
         name = f"{path}/{body['metadata']['name']}"
         if name in self.objects:
-            raise Refused(409, "Conflict")
+            raise RefusedError(409, "Conflict")
         self.calls.append(f"POST {name}")
         self.objects[name] = copy.deepcopy(body)
         if path == kai_operator.CONFIGS:

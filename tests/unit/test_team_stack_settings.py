@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import NoPlatform, PlatformFacts
+from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet_cli.stack_file.platform import facts_beside
 
@@ -87,9 +87,9 @@ def test_facts_survive_the_outputs_numbers_and_newer_keys():
     output["teamStacks"]["vision"]["gpus"] = 4.0  # outputs know floats only
     output["later"] = {"key": 1}
     assert PlatformFacts.read(output) == facts()
-    with pytest.raises(NoPlatform, match="update the platform stack with this version first"):
+    with pytest.raises(NoPlatformError, match="update the platform stack with this version first"):
         PlatformFacts.read({"cluster": 3, "isolation": {}})
-    with pytest.raises(NoPlatform, match="makes no namespaces for its team stacks"):
+    with pytest.raises(NoPlatformError, match="makes no namespaces for its team stacks"):
         PlatformFacts.read({"cluster": {"name": "lab"}})
 
 
@@ -105,7 +105,7 @@ def test_facts_survive_the_outputs_numbers_and_newer_keys():
 def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text, says):
     if text:
         (tmp_path / f"Pulumi.{stack}.yaml").write_text(text)
-    with pytest.raises(NoPlatform, match=says):
+    with pytest.raises(NoPlatformError, match=says):
         facts_beside(tmp_path / "Pulumi.vision.yaml")(stack)
 
 
@@ -126,14 +126,14 @@ def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
             raise RuntimeError(error)
 
         monkeypatch.setattr(platform_reading, "invoke", fail)
-        with pytest.raises(NoPlatform, match=says):
+        with pytest.raises(NoPlatformError, match=says):
             read_platform("prod")
     for outputs, says in (({}, "has never been updated"), ({"a": 1}, "exports no platform")):
         answer = type("Answer", (), {"value": {"outputs": outputs}})
         monkeypatch.setattr(platform_reading, "invoke", lambda *_, answer=answer: answer)
-        with pytest.raises(NoPlatform, match=says):
+        with pytest.raises(NoPlatformError, match=says):
             read_platform("prod")
-    with pytest.raises(NoPlatform, match="is this stack itself"):
+    with pytest.raises(NoPlatformError, match="is this stack itself"):
         read_platform("prod-vision")
 
 

@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
+    explain,
     of_secret,
     pieces,
-    rebuilt,
-    told,
+    rebuild,
 )
 from kai_fleet.kube.api import Api
 from tests.unit import canned_api
@@ -186,7 +186,7 @@ def test_nothing_of_the_pieces_is_in_what_python_shows_of_them():
 def test_the_message_names_team_and_key_and_has_the_commands_that_mend_it():
     document = config()
     document["users"][0]["user"]["exec"] = USER["exec"]
-    assert told("ml", "team-ml", refused(data(document))) == (
+    assert explain("ml", "team-ml", refused(data(document))) == (
         "Secret vc-ml of namespace team-ml has users[0].user.exec in its key config, which vCluster"
         " does not write there. Somebody who can write in the namespace of team ml wrote it;"
         " nothing of it was used. Have vCluster write it again: kubectl -n team-ml delete secret"
@@ -196,16 +196,16 @@ def test_the_message_names_team_and_key_and_has_the_commands_that_mend_it():
 
 def test_what_a_state_holds_is_built_anew_at_its_own_address():
     text = yaml.safe_dump(config(server=SERVER))
-    assert yaml.safe_load(rebuilt(text)[0]) == yaml.safe_load(
+    assert yaml.safe_load(rebuild(text)[0]) == yaml.safe_load(
         of_secret(data(), SERVER, "team-ml-ml")
     )
-    assert rebuilt(rebuilt(text)[0])[0] == rebuilt(text)[0]
+    assert rebuild(rebuild(text)[0])[0] == rebuild(text)[0]
 
 
 @pytest.mark.parametrize("server", ["http://10.0.0.1", "file:///etc/hostname", "https://a@b", "x"])
 def test_what_a_state_holds_is_for_https(server):
     with pytest.raises(TenantKubeconfigError, match=r"no https:// address"):
-        rebuilt(yaml.safe_dump(config(server=server)))
+        rebuild(yaml.safe_dump(config(server=server)))
 
 
 @pytest.mark.parametrize("key", USER)
@@ -213,7 +213,7 @@ def test_what_a_state_holds_is_refused_like_a_secret(key):
     document = config(server=SERVER)
     document["users"][0]["user"][key] = USER[key]
     with pytest.raises(TenantKubeconfigError, match=f"user.{key} "):
-        rebuilt(yaml.safe_dump(document))
+        rebuild(yaml.safe_dump(document))
 
 
 @pytest.mark.parametrize("way", ["content", "file"])

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.report.usage_table import spelled
@@ -239,7 +239,7 @@ def test_a_host_that_is_away_is_a_sentence_and_so_is_prometheus(fleet, monkeypat
     assert "--now" in str(ran.exception)
 
     def away(*_, **__):
-        raise Unreachable("it does not answer in time")
+        raise UnreachableError("it does not answer in time")
 
     monkeypatch.setattr(Api, "of_context", away)
     ran = fleet(VIRTUAL, code=1)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.usage.counting import count
 from kai_fleet_cli.usage.reading import KINDS, read
 from tests.unit.canned_api import kubeconfig, serving
@@ -62,5 +62,5 @@ def test_what_may_not_be_listed_is_said_and_the_rest_is_counted(server):
 def test_a_cluster_that_does_not_answer_is_unreachable(server, status, said):
     handler, api = server
     handler.answers[KINDS["pods"]] = (status, {})
-    with pytest.raises(Unreachable, match=said):
+    with pytest.raises(UnreachableError, match=said):
         read(api)

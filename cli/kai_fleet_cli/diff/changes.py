@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kai_fleet.state.targeting import TEAM
-from kai_fleet.state.team_kinds import TEAM_NAMESPACE
+from kai_fleet.state.team_parts import TEAM_NAMESPACE
 from kai_fleet_cli.diff import transitions as words
 from kai_fleet_cli.display.queue_items import with_queues
 

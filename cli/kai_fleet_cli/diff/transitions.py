@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from kai_fleet.releases import KAI, UnknownVersion, kai
+from kai_fleet.releases import KAI, UnknownVersionError, kai
 from kai_fleet.state import transitions
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
@@ -42,7 +42,7 @@ def kai_switch(old: str, new: str) -> Switch:
         return Switch(True, f"{old} is not in the table")
     try:
         way = transitions.kai_transition(known, kai(new, untested=True))
-    except UnknownVersion:
+    except UnknownVersionError:
         return Switch(True, f"{new} is not in the table")
     # The sentence around it names both versions already, and a reader of a diff no trap's number.
     reason = _TRAP.sub("", way.why.removeprefix(f"{old} → {new}").lstrip(": "))

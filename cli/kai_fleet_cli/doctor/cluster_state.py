@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from kai_fleet.cluster.tenant_kubeconfig import by_whom, mended
+from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
-from kai_fleet.releases import KaiRelease, UnknownVersion, kai
+from kai_fleet.releases import KaiRelease, UnknownVersionError, kai
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.doctor.declared import DeclaredCluster, DeclaredTeam
 from kai_fleet_cli.doctor.finding import Finding, Health
@@ -104,7 +104,7 @@ class ClusterState:
         running = self.running_version
         try:
             return kai(running, untested=True) if running else None
-        except UnknownVersion:
+        except UnknownVersionError:
             return None
 
     @property
@@ -219,8 +219,8 @@ class Snapshot:
     def foreign(self) -> list[str]:
         """Of each team whose way in somebody else wrote: what is there, and what mends it."""
         return [
-            f"team {name}: {team.unreached}. {by_whom(name)}. Have it written again: "
-            + " and ".join(mended(name, team.wanted.namespace, self.host.kubectl))
+            f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again: "
+            + " and ".join(mending_commands(name, team.wanted.namespace, self.host.kubectl))
             for name, team in self.teams.items()
             if team.foreign
         ]

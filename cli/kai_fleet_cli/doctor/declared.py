@@ -14,7 +14,7 @@ from kai_fleet.kai.keys import GPU_RESOURCES
 from kai_fleet.releases import (
     DEFAULT_VCLUSTER,
     KaiRelease,
-    UnknownVersion,
+    UnknownVersionError,
     kai,
     takes_external_pod_groups,
 )
@@ -205,5 +205,5 @@ def _specs(
 def _release(version: str, untested: bool) -> KaiRelease | None:
     try:
         return kai(version, untested=untested)
-    except UnknownVersion:
+    except UnknownVersionError:
         return None  # the stack file is refused for it already

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.cluster_state import Snapshot
 from kai_fleet_cli.doctor.declared import HOST
@@ -72,7 +72,7 @@ def diagnose(
         sources = of_stack(stack, team, context)
     try:
         look = gather(replace(sources, heard=heard))
-    except Unreachable as why:
+    except UnreachableError as why:
         finding = Finding(
             _HOST_CHECK,
             Health.BROKEN,

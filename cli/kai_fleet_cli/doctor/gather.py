@@ -13,12 +13,12 @@ from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     pieces,
-    rebuilt,
+    rebuild,
 )
 from kai_fleet.guards.policies import QUEUES
 from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, Refused, Unreachable
+from kai_fleet.kube.errors import KubeError, RefusedError, UnreachableError
 from kai_fleet.releases import helm_record
 from kai_fleet_cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import HOST, DeclaredCluster, DeclaredTeam, found_team
@@ -116,7 +116,7 @@ class Sources:
 
 
 def gather(sources: Sources) -> Snapshot:
-    """Everything that the checks want to know. Raises Unreachable where the host is not reached.
+    """Everything that the checks want to know. Raises UnreachableError for the host.
 
     A vCluster that is not reached is a part of the answer.
     """
@@ -172,17 +172,17 @@ def see(
     namespace: str | None = None,
     kinds: frozenset[str] | None = None,
 ) -> ClusterState:
-    """One API server. Raises Unreachable when it does not answer, or stops answering.
+    """One API server. Raises UnreachableError when it does not answer, or stops answering.
 
     `namespace` is asked for what this user may not list in all. `kinds` is as in `Sources`.
     """
     try:
         reader.get("/version")
-    except Refused as why:
+    except RefusedError as why:
         if why.status == _UNAUTHORIZED:
-            raise Unreachable(_NOT_LET_IN) from None
+            raise UnreachableError(_NOT_LET_IN) from None
         if why.status >= _FAILS:
-            raise Unreachable(f"it answers {why}") from None
+            raise UnreachableError(f"it answers {why}") from None
     objects: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
@@ -190,25 +190,25 @@ def see(
         questions = [asked for asked in every if kinds is None or asked[0] in kinds]
         answers = pool.map(lambda asked: _answer(reader, asked, namespace), questions)
         for (kind, _, _), answer in zip(questions, answers, strict=True):
-            if not isinstance(answer, Refused):
+            if not isinstance(answer, RefusedError):
                 objects[kind] = answer
             elif answer.status == _UNAUTHORIZED:
-                raise Unreachable(_NOT_LET_IN)
+                raise UnreachableError(_NOT_LET_IN)
             elif answer.status != _ABSENT:
                 unreadable[kind] = str(answer)
     if kinds is None:
         try:
             found = reader.find(_CLUSTER_POLICIES)
             objects["clusterpolicycrd"] = [] if found is None else [found]
-        except Refused as why:
+        except RefusedError as why:
             unreadable["clusterpolicycrd"] = str(why)
     return ClusterState(name, wanted, objects, unreadable, datetime.now(UTC), update, kubectl)
 
 
-def _answer(reader: Api, asked: _Question, namespace: str | None) -> list[Object] | Refused:
+def _answer(reader: Api, asked: _Question, namespace: str | None) -> list[Object] | RefusedError:
     try:
         return _listed(reader, *asked, namespace)
-    except Refused as why:
+    except RefusedError as why:
         return why
 
 
@@ -218,7 +218,7 @@ def _listed(
     """A whole collection in one answer: what pages cost is more than they save."""
     try:
         return reader.get(path, **query).get("items") or []
-    except Refused as why:
+    except RefusedError as why:
         if why.status != _FORBIDDEN or namespace is None:
             raise
         if kind == "namespaces":
@@ -244,7 +244,7 @@ class _Way:
     @classmethod
     def of_state(cls, content: str) -> _Way:
         try:
-            text, found = rebuilt(content)
+            text, found = rebuild(content)
         except TenantKubeconfigError as why:
             return cls(missing=f"its kubeconfig in the stack's state {why}")
         return cls(text, ends=found.ends)
@@ -283,11 +283,11 @@ def _way_in(reader: Api, host: ClusterState, team: DeclaredTeam) -> _Way:
     path = f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}"
     try:
         secret = reader.get(path)
-    except Refused as why:
+    except RefusedError as why:
         if why.status == _ABSENT:
             return _Way(missing=f"its Secret vc-{team.name} is not there")
         return _Way(missing=f"its Secret vc-{team.name} cannot be read ({why})", forbidden=True)
-    except Unreachable as why:
+    except UnreachableError as why:
         return _Way(missing=f"the host does not tell its kubeconfig: {why}")
     service = host.named("services", team.name, team.namespace)
     if service is None:
@@ -329,7 +329,7 @@ def _team(team: DeclaredTeam, way: _Way | None, sources: Sources) -> TeamState:
     try:
         with closing(Api.of_kubeconfig(way.kubeconfig, in_all=sources.seconds)) as reader:
             seen = see(reader, team.name, team.inside, update, kubectl, kinds=sources.kinds)
-    except Unreachable as why:
+    except UnreachableError as why:
         return TeamState(team, unreached=str(why), certificate_ends=ends, update=update)
     # Its tenant's own API server said so.
     inside = replace(seen, objects={kind: named_well(it) for kind, it in seen.objects.items()})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kai_fleet.kube.api import OF_OPERATORS, Api
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import Tenant
 from kai_fleet_cli.doctor.declared import DeclaredTeam, host_of, teams_of
@@ -122,7 +122,7 @@ def _outputs(stack: str, variables: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
-    """The host's kubeconfig, which the stack file holds encrypted. Raises Unreachable."""
+    """The host's kubeconfig, which the stack file holds encrypted. Raises UnreachableError."""
     from pulumi import automation
 
     key = "kai-fleet:cluster.kubeconfig"
@@ -134,7 +134,7 @@ def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
         opened = automation.select_stack(stack, reading.PROJECT, lambda: None, opts=options)
         return str(opened.get_config(key, path=True).value)
     except (automation.errors.CommandError, FileNotFoundError):  # or there is no CLI
-        raise Unreachable(
+        raise UnreachableError(
             "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
             " give --context"
         ) from None

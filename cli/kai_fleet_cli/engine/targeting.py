@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.state.grant import ACCESS, HOST, PARTS, granted_to
 from kai_fleet.state.targeting import TEAM, Targets
-from kai_fleet.state.team_kinds import TEAM_NAMESPACE
+from kai_fleet.state.team_parts import ACCESS, HOST, PARTS, TEAM_NAMESPACE, granted_to
 from kai_fleet_cli.recovery.state import provider_of
 
 _PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it

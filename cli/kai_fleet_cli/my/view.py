@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.kube.kubeconfig import namespace_of
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.usage.counting import ClusterUsage, count
@@ -116,7 +116,7 @@ class Viewer:
         try:
             self._where = namespace or namespace_of(file, context) or "default"
             self._api = Api.of_context(file, context, seconds=SECONDS)
-        except Unreachable as error:
+        except UnreachableError as error:
             text = str(error).rstrip(".")
             raise UserError(f"{text}; name one with --kubeconfig, or in KUBECONFIG") from None
 
@@ -124,7 +124,7 @@ class Viewer:
         """What is there now. Raises UserError where the cluster does not answer."""
         try:
             answers = read(self._api, self._kinds, self._where)
-        except Unreachable as error:
+        except UnreachableError as error:
             raise UserError(f"the cluster at {self._api.host} cannot be asked: {error}") from None
         usage = count(answers)
         namespace = self._namespace or answers.namespace

@@ -78,7 +78,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         raw = reading.read(path)
     except (reading.Unreadable, UserError) as why:
         name = file.name if file else f"Pulumi.{stack}.yaml"
-        problem = mandatory("config-readable", f"stack {stack}", name, str(why))
+        problem = mandatory(f"stack {stack}", name, str(why), "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)
     return plan_settings(raw, stack, facts_beside(path))
 

@@ -23,8 +23,7 @@ from kai_fleet.provider.queue_specs import unpacked
 from kai_fleet.provider.tokens import QUEUES
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.source_positions import NONE, source_positions
-from kai_fleet.state.deployed_state import STACK
-from kai_fleet.state.stack_outputs import READ_OUTPUTS
+from kai_fleet.state.deployed_state import READ_OUTPUTS, STACK
 from kai_fleet_cli.program import program as own_program
 from kai_fleet_cli.property_secrets import SIGNATURE, is_secret
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET

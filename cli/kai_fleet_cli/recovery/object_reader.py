@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, Refused, UnusableKubeconfig
+from kai_fleet.kube.errors import KubeError, RefusedError, UnusableKubeconfigError
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.releases import helm_record
 from kai_fleet.releases.helm_record import Forged
@@ -62,7 +62,7 @@ class Cluster:
                 way = connection(given, context=context)
             else:
                 way = connection(file=given, context=context)
-        except UnusableKubeconfig as why:
+        except UnusableKubeconfigError as why:
             raise Unanswered(str(why)) from None
         self._api = Api(way, _SECONDS)
         stack.callback(self._api.close)
@@ -120,7 +120,7 @@ class Cluster:
     def _get(self, path: str, **query: str) -> dict[str, Any] | None:
         try:
             return self._api.get(path, **query)
-        except Refused as why:
+        except RefusedError as why:
             if why.status == _ABSENT:
                 return None
             raise Unanswered(f"it answers {why}") from None

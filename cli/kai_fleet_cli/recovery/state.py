@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuilt
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
 from kai_fleet_cli.property_secrets import opened
 
 STACK: Final = "pulumi:pulumi:Stack"
@@ -111,7 +111,7 @@ class State:
 
 def _of_vcluster(inputs: dict[str, Any]) -> dict[str, Any]:
     try:
-        return inputs | {"kubeconfig": rebuilt(str(inputs.get("kubeconfig") or ""))[0]}
+        return inputs | {"kubeconfig": rebuild(str(inputs.get("kubeconfig") or ""))[0]}
     except TenantKubeconfigError as why:
         return {REFUSED: f"its kubeconfig in the state {why}"}
 

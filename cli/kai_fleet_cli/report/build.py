@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.gather import Heard, gather
 from kai_fleet_cli.doctor.sources import of_stack, variables_of
@@ -52,7 +52,7 @@ def of_clusters(stack: str, heard: Heard) -> StackReport:
     report = of_file(stack)
     try:
         look = gather(replace(of_stack(stack, None, None), heard=heard))
-    except (Unreachable, UserError) as error:
+    except (UnreachableError, UserError) as error:
         return replace(report, missing={LIVE_PARTS: str(error)})
     report = live(report, look, examine(look))
     try:

@@ -50,7 +50,7 @@ class Window:
 def gpu_hours(
     query: Query, settings: Settings, names: Iterable[str], window: Window
 ) -> tuple[list[TeamRow], float]:
-    """These teams' GPU-hours, and the hours of which there are numbers. Raises Unreachable."""
+    """These teams' GPU-hours, and the hours of which there are numbers. Raises UnreachableError."""
     versions = {kai for name in settings.teams if (kai := settings.kai_of(name))}
     queries = _queries(settings, sorted(versions) or [list(KAI)[-1]], window)
     with ThreadPoolExecutor(max_workers=len(queries)) as pool:

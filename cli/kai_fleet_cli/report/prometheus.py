@@ -12,7 +12,7 @@ import urllib3
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.bounded import bind, bounded
-from kai_fleet.kube.errors import Refused, Unreachable, words_of_network
+from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
 from kai_fleet.kube.text import plain
 
 TOKEN: Final = "KAI_FLEET_PROMETHEUS_TOKEN"
@@ -20,7 +20,7 @@ _QUERY: Final = "/api/v1/query"
 _SECONDS: Final = 30.0
 _MOST: Final = 64 << 20  # bytes of an answer; a series of a queue takes 300
 
-# From an expression to each series' labels and its value now. Raises Unreachable.
+# From an expression to each series' labels and its value now. Raises UnreachableError.
 Query: TypeAlias = Callable[[str], list[tuple[Mapping[str, str], float]]]
 
 
@@ -39,17 +39,23 @@ def at_url(url: str) -> Query:
                     "GET", url.rstrip("/") + _QUERY, fields={"query": expression}, headers=headers
                 )
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-            raise Unreachable(f"Prometheus at {url}: {words_of_network(error)}") from None
+            raise UnreachableError(f"Prometheus at {url}: {words_of_network(error)}") from None
         if answer.status in (401, 403):
-            raise Unreachable(f"Prometheus at {url} does not let you in; set {TOKEN} to a token")
+            raise UnreachableError(
+                f"Prometheus at {url} does not let you in; set {TOKEN} to a token"
+            )
         if 300 <= answer.status < 400:
-            raise Unreachable(f"Prometheus at {url} answers {answer.status}: write its own address")
+            raise UnreachableError(
+                f"Prometheus at {url} answers {answer.status}: write its own address"
+            )
         try:
             content = json.loads(answer.data)
         except (ValueError, RecursionError):
-            raise Unreachable(f"what answers at {url} ({answer.status}) is no Prometheus") from None
+            raise UnreachableError(
+                f"what answers at {url} ({answer.status}) is no Prometheus"
+            ) from None
         if answer.status >= 400 and not isinstance(content, Mapping):
-            raise Unreachable(f"Prometheus at {url} answers {answer.status}")
+            raise UnreachableError(f"Prometheus at {url} answers {answer.status}")
         return _series(content, url)
 
     return query
@@ -63,8 +69,8 @@ def through(api: Api, service: str) -> Query:
     def query(expression: str) -> list[tuple[Mapping[str, str], float]]:
         try:
             return _series(api.get(path, query=expression), service)
-        except Refused as error:
-            raise Unreachable(f"Prometheus at Service {service} answers {error}") from None
+        except RefusedError as error:
+            raise UnreachableError(f"Prometheus at Service {service} answers {error}") from None
 
     return query
 
@@ -72,8 +78,8 @@ def through(api: Api, service: str) -> Query:
 def _series(content: Any, where: str) -> list[tuple[Mapping[str, str], float]]:
     if not isinstance(content, Mapping) or content.get("status") != "success":
         error = content.get("error") if isinstance(content, Mapping) else None
-        raise Unreachable(f"Prometheus at {where} answers: {plain(error or 'no result', 300)}")
+        raise UnreachableError(f"Prometheus at {where} answers: {plain(error or 'no result', 300)}")
     try:
         return [(it["metric"], float(it["value"][1])) for it in content["data"]["result"]]
     except (KeyError, IndexError, TypeError, ValueError):
-        raise Unreachable(f"what answers at {where} is no Prometheus") from None
+        raise UnreachableError(f"what answers at {where} is no Prometheus") from None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from kai_fleet.kube.errors import Unreachable
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings.sections.monitoring import Prometheus
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet_cli.doctor.gather import Sources, gather
@@ -59,7 +59,7 @@ def usage_of(
             else prometheus.through(sources.host(), server.service or "")
         )
         teams, measured = gpu_hours(ask, settings, names, window)
-    except Unreachable as error:
+    except UnreachableError as error:
         raise UserError(f"{error}. For a sample of now: --now") from None
     notes = []
     if measured < window.hours * _NEARLY_ALL:
@@ -83,7 +83,7 @@ def _look(sources: Sources) -> Snapshot:
     own = {name: it for name, it in every.items() if it.mode == "virtual" and not it.granted}
     try:
         look = gather(replace(sources, teams=own))
-    except Unreachable as error:
+    except UnreachableError as error:
         raise UserError(
             f"the host cluster is not reached: {error}; look with: {sources.host_kubectl} version"
         ) from None

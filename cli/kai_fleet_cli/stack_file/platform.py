@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import NoPlatform, PlatformFacts
+from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.tenant import FactsOf, is_team_stack
 from kai_fleet_cli.stack_file import reading
 
@@ -16,19 +16,19 @@ def facts_beside(team_file: Path) -> FactsOf:
     def facts_of(stack: str) -> PlatformFacts:
         _, _, bare = stack.rpartition("/")
         if "/" in stack and stack.split("/")[1] != reading.PROJECT:
-            raise NoPlatform(
+            raise NoPlatformError(
                 f"is {stack}, of another project, which only the engine can read; run the preview"
             )
         file = team_file.parent / f"Pulumi.{bare}.yaml"
         try:
             raw = reading.read(file)
         except reading.Unreadable as why:
-            raise NoPlatform(f"is {stack}: {why}") from None
+            raise NoPlatformError(f"is {stack}: {why}") from None
         if is_team_stack(raw):
-            raise NoPlatform(f"is {stack}, which is a team stack itself; write its platform's")
+            raise NoPlatformError(f"is {stack}, which is a team stack itself; write its platform's")
         settings = load(raw).settings
         if settings is None:
-            raise NoPlatform(
+            raise NoPlatformError(
                 f"is {stack}, whose file is wrong; see: .venv/bin/fleet plan --stack {bare}"
             )
         return PlatformFacts.of(settings)

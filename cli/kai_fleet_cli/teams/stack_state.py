@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
-    by_whom,
-    rebuilt,
+    name_writer,
+    rebuild,
 )
 from kai_fleet.state.deployed_state import RELEASE, STACK
 from kai_fleet.state.targeting import TEAM
@@ -104,10 +104,10 @@ def _rebuilt(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     refused: dict[str, str] = {}
     for team, text in given.items():
         try:
-            kubeconfigs[team] = rebuilt(str(text or ""))[0]
+            kubeconfigs[team] = rebuild(str(text or ""))[0]
         except TenantKubeconfigError as why:
             refused[team] = (
-                f"the kubeconfig of team {team} in the stack's state {why}. {by_whom(team)}."
+                f"the kubeconfig of team {team} in the stack's state {why}. {name_writer(team)}."
                 " An update of the stack writes it anew"
             )
     return kubeconfigs, refused

@@ -59,7 +59,7 @@ def known_version(version: str, *, untested: bool = False) -> None:
     """Raise UserError, with the nearest supported versions, for one that is not in the table."""
     try:
         releases.kai(version, untested=untested)
-    except releases.UnknownVersion as why:
+    except releases.UnknownVersionError as why:
         raise UserError(str(why)) from None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kai_fleet.kai.keys import KAI_NAMESPACE
-from kai_fleet.releases import KAI, KaiRelease, UnknownVersion, kai
+from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from kai_fleet_cli.usage.devices import NodeGpus, gpus_of
 from kai_fleet_cli.usage.pods import PodUse, pods_of
 from kai_fleet_cli.usage.queues import QueueUse, by_queue, by_status, tree
@@ -75,7 +75,7 @@ def _release(cluster: ClusterObjects) -> KaiRelease | None:
     name = next((name for name in _WITH_VERSION if name in deployments), None)
     try:
         return kai(_tag(deployments[name]), untested=True) if name else None
-    except UnknownVersion:
+    except UnknownVersionError:
         return None
 
 

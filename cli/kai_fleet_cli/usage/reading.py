@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import Refused, Unreachable
+from kai_fleet.kube.errors import RefusedError, UnreachableError
 
 Object: TypeAlias = Mapping[str, Any]
 KINDS: Final[Mapping[str, str]] = {
@@ -48,7 +48,7 @@ def read(
 ) -> ClusterObjects:
     """Ask for everything at once. Pods that may not be listed are asked for in `namespace`.
 
-    Raises Unreachable where the cluster does not answer, or does not accept the credentials.
+    Raises UnreachableError where the cluster does not answer, or does not accept the credentials.
     """
     every = _read(api, kinds)
     if namespace is None or "pods" not in every.forbidden:
@@ -76,12 +76,12 @@ def _read(api: Api, kinds: Mapping[str, str]) -> ClusterObjects:
     forbidden: dict[str, str] = {}
     not_served = set()
     for kind, answer in zip(kinds, answers, strict=True):
-        if not isinstance(answer, Refused):
+        if not isinstance(answer, RefusedError):
             objects[kind] = answer
         elif answer.status == _UNAUTHORIZED:
-            raise Unreachable("it does not accept the credentials (401)")
+            raise UnreachableError("it does not accept the credentials (401)")
         elif answer.status >= _FAILS:
-            raise Unreachable(f"it answers {answer}")
+            raise UnreachableError(f"it answers {answer}")
         elif answer.status == _ABSENT:
             not_served.add(kind)
         else:
@@ -89,9 +89,9 @@ def _read(api: Api, kinds: Mapping[str, str]) -> ClusterObjects:
     return ClusterObjects(objects, forbidden, frozenset(not_served))
 
 
-def _list(api: Api, path: str) -> Sequence[Object] | Refused:
+def _list(api: Api, path: str) -> Sequence[Object] | RefusedError:
     """A whole collection in one answer, as it is now: what pages cost is more than they save."""
     try:
         return api.get(path).get("items") or []
-    except Refused as error:
+    except RefusedError as error:
         return error

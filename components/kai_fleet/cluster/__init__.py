@@ -1,1 +1,0 @@
-"""Reaching a cluster: its access, its identity, a Secret of it, the project's own provider."""

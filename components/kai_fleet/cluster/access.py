@@ -1,4 +1,4 @@
-"""How the program and its probes reach a cluster."""
+"""How the program and its probes reach a cluster, and what goes when the cluster goes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+
+from kai_fleet.provider.tokens import PACKAGE, QUEUES
 
 
 @dataclass
@@ -32,8 +34,8 @@ class ClusterAccess:
             cluster_identifier=self.name if self.identifier is None else self.identifier,
             context=self.context,
             kubeconfig=self.secret(),
-            # What somebody changed by hand is put right; without this the API server refuses to,
-            # because whoever changed it owns the field now.
+            # Changes by hand are put right; without this the API server refuses to, because
+            # whoever changed a field owns it now.
             enable_patch_force=True,
             opts=opts,
         )
@@ -49,9 +51,40 @@ class ClusterAccess:
 
     def reached(self) -> dict[str, pulumi.Input[str]]:
         """The properties from which the project's own provider builds its client."""
-        given = {"context": self.context, "kubeconfig": self.secret()}
-        return {key: value for key, value in given.items() if value is not None}
+        properties = {"context": self.context, "kubeconfig": self.secret()}
+        return {key: value for key, value in properties.items() if value is not None}
 
     def secret(self) -> pulumi.Output[str] | None:
         """The kubeconfig's content as a secret; None where a context is named."""
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
+
+
+def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
+    """Delete resources together with their cluster (`deleted_with`), not one by one.
+
+    For a component: all that it declares on the cluster, unless it is deleted with another resource
+    already.
+    """
+
+    def transform(
+        args: pulumi.ResourceTransformationArgs,
+    ) -> pulumi.ResourceTransformationResult | None:
+        is_on_it = args.type_.startswith(("kubernetes:", "command:", QUEUES))
+        if not is_on_it or args.opts.deleted_with is not None or args.opts.id is not None:
+            return None
+        with_it = pulumi.ResourceOptions(deleted_with=cluster)
+        return pulumi.ResourceTransformationResult(
+            args.props, pulumi.ResourceOptions.merge(args.opts, with_it)
+        )
+
+    return transform
+
+
+def own_provider() -> pulumi.ProviderResource:
+    """The stack's provider of this project, which serves queue trees and reads Secrets.
+
+    Give it to the platform and to the teams. The engine's own for the package would have the whole
+    of `kai-fleet:…` in the stack file for its configuration: in the state once more, and another in
+    each stack, so that no team could move.
+    """
+    return pulumi.ProviderResource(PACKAGE, PACKAGE, {})

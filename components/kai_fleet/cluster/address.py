@@ -1,4 +1,4 @@
-"""Where a vCluster's API is reached, from its Service: somebody else may have written that."""
+"""The address of a vCluster's API, from its Service, which a tenant may have written."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str
             return f"{host}:{port}" if port else None
         case "LoadBalancer":
             ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
-            given = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
+            name = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
             port = _port(ports[0].get("port"))
-            where = _where(str(given)) if given else None
+            where = _where(str(name)) if name else None
             return f"{host or where}:{port}" if where and port else None
     port = _port(ports[0].get("port"))
     return f"{metadata['name']}.{metadata['namespace']}.svc:{port}" if port else None
 
 
-def _port(found: object) -> int | None:
-    return found if isinstance(found, int) and 0 < found < 1 << 16 else None
+def _port(port: object) -> int | None:
+    return port if isinstance(port, int) and 0 < port < 1 << 16 else None
 
 
-def _where(given: str) -> str | None:
+def _where(name: str) -> str | None:
     try:
-        address = ipaddress.ip_address(given)
+        address = ipaddress.ip_address(name)
     except ValueError:
         # What looks like a number is read as an address by some, as 2852039166 is.
-        is_name = _NAME.fullmatch(given) and not given.rpartition(".")[2].isdigit()
-        return given if is_name else None
+        is_name = _NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
+        return name if is_name else None
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_link_local or address.is_multicast or address.is_unspecified:
         return None

@@ -1,4 +1,4 @@
-"""YAML that somebody else wrote, as mappings, lists and text: nothing in it grows or is made."""
+"""Untrusted YAML as mappings, lists and text: nothing in it grows or is constructed."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def document(text: str) -> Any:
                     raise OddYamlError("it has too many levels")
             elif isinstance(event, yaml.CollectionEndEvent):
                 open_.pop()
-    except (yaml.YAMLError, ValueError) as why:
-        if isinstance(why, OddYamlError):
+    except (yaml.YAMLError, ValueError) as error:
+        if isinstance(error, OddYamlError):
             raise
         raise OddYamlError("it is not YAML") from None
     if len(top) != 1:

@@ -1,4 +1,4 @@
-"""The way into a vCluster, from what somebody else may have written: data is taken, nothing else.
+"""The way into a vCluster, from untrusted content: data is taken, nothing else.
 
 Whoever can write in a team's namespace can write its Secret `vc-NAME`. A kubeconfig may name
 programs to run, files to read and proxies to ask, so none is taken from there. Three pieces are: a
@@ -66,7 +66,7 @@ _NAMED: Final = frozenset(
 class TenantKubeconfigError(ValueError):
     """What is there is no way into a vCluster. The message completes `Secret vc-NAME …`.
 
-    `foreign`: vCluster does not write such a thing, so somebody else did. Otherwise it has not been
+    `foreign`: vCluster does not write such a thing, so a tenant did. Otherwise it has not been
     written yet. No message has a value in it.
     """
 
@@ -105,23 +105,23 @@ class Pieces:
         return yaml.safe_dump(built, sort_keys=True)
 
 
-def told(name: str, namespace: str, why: TenantKubeconfigError) -> str:
-    """What to say of a vCluster's Secret, with what mends it."""
-    said = f"Secret vc-{name} of namespace {namespace} {why}"
-    again = " and ".join(mended(name, namespace))
-    if not why.foreign:
-        return f"{said}; vCluster writes it when it starts: {again}"
-    return f"{said}. {by_whom(name)}. Have vCluster write it again: {again}"
+def explain(name: str, namespace: str, error: TenantKubeconfigError) -> str:
+    """A sentence about a vCluster's Secret, with the commands that mend it."""
+    sentence = f"Secret vc-{name} of namespace {namespace} {error}"
+    again = " and ".join(mending_commands(name, namespace))
+    if not error.foreign:
+        return f"{sentence}; vCluster writes it when it starts: {again}"
+    return f"{sentence}. {name_writer(name)}. Have vCluster write it again: {again}"
 
 
-def by_whom(name: str) -> str:
-    """Who it was, and what became of it."""
+def name_writer(name: str) -> str:
+    """Who wrote the Secret, and what became of it."""
     return (
         f"Somebody who can write in the namespace of team {name} wrote it; nothing of it was used"
     )
 
 
-def mended(name: str, namespace: str, kubectl: str = "kubectl") -> tuple[str, ...]:
+def mending_commands(name: str, namespace: str, kubectl: str = "kubectl") -> tuple[str, ...]:
     """The commands after which vCluster has written its Secret again: it does when it starts."""
     return (
         f"{kubectl} -n {namespace} delete secret vc-{name}",
@@ -152,7 +152,7 @@ def pieces(data: Mapping[str, Any]) -> Pieces:
     return _checked(held)
 
 
-def rebuilt(text: str) -> tuple[str, Pieces]:
+def rebuild(text: str) -> tuple[str, Pieces]:
     """A vCluster's kubeconfig that was kept, as in a stack's state, built anew; and its pieces.
 
     A team stack's state is written by the team. Raises TenantKubeconfigError.
@@ -161,8 +161,8 @@ def rebuilt(text: str) -> tuple[str, Pieces]:
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname or parts.username is not None:
         raise TenantKubeconfigError(f"has a server in its key {CONFIG} that is no https:// address")
-    found = _checked(held)
-    return found.kubeconfig(server, context), found
+    pieces = _checked(held)
+    return pieces.kubeconfig(server, context), pieces
 
 
 def _checked(held: Mapping[str, str]) -> Pieces:
@@ -171,7 +171,7 @@ def _checked(held: Mapping[str, str]) -> Pieces:
     if not _PRIVATE_KEY.fullmatch(held[KEY]):
         raise TenantKubeconfigError(f"holds no private key at its key {KEY}")
     try:
-        # Whether its numbers are primes is nobody's concern but the tenant's, and takes 0.1 s.
+        # Whether its numbers are primes concerns the tenant alone, and takes 0.1 s.
         key = serialization.load_pem_private_key(
             held[KEY].encode(), password=None, unsafe_skip_rsa_key_validation=True
         )
@@ -194,12 +194,12 @@ def _certificates(key: str, text: str) -> list[x509.Certificate]:
     if not _CERTIFICATES.fullmatch(text):
         raise TenantKubeconfigError(f"holds no certificate at its key {key}")
     try:
-        found = x509.load_pem_x509_certificates(text.encode())
+        certificates = x509.load_pem_x509_certificates(text.encode())
     except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise TenantKubeconfigError(f"holds no certificate at its key {key}") from None
-    if len(found) > _MOST_CERTIFICATES:
-        raise TenantKubeconfigError(f"holds {len(found)} certificates at its key {key}")
-    return found
+    if len(certificates) > _MOST_CERTIFICATES:
+        raise TenantKubeconfigError(f"holds {len(certificates)} certificates at its key {key}")
+    return certificates
 
 
 def _pem(certificates: list[x509.Certificate]) -> str:
@@ -230,22 +230,22 @@ def _of_config(text: str) -> tuple[dict[str, str], str, str]:
         raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
     try:
         read = document(text)
-    except OddYamlError as why:
-        raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {why}") from None
+    except OddYamlError as error:
+        raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {error}") from None
     top = _only(read, (*_TOP, *_ENTRIES), "")
     if top.get("preferences"):
         raise TenantKubeconfigError(f"has preferences in its key {CONFIG}")
     entries = {plural: _entry(top, plural, *_ENTRIES[plural]) for plural in _ENTRIES}
-    found = {}
+    pieces = {}
     for key, (plural, _, name) in _SAME.items():
         value = entries[plural].get(name, "")
         if not isinstance(value, str):
             raise TenantKubeconfigError(f"has no text at {name} in its key {CONFIG}")
-        found[key] = _decoded(key, value)
+        pieces[key] = _decoded(key, value)
     server, context = entries["clusters"].get("server"), top.get("current-context")
     if not isinstance(server, str) or not isinstance(context, str):
         raise TenantKubeconfigError(f"has no server or no context in its key {CONFIG}")
-    return found, server, context
+    return pieces, server, context
 
 
 def _entry(
@@ -259,17 +259,17 @@ def _entry(
     return _only(entry.get(singular), allowed, f"{plural}[0].{singular}")
 
 
-def _only(found: Any, allowed: tuple[str, ...], where: str) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
+def _only(mapping: Any, allowed: tuple[str, ...], where: str) -> Mapping[str, Any]:
+    if not isinstance(mapping, dict):
         at = f"at {where} " if where else ""
         raise TenantKubeconfigError(f"holds no kubeconfig {at}in its key {CONFIG}")
-    for name in found:
+    for name in mapping:
         if name not in allowed:
-            said = f"{where}.{name}".lstrip(".") if name in _NAMED else "something"
+            key = f"{where}.{name}".lstrip(".") if name in _NAMED else "something"
             raise TenantKubeconfigError(
-                f"has {said} in its key {CONFIG}, which vCluster does not write there"
+                f"has {key} in its key {CONFIG}, which vCluster does not write there"
             )
-    return found
+    return mapping
 
 
 def _base64(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the guards' policies say of an object, without an API server.
+"""The guards' policies, evaluated on an object without an API server.
 
 By Google's own evaluator of CEL, on the very files that a cluster gets. An API server judges
 nothing that exists already; this says of a pod that runs whether it would be let in again.
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kai_fleet.guards.policies import Kind, PolicySet, as_annotations, policy
 
-_INPUTS: Final = (*("object", "oldObject", "params", "request", "namespaceObject", "variables"),)
+_INPUTS: Final = ("object", "oldObject", "params", "request", "namespaceObject", "variables")
 _NAMED: Final = re.compile(r"\bvariables[.](\w+)")
 # Asked as the accounts that make pods: a vCluster's, and the controller of its StatefulSet.
 _CONTROLLER: Final = {
@@ -68,7 +68,7 @@ def refusals(
     sentence says so.
     """
     spec = policy(kind, PolicySet())["spec"]
-    given: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "object": dict(body),
         "oldObject": None if before is None else dict(before),
         "params": dict(params or {}),
@@ -77,37 +77,37 @@ def refusals(
         "variables": {},
     }
     for condition in spec.get("matchConditions") or []:
-        if _value(condition["expression"], given) is False:
+        if _value(condition["expression"], inputs) is False:
             return
-    lazy = _Variables(spec.get("variables") or [], given)
+    lazy = _Variables(spec.get("variables") or [], inputs)
     for rule in spec["validations"]:
         lazy.fill(rule["expression"])
-        if _value(rule["expression"], given) is True:
+        if _value(rule["expression"], inputs) is True:
             continue
         lazy.fill(rule["messageExpression"])
-        yield str(_value(rule["messageExpression"], given))
+        yield str(_value(rule["messageExpression"], inputs))
 
 
 class _Variables:
     """The variables of a policy, each computed when an expression first names it."""
 
-    def __init__(self, declared: list[dict[str, str]], given: dict[str, Any]) -> None:
+    def __init__(self, declared: list[dict[str, str]], inputs: dict[str, Any]) -> None:
         self._expressions = {each["name"]: each["expression"] for each in declared}
-        self._given = given
+        self._inputs = inputs
 
     def fill(self, expression: str) -> None:
         """Compute what an expression names, as far as it can be: an object of another kind may
         lack what a variable is about.
         """
-        known = self._given["variables"]
+        known = self._inputs["variables"]
         for name in _NAMED.findall(expression):
             if name in known:
                 continue
             own = self._expressions[name]
             self.fill(own)
-            found = _value(own, self._given)
-            if not isinstance(found, _Failure):
-                known[name] = found
+            value = _value(own, self._inputs)
+            if not isinstance(value, _Failure):
+                known[name] = value
 
 
 class _Failure(str):
@@ -116,37 +116,36 @@ class _Failure(str):
     __slots__ = ()
 
 
+def _cel() -> Any:
+    """Google's evaluator, imported when it is used."""
+    from cel_expr_python import cel
+
+    return cel
+
+
 @cache
 def _environment() -> Any:
-    from cel_expr_python import cel
     from cel_expr_python.ext.ext_optional import ExtOptional
     from cel_expr_python.ext.ext_strings import ExtStrings
 
-    inputs = dict.fromkeys(_INPUTS, cel.Type.DYN)
-    return cel.NewEnv(variables=inputs, extensions=[ExtOptional(), ExtStrings()])
-
-
-@cache
-def _error_type() -> Any:
-    from cel_expr_python import cel
-
-    return cel.Type.ERROR
+    inputs = dict.fromkeys(_INPUTS, _cel().Type.DYN)
+    return _cel().NewEnv(variables=inputs, extensions=[ExtOptional(), ExtStrings()])
 
 
 @cache
 def _compiled(expression: str) -> Any:
     try:
         return _environment().compile(expression)
-    except Exception as why:
-        raise UnreadablePolicyError(f"{expression}: {why}") from None
+    except Exception as error:
+        raise UnreadablePolicyError(f"{expression}: {error}") from None
 
 
-def _value(expression: str, given: Mapping[str, Any]) -> Any:
+def _value(expression: str, inputs: Mapping[str, Any]) -> Any:
     compiled = _compiled(expression)
     try:
-        found = compiled.eval(data=dict(given))
-        failed = found.type() == _error_type()
-        value = found.value() if failed else found.plain_value()
-    except Exception as why:
-        failed, value = True, why
+        result = compiled.eval(data=dict(inputs))
+        failed = result.type() == _cel().Type.ERROR
+        value = result.value() if failed else result.plain_value()
+    except Exception as error:
+        failed, value = True, error
     return _Failure(f"the policy cannot judge it ({value})") if failed else value

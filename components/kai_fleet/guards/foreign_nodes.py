@@ -14,10 +14,10 @@ _PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "re
 
 def node_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, Object]:
     """What keeps the team's pods off nodes of others, by the last part of the resources' names."""
-    found = {}
+    bindings = {}
     for number, selector in enumerate(foreign_nodes(rules)):
         suffix = f".{number}" if number else ""
-        found[f"nodes-binding{suffix}"] = binding(
+        bindings[f"nodes-binding{suffix}"] = binding(
             f"kai-fleet-nodes-{rules.team}{suffix}",
             of.called("nodes"),
             namespace=namespace,
@@ -26,7 +26,7 @@ def node_bindings(rules: HostRules, of: PolicySet, namespace: Any) -> dict[str, 
             # Where no such node is, there is none to keep off.
             param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
         )
-    return found
+    return bindings
 
 
 def foreign_nodes(rules: HostRules) -> list[Object]:

@@ -1,4 +1,4 @@
-"""The policies of a cluster's guards, and what holds for all teams alike."""
+"""The policies of a cluster's guards, and the bindings that hold for all teams alike."""
 
 from __future__ import annotations
 
@@ -7,17 +7,35 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pulumi
+from pulumi_kubernetes.admissionregistration import v1 as admission
 
-from kai_fleet.guards import registering
 from kai_fleet.guards.policies import (
     Kind,
+    Object,
     PolicySet,
     kinds,
     policy,
     shared_bindings,
 )
+from kai_fleet.options import after, child_of
 
 GUARD_POLICIES: Final = "kai-fleet:index:GuardPolicies"
+
+
+def declare_policy(name: str, body: Object, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """A policy, which holds nowhere without a binding."""
+    policy: pulumi.Resource = admission.ValidatingAdmissionPolicy(
+        name, metadata=body["metadata"], spec=body["spec"], opts=opts
+    )
+    return policy
+
+
+def declare_binding(name: str, body: Object, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """A binding, which denies nothing without its policy."""
+    binding: pulumi.Resource = admission.ValidatingAdmissionPolicyBinding(
+        name, metadata=body["metadata"], spec=body["spec"], opts=opts
+    )
+    return binding
 
 
 @dataclass
@@ -54,16 +72,14 @@ class GuardPolicies(pulumi.ComponentResource):
         super().__init__(GUARD_POLICIES, name, None, opts)
         args = args or GuardPoliciesArgs()
         self.of = args.of
-        child = registering.below(self, opts)
+        child = child_of(self, opts)
         self.policies = {
-            kind: registering.policy(f"{name}-{kind}", policy(kind, args.of, args.bounds), child)
+            kind: declare_policy(f"{name}-{kind}", policy(kind, args.of, args.bounds), child)
             for kind in kinds(beside_kai=args.beside_kai)
         }
         shared = shared_bindings(args.of, beside_kai=args.beside_kai, namespace=args.namespace)
         self.ready = [
-            registering.binding(
-                f"{name}-{kind}-binding", body, registering.after(child, self.policies[kind])
-            )
+            declare_binding(f"{name}-{kind}-binding", body, after(child, self.policies[kind]))
             for kind, body in shared.items()
         ]
         self.register_outputs({"policies": [args.of.called(kind) for kind in self.policies]})

@@ -1,4 +1,4 @@
-"""What stands on the host between one team's namespace and everybody else."""
+"""The guard on the host between one team's namespace and the rest of the cluster."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from kai_fleet.guards import registering
 from kai_fleet.guards.foreign_nodes import node_bindings
-from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
+from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs, declare_binding
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import PolicySet, as_annotations
+from kai_fleet.options import after, child_of
 
 
 @dataclass
@@ -26,17 +26,16 @@ class HostGuardArgs:
 
 
 class HostGuard(pulumi.ComponentResource):
-    """What holds for one team alone: the nodes that are not its own. Needs Kubernetes 1.30."""
+    """Keeps one team's pods off nodes that are not its own. Needs Kubernetes 1.30."""
 
     def __init__(
         self, name: str, args: HostGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:HostGuard", name, None, opts)
-        child = registering.below(self, opts)
+        child = child_of(self, opts)
         policies = args.policies or self._own(name, args)
         for part, body in node_bindings(args.rules, policies.of, args.namespace).items():
-            after = registering.after(child, policies.policies["nodes"])
-            registering.binding(f"{name}-{part}", body, after)
+            declare_binding(f"{name}-{part}", body, after(child, policies.policies["nodes"]))
         self.register_outputs({"namespace": args.namespace})
 
     def _own(self, name: str, args: HostGuardArgs) -> GuardPolicies:

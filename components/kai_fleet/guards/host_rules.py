@@ -77,8 +77,8 @@ class HostRules:
         return [first, *sorted(name for name in others if _GPU_NAME.search(name))]
 
     def parameters(self) -> dict[str, str]:
-        """The team's bounds. What is not there grants nothing."""
-        found: dict[str, str] = {
+        """The team's bounds. A bound that is not there grants nothing."""
+        bounds: dict[str, str] = {
             "team": self.team,
             "kai": self.kai,
             "devices": ",".join([self.devices[0], *sorted(self.devices[1:])]),
@@ -106,7 +106,7 @@ class HostRules:
             "restricted": _flag(self.restricted),
             "kaiImages": ",".join(self.platform_images) if self.restricted else "",
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in bounds.items() if value}
 
 
 def _flag(on: bool) -> str:

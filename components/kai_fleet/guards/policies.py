@@ -1,4 +1,4 @@
-"""The policies in the YAML files beside this one, and what puts them to work in a cluster."""
+"""The policies in the YAML files beside this one, and the bindings by which they hold."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AUDIT: Final = ("Audit", "Warn")  # it passes, and both its maker and the audit 
 
 @dataclass(frozen=True)
 class PolicySet:
-    """One set of policies: a host's, for all of its teams, or with a `suffix` somebody's own."""
+    """One set of policies: a host's, for all of its teams, or with a `suffix` that of one guard."""
 
     suffix: str = ""
 
@@ -56,11 +56,20 @@ def kinds(*, beside_kai: bool) -> list[Kind]:
     return [*OF_ALL_TEAMS, "nodes", *((*BESIDE_KAI, "queues") if beside_kai else ())]
 
 
+def _read(file: str) -> Object:
+    text = (files(__package__) / f"{file}.yaml").read_text(encoding="utf-8")
+    content: Object = yaml.safe_load(text)
+    return content
+
+
 @cache
-def _read(kind: Kind) -> Object:
-    text = (files(__package__) / f"{kind}.yaml").read_text(encoding="utf-8")
-    found: Object = yaml.safe_load(text)
-    return found
+def _policy(kind: Kind) -> Object:
+    """The file of a policy; a variable without an expression has that of shared.yaml."""
+    body, shared = _read(kind), _read("shared")
+    for variable in body["spec"]["variables"]:
+        if "expression" not in variable:
+            variable["expression"] = shared[variable["name"]]
+    return body
 
 
 def policy(kind: Kind, of: PolicySet, bounds: Mapping[str, str] | None = None) -> Object:
@@ -69,14 +78,14 @@ def policy(kind: Kind, of: PolicySet, bounds: Mapping[str, str] | None = None) -
     Where a team's namespace has no annotations with its `bounds` (as of `as_annotations`), or is
     none of the platform's, they are written into the policy.
     """
-    found = copy.deepcopy(_read(kind))
-    found["metadata"]["name"] = of.called(kind)
+    body = copy.deepcopy(_policy(kind))
+    body["metadata"]["name"] = of.called(kind)
     if bounds is not None:
         pairs = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in bounds.items())
-        for variable in found["spec"]["variables"]:
+        for variable in body["spec"]["variables"]:
             if variable["name"] == "bounds":
                 variable["expression"] = f"{{{pairs}}}"
-    return found
+    return body
 
 
 def as_annotations(bounds: Mapping[str, str]) -> dict[str, str]:
@@ -99,7 +108,7 @@ def binding(
     match: Mapping[str, Any] | None = None,
     param_ref: Mapping[str, Any] | None = None,
 ) -> Object:
-    """What puts a policy to work: in one `namespace`, or in all where None.
+    """The binding by which a policy holds: in one `namespace`, or in all where None.
 
     `match` and `param_ref` are taken as they are, for other choices.
     """

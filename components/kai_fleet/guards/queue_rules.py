@@ -56,7 +56,7 @@ class QueueRules:
         allowed = allowed or "none: the team has no leaf queue"
         if self.prefix:
             allowed += f", or a queue named {self.prefix}…"
-        found = {
+        bounds = {
             "team": self.team,
             "queues": ",".join(queues),
             "allowed": allowed,
@@ -67,13 +67,13 @@ class QueueRules:
             "become": "denied" if self.mode == "deny" else "warned about",
             "gpuResource": self.gpu_resource,
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in bounds.items() if value}
 
     def bindings(self, of: PolicySet, namespace: Any = None) -> dict[str, Object]:
         """The bindings by the last part of their resources' names."""
         team, queues = self.team, of.called("queues")
         act = DENY if self.mode == "deny" else AUDIT
-        found = {
+        bindings = {
             "binding": binding(
                 f"kai-fleet-queues-{team}", queues, actions=act, match=PODS, namespace=namespace
             ),
@@ -86,23 +86,23 @@ class QueueRules:
             ),
         }
         if self.outside != "allow":
-            found["outside-binding"] = binding(
+            bindings["outside-binding"] = binding(
                 f"kai-fleet-outside-queues-{team}",
                 of.called("outside-queues"),
                 actions=DENY if self.outside == "deny" else AUDIT,
                 namespace=namespace,
             )
-        return found
+        return bindings
 
     def policies(self, of: PolicySet) -> dict[Kind, Object]:
         """The policies of a guard of its own, with the bounds in them."""
         bounds = self.parameters()
         of_gpus = {key: bounds.pop(key) for key in ("team", "gpuResource")}
         bounds["team"] = self.team
-        found: dict[Kind, Object] = {"queues": policy("queues", of, as_annotations(bounds))}
+        policies: dict[Kind, Object] = {"queues": policy("queues", of, as_annotations(bounds))}
         if self.outside != "allow":
-            found["outside-queues"] = policy("outside-queues", of, as_annotations(of_gpus))
-        return found
+            policies["outside-queues"] = policy("outside-queues", of, as_annotations(of_gpus))
+        return policies
 
 
 def inside_vcluster(rules: QueueRules) -> list[Object]:

@@ -6,7 +6,7 @@ import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.settings.tenant import Tenant
-from kai_fleet.state.stack_outputs import full_name
+from kai_fleet.state.deployed_state import full_name
 
 
 class PlatformReference(pulumi.ComponentResource):

@@ -10,13 +10,14 @@ import pulumi
 from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.guards import registering
+from kai_fleet.guards.guard_policies import declare_binding, declare_policy
 from kai_fleet.host import team_stack_rights as rights
+from kai_fleet.options import after
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.tenant import Tenant
-from kai_fleet.state.grant import ACCESS, HOST
 from kai_fleet.state.targeting import Declared
+from kai_fleet.state.team_parts import ACCESS, HOST
 
 if TYPE_CHECKING:
     from kai_fleet.host.platform import Platform
@@ -103,9 +104,9 @@ class TeamStackAccess(pulumi.ComponentResource):
     ) -> list[pulumi.Resource]:
         child = pulumi.ResourceOptions(parent=self)
         bounds = rights.queue_bounds(team, parent_queue, foreign)
-        made = registering.policy(f"{name}-bounds", rights.queue_policy(team, bounds), child)
-        held = registering.binding(
-            f"{name}-bounds-binding", rights.queue_binding(team), registering.after(child, made)
+        made = declare_policy(f"{name}-bounds", rights.queue_policy(team, bounds), child)
+        held = declare_binding(
+            f"{name}-bounds-binding", rights.queue_binding(team), after(child, made)
         )
         return [made, held]
 

@@ -24,9 +24,11 @@ _NAMED: Final = 40  # pods of a team; a preview is read by a person
 _SECONDS: Final = 20.0
 
 
-def told(rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterAccess) -> None:
-    """Warn of each team that has its namespace already, and gets its first guard by this run, or
-    one that wants something else: by another level, or by another version of this program.
+def warn_of_refusals(
+    rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterAccess
+) -> None:
+    """Warn of each team whose namespace is there already and whose guard is new or another one, by
+    another level or by another version of this program.
 
     `rules` are those of the guards that this run declares, by team. Asks the host for these teams
     only: no other run asks it for anything.
@@ -37,9 +39,9 @@ def told(rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterA
             continue
         wanted = as_annotations(of_team.parameters())
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
-            _told_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
+            _warn_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
         elif policies or not _has(deployed.bounds.get(f"{team}-namespace", {}), wanted):
-            _told_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
+            _warn_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
 
 
 def _policies_changed(deployed: DeployedState) -> bool:
@@ -55,34 +57,34 @@ def _has(annotated: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(annotated.get(key) == value for key, value in wanted.items())
 
 
-def _told_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:
+def _warn_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:
     content: pulumi.Output[str | None] = pulumi.Output.from_input(host.kubeconfig)
-    content.apply(lambda known: _told(team, rules, known, host.context, why))
+    content.apply(lambda kubeconfig: _warn(team, rules, kubeconfig, host.context, why))
 
 
-def _told(
+def _warn(
     team: str, rules: HostRules, kubeconfig: str | None, context: str | None, why: str
 ) -> None:
     lead = f"{why} What runs there goes on, and what is made there is judged by the host's guard."
     try:
-        pods, found = _read(team, rules, kubeconfig, context)
-    except KubeError as failed:
+        pods, refusals = _read(team, rules, kubeconfig, context)
+    except KubeError as error:
         pulumi.log.warn(
-            f"{lead} Which of its pods would be refused could not be read: {complaint(failed)};"
+            f"{lead} Which of its pods would be refused could not be read: {complaint(error)};"
             f" look first: kubectl -n team-{team} get pods"
         )
         return
-    if not found:
+    if not refusals:
         pulumi.log.info(f"{lead} All {pods} pods that run there would be let in again.")
         return
-    lines = [f"  pod {name}: {plain(why, 400)}" for name, why in sorted(found.items())]
+    lines = [f"  pod {name}: {plain(reason, 400)}" for name, reason in sorted(refusals.items())]
     if len(lines) > _NAMED:
         lines[_NAMED:] = [f"  and {len(lines) - _NAMED} more"]
     pulumi.log.warn(
         "\n".join(
             [
-                f"{lead} {len(found)} of its {pods} pods would be refused if they were made anew;"
-                " change them where they are made (docs/isolation.md), or write isolation:"
+                f"{lead} {len(refusals)} of its {pods} pods would be refused if they were made"
+                " anew; change them where they are made (docs/isolation.md), or write isolation:"
                 f" {{level: off}} for the team until they are:",
                 *lines,
             ]

@@ -25,18 +25,18 @@ def refused(
 ) -> dict[str, str]:
     """The reason by the name of each pod that runs and would be refused.
 
-    `nodes` are labels by the name of each node; of one that is not there nothing is said.
+    `nodes` are labels by the name of each node; one that is missing is not judged.
     """
-    found = {}
+    reasons = {}
     for pod in pods:
         over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
         if over or pod["metadata"].get("deletionTimestamp"):
             continue
         if why := next(_reasons(pod, rules, nodes), None):
             name = str(pod["metadata"]["name"])
-            told = why.removeprefix(f"pod {name} ")  # whoever says it names the pod
-            found[name] = why if told == why else f"it {told}"
-    return found
+            reason = why.removeprefix(f"pod {name} ")  # whoever says it names the pod
+            reasons[name] = why if reason == why else f"it {reason}"
+    return reasons
 
 
 def _reasons(

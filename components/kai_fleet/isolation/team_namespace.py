@@ -28,7 +28,7 @@ from kai_fleet.isolation import (
 )
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.state.team_kinds import TEAM_NAMESPACE
+from kai_fleet.state.team_parts import TEAM_NAMESPACE
 
 _POD_SECURITY = "pod-security.kubernetes.io"
 

@@ -60,7 +60,7 @@ def team_namespaces(
         for name in run.grants
     }
     judged = {name: args.rules for name, args in wanted.items() if args.isolation.on}
-    first_isolation.told(judged, deployed, platform.access)
+    first_isolation.warn_of_refusals(judged, deployed, platform.access)
     return {name: TeamNamespace(name, args, opts) for name, args in wanted.items()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -12,16 +12,14 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kai.values import kai_values
+from kai_fleet.options import child_of
 from kai_fleet.releases import KAI, KaiRelease, kai
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.state.transitions import kai_transition
-
-# The chart's clean-up deletes every Deployment of the namespace of this name, whatever the
-# release's own is (K11); so KAI goes there, and nothing else does.
-NAMESPACE: Final = "kai-scheduler"
 
 
 @dataclass
@@ -47,11 +45,11 @@ class KaiSchedulerArgs:
 
 
 class KaiScheduler(pulumi.ComponentResource):
-    """One KAI release of the asked version, its prerequisites, and the wait until it works.
+    """One KAI release, its prerequisites, and the wait until it works.
 
     Another version upgrades the release in place where that is known to work, else replaces it,
     old one first: no KAI version can be rolled back by Helm, and between several an upgrade
-    collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersion.
+    collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersionError.
     """
 
     version: str
@@ -67,10 +65,8 @@ class KaiScheduler(pulumi.ComponentResource):
         before: list[pulumi.Resource] = [
             kubernetes.core.v1.Namespace(
                 f"{name}-namespace",
-                metadata={"name": NAMESPACE},
-                opts=pulumi.ResourceOptions.merge(
-                    child, pulumi.ResourceOptions(depends_on=opts.depends_on)
-                ),
+                metadata={"name": KAI_NAMESPACE},
+                opts=child_of(self, opts),
             )
         ]
         if release.needs_cluster_policy_crd and args.cluster_policy_crd:
@@ -79,7 +75,7 @@ class KaiScheduler(pulumi.ComponentResource):
             f"{name}-release",
             **chart_args("kai-scheduler", release.version, override=args.chart, oci=release.chart),
             name="kai-scheduler",
-            namespace=NAMESPACE,
+            namespace=KAI_NAMESPACE,
             values=kai_values(
                 release,
                 gpu_sharing=args.gpu_sharing,

@@ -8,6 +8,8 @@ from typing import Final
 
 SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
+# The chart's clean-up deletes every Deployment of the namespace of this name, whatever the
+# release's own is (K11); so KAI goes there, and nothing else does.
 KAI_NAMESPACE: Final = "kai-scheduler"
 # Namespaces of KAI, the GPU operator and Kubernetes.
 RESERVED: Final = frozenset(

@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.options import child_of
 from kai_fleet.provider.queue_specs import packed
 from kai_fleet.provider.tokens import QUEUES
 from kai_fleet.settings.sections.queues import Queue, leaves, walk
@@ -46,20 +47,13 @@ class QueueTree(pulumi.ComponentResource):
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueTree", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
         if args.queues:
-            _Queues(
-                name,
-                args,
-                pulumi.ResourceOptions(
-                    parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-                ),
-            )
+            _QueuesResource(name, args, child_of(self, opts))
         self.leaves = leaves(args.queues)
         self.register_outputs({"leaves": self.leaves})
 
 
-class _Queues(pulumi.CustomResource):
+class _QueuesResource(pulumi.CustomResource):
     """The resource of the provider: `queues` are the specs by name, as text; `tree` their label."""
 
     def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
@@ -73,7 +67,7 @@ class _Queues(pulumi.CustomResource):
             for placed in tree
         }
         labels = {placed.name: placed.labels for placed in tree if placed.labels}
-        given = {
+        optional = {
             "labels": labels or None,
             "parent": args.parent,
             "identity": args.access.identifier,  # another cluster of this name gets its own
@@ -85,7 +79,7 @@ class _Queues(pulumi.CustomResource):
                 "cluster": args.access.name,
                 "tree": name,
                 "queues": packed(specs),
-                **{key: value for key, value in given.items() if value is not None},
+                **{key: value for key, value in optional.items() if value is not None},
                 **args.access.reached(),
             },
             opts,

@@ -1,11 +1,13 @@
-"""What one KAI has beyond its release and its queues: values, shards and topologies."""
+"""Values, shards and topologies of one KAI, beyond its release and its queues."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.kai.kai_scheduler import KaiScheduler
@@ -15,10 +17,41 @@ from kai_fleet.kai.scheduling_shards import (
     has_shards,
     prometheus_values,
 )
-from kai_fleet.kai.topologies import Topologies, TopologiesArgs
+from kai_fleet.options import after, child_of
 from kai_fleet.releases import kai
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.scheduling import Scheduling
+
+
+@dataclass
+class TopologiesArgs:
+    """The node labels of each topology, from the widest domain to the narrowest."""
+
+    topologies: Mapping[str, Sequence[str]]
+
+
+class Topologies(pulumi.ComponentResource):
+    """`kai.scheduler/v1alpha1` Topology objects, cluster-scoped; KAI has them from v0.12.
+
+    Workloads name one in the annotation `kai.scheduler/topology`, and one of its labels in
+    `kai.scheduler/topology-required-placement` or `-preferred-placement`. Levels cannot be
+    changed, so another list replaces the object.
+    """
+
+    def __init__(
+        self, name: str, args: TopologiesArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:Topologies", name, None, opts)
+        for topology, levels in args.topologies.items():
+            CustomResource(
+                f"{name}-{topology}",
+                api_version="kai.scheduler/v1alpha1",
+                kind="Topology",
+                metadata={"name": topology},
+                spec={"levels": [{"nodeLabel": label} for label in levels]},
+                opts=child_of(self, opts, replace_on_changes=["spec"], delete_before_replace=True),
+            )
+        self.register_outputs({"topologies": sorted(args.topologies)})
 
 
 def values_with(
@@ -39,8 +72,8 @@ def declare_scheduling(
     untested: bool,
 ) -> list[pulumi.Resource]:
     """The shards and topologies of one KAI, once it is ready; nothing where none are configured."""
-    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[scheduler.ready]))
-    found: list[pulumi.Resource] = []
+    once_ready = after(opts, scheduler.ready)
+    resources: list[pulumi.Resource] = []
     if has_shards(scheduling):
         args = SchedulingShardsArgs(
             version=scheduler.version,
@@ -49,7 +82,9 @@ def declare_scheduling(
             release=scheduler.release.id,
             prometheus_by_chart=kai(scheduler.version, untested=untested).prometheus_values,
         )
-        found.append(SchedulingShards(f"{name}-shards", args, after))
+        resources.append(SchedulingShards(f"{name}-shards", args, once_ready))
     if scheduling.topologies:
-        found.append(Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), after))
-    return found
+        resources.append(
+            Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), once_ready)
+        )
+    return resources

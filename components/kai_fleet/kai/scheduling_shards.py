@@ -12,6 +12,7 @@ import pulumi_command as command
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.options import child_of
 from kai_fleet.releases import KaiRelease
 from kai_fleet.settings.sections.scheduling import (
     DEFAULT_SHARD,
@@ -50,7 +51,6 @@ class SchedulingShards(pulumi.ComponentResource):
         self, name: str, args: SchedulingShardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:SchedulingShards", name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
         objects = kai_objects(args.scheduling, config=not args.prometheus_by_chart)
         command.local.Command(
             f"{name}-apply",
@@ -63,12 +63,7 @@ class SchedulingShards(pulumi.ComponentResource):
                 "KAI_OBJECTS": json.dumps(objects, sort_keys=True),
             },
             triggers=[args.release],
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=opts.depends_on,
-                deleted_with=opts.deleted_with,
-                delete_before_replace=True,
-            ),
+            opts=child_of(self, opts, delete_before_replace=True),
         )
         self.register_outputs({"shards": sorted(objects["schedulingshards"])})
 
@@ -82,7 +77,7 @@ def kai_objects(scheduling: Scheduling, *, config: bool) -> dict[str, dict[str, 
     """The `spec` of each object by plural kind and name; `config`: that of the Config too."""
     fairshare = scheduling.fairshare
     shards = {DEFAULT_SHARD: Shard(), **scheduling.shards}
-    found: dict[str, dict[str, Any]] = {
+    objects: dict[str, dict[str, Any]] = {
         "schedulingshards": {
             name: _shard(name, shard, fairshare)
             for name, shard in shards.items()
@@ -90,8 +85,8 @@ def kai_objects(scheduling: Scheduling, *, config: bool) -> dict[str, dict[str, 
         }
     }
     if fairshare is not None and config:
-        found["configs"] = {"kai-config": {"prometheus": prometheus(fairshare)}}
-    return found
+        objects["configs"] = {"kai-config": {"prometheus": prometheus(fairshare)}}
+    return objects
 
 
 def prometheus_values(release: KaiRelease, scheduling: Scheduling) -> dict[str, Any]:
@@ -102,9 +97,9 @@ def prometheus_values(release: KaiRelease, scheduling: Scheduling) -> dict[str, 
 
 
 def prometheus(fairshare: Fairshare) -> dict[str, Any]:
-    """Config's part about Prometheus: an address that is given keeps KAI from running its own."""
-    given = {"externalPrometheusUrl": fairshare.prometheus} if fairshare.prometheus else {}
-    return {"enabled": True, **given}
+    """Config's part about Prometheus: with an address KAI does not run its own."""
+    address = {"externalPrometheusUrl": fairshare.prometheus} if fairshare.prometheus else {}
+    return {"enabled": True, **address}
 
 
 def _shard(name: str, shard: Shard, fairshare: Fairshare | None) -> dict[str, Any]:
@@ -114,7 +109,7 @@ def _shard(name: str, shard: Shard, fairshare: Fairshare | None) -> dict[str, An
     if shard.placement is not None:
         spec["placementStrategy"] = {"gpu": shard.placement.gpu, "cpu": shard.placement.cpu}
     if shard.min_runtime is not None:
-        spec["minRuntime"] = _given(
+        spec["minRuntime"] = _without_none(
             preemptMinRuntime=shard.min_runtime.preempt, reclaimMinRuntime=shard.min_runtime.reclaim
         )
     if shard.queue_depth:
@@ -128,11 +123,11 @@ def _usage(fairshare: Fairshare) -> dict[str, Any]:
     return {
         "clientType": "prometheus",
         # Without it the operator fills in the address of its own one.
-        **_given(connectionString=fairshare.prometheus),
+        **_without_none(connectionString=fairshare.prometheus),
         "usageParams": {
             "windowSize": fairshare.window,
             "windowType": fairshare.window_type,
-            **_given(
+            **_without_none(
                 halfLifePeriod=fairshare.half_life,
                 tumblingWindowStartTime=fairshare.start,
                 cronString=fairshare.cron,
@@ -141,5 +136,5 @@ def _usage(fairshare: Fairshare) -> dict[str, Any]:
     }
 
 
-def _given(**fields: str | None) -> Mapping[str, str]:
+def _without_none(**fields: str | None) -> Mapping[str, str]:
     return {key: value for key, value in fields.items() if value is not None}

@@ -51,9 +51,9 @@ def _isolated(release: KaiRelease, isolation: Isolation) -> dict[str, Any]:
     """What the charts can do themselves: hide GPUs from containers that ask for none, and run their
     own parts as `restricted` wants it.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if isolation.on and release.hides_gpus:
-        found["blockNvidiaVisibleDevices"] = True
+        values["blockNvidiaVisibleDevices"] = True
     if isolation.level == "restricted":
-        found["securityContext"] = dict(RESTRICTED)
-    return {"global": found} if found else {}
+        values["securityContext"] = dict(RESTRICTED)
+    return {"global": values} if values else {}

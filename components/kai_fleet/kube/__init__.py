@@ -1,1 +1,0 @@
-"""The product's client of Kubernetes: a kubeconfig, and plain requests for JSON."""

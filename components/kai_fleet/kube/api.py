@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from kai_fleet.kube.bounded import TooMuchError, bounded
-from kai_fleet.kube.errors import Refused, Unreachable, words_of_network
+from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
 from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.kube.text import cleaned, may_have_controls
 
@@ -35,10 +35,10 @@ _TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of i
 
 
 class Api:
-    """Every call raises Refused or Unreachable.
+    """Every call raises RefusedError or UnreachableError.
 
-    `seconds` are for each answer, `connect` of them for the connection; `in_all` is for everything
-    that is asked here together. `most` are the bytes of a list, or of any other answer. What is
+    `seconds` are for each answer, `connect` of them for the connection; `in_all` is for all
+    requests together. `most` are the bytes of a list, or of any other answer. What is
     read has no control characters but tabs and line breaks: tenants choose texts, and their own
     API servers answer what they like.
     """
@@ -59,12 +59,12 @@ class Api:
 
     @classmethod
     def of_kubeconfig(cls, content: str, **limits: float) -> Self:
-        """The cluster of a kubeconfig's content. Raises UnusableKubeconfig."""
+        """The cluster of a kubeconfig's content. Raises UnusableKubeconfigError."""
         return cls(connection(content), **limits)
 
     @classmethod
     def of_context(cls, file: str | None, context: str | None, **limits: float) -> Self:
-        """A cluster of a kubeconfig file, the usual ones where None. Raises UnusableKubeconfig."""
+        """A cluster of a kubeconfig file; None: the usual ones. Raises UnusableKubeconfigError."""
         return cls(connection(file=file, context=context), **limits)
 
     def get(self, path: str, **query: str) -> Object:
@@ -75,14 +75,14 @@ class Api:
         """What is at a path, None where nothing is."""
         try:
             return self.get(path)
-        except Refused as why:
-            if why.status != _ABSENT:
+        except RefusedError as error:
+            if error.status != _ABSENT:
                 raise
             return None
 
     def list(self, path: str, **query: str) -> list[Object]:
         """Every object of a collection, page by page."""
-        found: list[Object] = []
+        objects: list[Object] = []
         more: dict[str, str] = {}
         size = 0
         while True:
@@ -90,13 +90,13 @@ class Api:
             size += max(length, self._most // _MOST_PAGES)
             items, about = page.get("items") or [], page.get("metadata") or {}
             if not isinstance(items, list) or not isinstance(about, dict):
-                raise Unreachable(_NO_API)
-            found += [item for item in items if isinstance(item, dict)]
+                raise UnreachableError(_NO_API)
+            objects += [item for item in items if isinstance(item, dict)]
             token = about.get("continue")
             if not token:
-                return found
+                return objects
             if size > self._most:
-                raise Unreachable(_TOO_MUCH.format(self._most >> 20))
+                raise UnreachableError(_TOO_MUCH.format(self._most >> 20))
             more = {"continue": str(token)}
 
     def post(self, path: str, body: Object, **query: str) -> None:
@@ -104,7 +104,7 @@ class Api:
         self._ask("POST", path, query, body)
 
     def put(self, path: str, body: Object, **query: str) -> None:
-        """Have an object so, and nothing else in it."""
+        """Replace an object."""
         self._ask("PUT", path, query, body)
 
     def patch(self, path: str, body: Object, kind: str = MERGE_PATCH, **query: str) -> None:
@@ -112,11 +112,11 @@ class Api:
         self._ask("PATCH", path, query, body, kind)
 
     def delete(self, path: str) -> bool:
-        """Begin with an object's removal; whether it was there."""
+        """Begin to remove an object; return whether it was there."""
         try:
             self._ask("DELETE", path, {})
-        except Refused as why:
-            if why.status != _ABSENT:
+        except RefusedError as error:
+            if error.status != _ABSENT:
                 raise
             return False
         return True
@@ -129,12 +129,12 @@ class Api:
         """What is at a path, and how many bytes that was."""
         data = self._ask("GET", path, query)
         try:
-            found = json.loads(data)
+            content = json.loads(data)
         except (ValueError, RecursionError):
-            raise Unreachable(_NO_API) from None
+            raise UnreachableError(_NO_API) from None
         if may_have_controls(data):
-            found = cleaned(found)
-        return (found if isinstance(found, dict) else {}), len(data)
+            content = cleaned(content)
+        return (content if isinstance(content, dict) else {}), len(data)
 
     def _ask(
         self,
@@ -148,7 +148,7 @@ class Api:
         limits, seconds = self._limits()
         try:
             # No retries and no redirects: a refusal is an answer here. What is packed is not
-            # unpacked: it was not asked for, and a little of it may stand for gigabytes.
+            # unpacked: it was not requested, and a little of it may stand for gigabytes.
             with bounded(seconds, self._most):
                 answer = self._way.pool.request(
                     method,
@@ -159,12 +159,12 @@ class Api:
                     retries=False,
                     decode_content=False,
                 )
-        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as why:
-            if _is_too_much(why):
-                raise Unreachable(_TOO_MUCH.format(self._most >> 20)) from None
-            raise Unreachable(words_of_network(why)) from None
+        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
+            if _is_too_much(error):
+                raise UnreachableError(_TOO_MUCH.format(self._most >> 20)) from None
+            raise UnreachableError(words_of_network(error)) from None
         if answer.status not in _DONE:
-            raise Refused(answer.status, answer.reason or "", answer.data)
+            raise RefusedError(answer.status, answer.reason or "", answer.data)
         return answer.data
 
     def _limits(self) -> tuple[urllib3.Timeout, float]:
@@ -174,7 +174,7 @@ class Api:
             return urllib3.Timeout(connect=connect, read=self._seconds), self._seconds
         left = self._ends - time.monotonic()
         if left <= 0:
-            raise Unreachable(f"it did not answer everything within {self._in_all:.0f} s")
+            raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
         return urllib3.Timeout(connect=self._connect, total=left), left
 
 

@@ -1,7 +1,7 @@
 """Answers that end: a server may send slowly, for ever, or more than fits into memory.
 
 urllib3's own limits are for each piece that arrives. These are for an answer as a whole, and hold
-for its head as well, which nobody else can look at while it arrives.
+for its head as well, which only a socket sees while it arrives.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _now: Final = _OfThread()
 
 @contextlib.contextmanager
 def bounded(seconds: float, most: int) -> Iterator[None]:
-    """What this thread asks within takes no longer, and is no longer in bytes, for each answer.
+    """Bound each answer to this thread: in seconds, and in bytes (`most`).
 
     For pools that `bind` was called with. Raises TimeoutError and TooMuchError from within a
     request, which urllib3 hands on as its own.

@@ -14,19 +14,19 @@ _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new
 
 
 class KubeError(Exception):
-    """The cluster was not asked, or did not do what it was asked for."""
+    """A request did not reach the cluster, or was not fulfilled."""
 
 
-class Unreachable(KubeError):  # noqa: N818 - what it is, in the words of its message
+class UnreachableError(KubeError):
     """The API server did not answer, or not in time. Its message says why."""
 
 
-class UnusableKubeconfig(Unreachable):
+class UnusableKubeconfigError(UnreachableError):
     """There is no way to the cluster: its kubeconfig cannot be read, or not by this client."""
 
 
-class Refused(KubeError):  # noqa: N818 - the same
-    """The API server answered, and not with what was asked for.
+class RefusedError(KubeError):
+    """The API server answered a request with an error.
 
     `status` and `reason` are HTTP's, `message` is the server's own, "" where it gives none.
     """
@@ -40,7 +40,7 @@ class Refused(KubeError):  # noqa: N818 - the same
 
 def complaint(why: KubeError) -> str:
     """What there is to say of an API, in a phrase."""
-    if isinstance(why, Refused):
+    if isinstance(why, RefusedError):
         return f"the API answers {why}"
     return f"the API does not answer: {why}"
 

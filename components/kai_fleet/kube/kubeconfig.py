@@ -20,7 +20,7 @@ import yaml
 from urllib3.util.ssl_ import create_urllib3_context
 
 from kai_fleet.kube.bounded import bind
-from kai_fleet.kube.errors import UnusableKubeconfig, short
+from kai_fleet.kube.errors import UnusableKubeconfigError, short
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
 _LEFT_SECONDS: Final = 60.0
@@ -45,12 +45,12 @@ class Connection:
         bind(self.pool)
 
     def headers(self) -> dict[str, str]:
-        """What every request carries; a token that runs out is asked for anew."""
-        found = {"Accept": "application/json"}
+        """The headers of every request; a token that runs out is renewed."""
+        headers = {"Accept": "application/json"}
         for setting in self._configuration.auth_settings().values():
             if setting.get("in") == "header" and setting.get("value"):
-                found[setting["key"]] = setting["value"]
-        return found
+                headers[setting["key"]] = setting["value"]
+        return headers
 
 
 def connection(
@@ -59,7 +59,7 @@ def connection(
     """By a kubeconfig's content, or else by a file: $KUBECONFIG or the usual one where none is
     named. `context` is one of its contexts, its current one where None.
 
-    Raises UnusableKubeconfig.
+    Raises UnusableKubeconfigError.
     """
     from kubernetes import client, config
 
@@ -81,7 +81,7 @@ def connection(
 def namespace_of(file: str | None = None, context: str | None = None) -> str | None:
     """The namespace that a context of a kubeconfig file names; None where it names none.
 
-    File and context are as for `connection`. Raises UnusableKubeconfig.
+    File and context are as for `connection`. Raises UnusableKubeconfigError.
     """
     from kubernetes import config
 
@@ -89,7 +89,7 @@ def namespace_of(file: str | None = None, context: str | None = None) -> str | N
         there, current = config.list_kube_config_contexts(_named(file))
         named = {it["name"]: it for it in there}
         if context and context not in named:
-            raise UnusableKubeconfig(
+            raise UnusableKubeconfigError(
                 f"the kubeconfig has no context {context}; its contexts: {', '.join(named)}"
             )
         chosen = named[context] if context else current
@@ -103,15 +103,15 @@ def _named(file: str | None) -> str | None:
 
 @contextlib.contextmanager
 def _in_words() -> Iterator[None]:
-    """Raise UnusableKubeconfig for whatever the official client raises."""
+    """Raise UnusableKubeconfigError for whatever the official client raises."""
     from kubernetes import config
 
     try:
         yield
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as why:
-        raise UnusableKubeconfig(f"the kubeconfig cannot be used: {short(why)}") from None
+    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {short(error)}") from None
     except yaml.YAMLError:  # its message may quote the content
-        raise UnusableKubeconfig("the kubeconfig cannot be used: it is not YAML") from None
+        raise UnusableKubeconfigError("the kubeconfig cannot be used: it is not YAML") from None
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Text that somebody else chose: messages of pods and events, names, what a server answers.
+"""Untrusted text: messages of pods and events, names, answers of servers.
 
 A terminal takes some characters for commands, and some turn the order of what is read around them.
 """
@@ -46,12 +46,12 @@ def may_have_controls(json: bytes) -> bool:
     return _IN_JSON.search(json) is not None
 
 
-def cleaned(found: Any) -> Any:
+def cleaned(value: Any) -> Any:
     """A value from JSON with every text in it without control characters."""
-    if isinstance(found, str):
-        return without_controls(found)
-    if isinstance(found, list):
-        return [cleaned(it) for it in found]
-    if isinstance(found, dict):
-        return {without_controls(key): cleaned(it) for key, it in found.items()}
-    return found
+    if isinstance(value, str):
+        return without_controls(value)
+    if isinstance(value, list):
+        return [cleaned(it) for it in value]
+    if isinstance(value, dict):
+        return {without_controls(key): cleaned(it) for key, it in value.items()}
+    return value

@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana are told of a whole fleet, whoever its teams are."""
+"""Monitors, rules, alerts and dashboards of a whole fleet, whoever its teams are."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def as_text(content: Any) -> str:
 
 
 def monitoring_of(settings: Settings, platform: Platform | PlatformReference) -> None:
-    """What a platform's stack tells Prometheus; nothing where it is off, or in a team stack."""
+    """Declare the monitoring of a platform; nothing where it is off, or in a team stack."""
     if settings.monitoring is None or isinstance(settings, Tenant):
         return
     Monitoring(

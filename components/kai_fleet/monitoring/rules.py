@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kai_fleet.monitoring.templates import fill_in
+from kai_fleet.monitoring import fill_in
 from kai_fleet.releases import KAI, version_key
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.queues import QueueTree, walk

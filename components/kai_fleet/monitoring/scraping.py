@@ -5,88 +5,54 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from kai_fleet.monitoring.templates import fill_in
+from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.monitoring import fill_in
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
 
 JOB: Final = "kai-fleet"
-VCLUSTER_JOB: Final = "kai-fleet-vcluster"
-_FEW: Final = 1000  # samples that are kept of a vCluster; it has some twenty
 LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
 
 
 def pod_monitor(monitoring: Monitoring) -> dict[str, Any]:
     """The `spec` of a PodMonitor, in any namespace."""
-    told = _told(monitoring)
-    endpoint = {key: value for key, value in told.items() if key != "sampleLimit"}
+    scrape = _scrape(monitoring)
+    endpoint = {key: value for key, value in scrape.items() if key != "sampleLimit"}
     return {
         "namespaceSelector": {"any": True},
         "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
-        "sampleLimit": told["sampleLimit"],
+        "sampleLimit": scrape["sampleLimit"],
         "podMetricsEndpoints": [endpoint],
     }
 
 
 def scrape_config(monitoring: Monitoring) -> dict[str, Any]:
     """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
-    told = _told(monitoring)
+    scrape = _scrape(monitoring)
     return {
         "job_name": JOB,
-        "scrape_interval": told["interval"],
-        "sample_limit": told["sampleLimit"],
-        "follow_redirects": told["followRedirects"],
-        "honor_timestamps": told["honorTimestamps"],
+        "scrape_interval": scrape["interval"],
+        "sample_limit": scrape["sampleLimit"],
+        "follow_redirects": scrape["followRedirects"],
+        "honor_timestamps": scrape["honorTimestamps"],
         "kubernetes_sd_configs": [{"role": "pod"}],
-        "relabel_configs": [_snake(step) for step in told["relabelings"]],
-        "metric_relabel_configs": [_snake(step) for step in told["metricRelabelings"]],
+        "relabel_configs": [_snake(step) for step in scrape["relabelings"]],
+        "metric_relabel_configs": [_snake(step) for step in scrape["metricRelabelings"]],
     }
 
 
 def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
-    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace.
-
-    As the vCluster chart's own one (chart/templates/service-monitor.yaml, v0.27.3 to v0.36.1), but
-    for the API server alone, and without a restart of the vCluster when it comes or goes.
-    """
-    secret = f"vc-{team}"
-    certificate = {
-        "ca": {"secret": {"name": secret, "key": "certificate-authority"}},
-        "cert": {"secret": {"name": secret, "key": "client-certificate"}},
-        "keySecret": {"name": secret, "key": "client-key"},
-    }
-    endpoint = {
-        "port": "https",
-        "path": "/metrics",
-        "scheme": "https",
-        # Who answers there is the tenant's, and is not to send Prometheus elsewhere.
-        "followRedirects": False,
-        "interval": monitoring.interval,
-        "tlsConfig": certificate,
-        "relabelings": [
-            {"targetLabel": "job", "replacement": VCLUSTER_JOB},
-            {"targetLabel": "team", "replacement": team},
-        ],
-        "metricRelabelings": [
-            {
-                "sourceLabels": ["__name__"],
-                "action": "keep",
-                "regex": "apiserver_client_certificate_expiration_seconds_.+",
-            }
-        ],
-    }
-    labels = {"app": "vcluster", "release": team, "vcluster.loft.sh/service": "true"}
-    return {
-        "selector": {"matchLabels": labels},
-        "sampleLimit": _FEW,
-        "endpoints": [endpoint],
-    }
+    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace."""
+    words: dict[str, str | int] = {"Team": team, "Interval": monitoring.interval}
+    spec: dict[str, Any] = fill_in("vcluster.yaml", words)
+    return spec
 
 
 def let_in(monitoring: Monitoring) -> dict[str, Any]:
     """The `spec` of a NetworkPolicy of a team's namespace: Prometheus reaches the team's KAI."""
     home = {"match_labels": {"kubernetes.io/metadata.name": monitoring.namespace}}
     return {
-        "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": "kai-scheduler"}},
+        "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": KAI_NAMESPACE}},
         "policy_types": ["Ingress"],
         "ingress": [
             {
@@ -97,7 +63,7 @@ def let_in(monitoring: Monitoring) -> dict[str, Any]:
     }
 
 
-def _told(monitoring: Monitoring) -> dict[str, Any]:
+def _scrape(monitoring: Monitoring) -> dict[str, Any]:
     words: dict[str, str | int] = {
         "Interval": monitoring.interval,
         "Port": METRICS_PORT,
@@ -105,8 +71,8 @@ def _told(monitoring: Monitoring) -> dict[str, Any]:
         "AppsOfScheduler": APPS["scheduler"],
         "AppsOfQueueController": APPS["queue-controller"],
     }
-    found: dict[str, Any] = fill_in("scrape.yaml", words)
-    return found
+    scrape: dict[str, Any] = fill_in("scrape.yaml", words)
+    return scrape
 
 
 def _snake(step: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What Prometheus is told of one team, in the team's namespace."""
+"""Facts, monitors and the way in for Prometheus of one team, in the team's namespace."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from typing import Final
 import pulumi
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from kai_fleet.cluster.going_with import going_with
+from kai_fleet.cluster.access import deleted_with
 from kai_fleet.package import inputs as given_inputs
 from kai_fleet.package.construct import clusters, guards, kai, platform, workloads
 from kai_fleet.package.construct.request import Request, Result
 from kai_fleet.provider.errors import PluginError
-from kai_fleet.releases.lookup import UnknownVersion
+from kai_fleet.releases.lookup import UnknownVersionError
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.state.deployed_state import DeployedState
 
@@ -47,12 +47,12 @@ def constructed(
     if isinstance(opts.deleted_with, pulumi.Resource):
         # The option holds for the component alone, and what it declares is what would be deleted.
         opts = pulumi.ResourceOptions.merge(
-            opts, pulumi.ResourceOptions(transformations=[going_with(opts.deleted_with)])
+            opts, pulumi.ResourceOptions(transformations=[deleted_with(opts.deleted_with)])
         )
     given = given_inputs.read(inputs)
     if given.hidden:
         hide_values()
     try:
         return _BY_KIND[kind](Request(kind, name, given, opts, deployed))
-    except (UnknownVersion, ValueError, pulumi.RunError) as why:
+    except (UnknownVersionError, ValueError, pulumi.RunError) as why:
         raise PluginError(f"{kind} {name}: {why}") from None

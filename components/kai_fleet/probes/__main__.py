@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from typing import Final
 
-PROBES: Final = ("kai", "pods", "record", "shards", "vacant", "vcluster")
+from kai_fleet.probes import kai, removal, shards, vcluster
+from kai_fleet.probes.wait import NotReadyError, say
+
+PROBES: Final[Mapping[str, Callable[[], None]]] = {
+    "kai wait": kai.wait,
+    "kai clean-up": kai.clean_up,
+    "pods": removal.pods,
+    "record": removal.record,
+    "shards apply": shards.apply,
+    "shards remove": shards.remove,
+    "vacant": removal.vacant,
+    "vcluster": vcluster.wait,
+}
 
 
 def main() -> None:
-    """Run the probe that the first argument names; it reads the others itself."""
-    if len(sys.argv) < 2 or sys.argv[1] not in PROBES:
-        raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}, then its verb")
-    probe = sys.argv.pop(1)
-    import_module(f"kai_fleet.probes.{probe}").main()
+    """Run the probe that the arguments name; exit 1 with one sentence where it fails.
+
+    The API server of a vCluster is its tenant's: what it answers may be no object of Kubernetes'.
+    """
+    probe = PROBES.get(" ".join(sys.argv[1:]))
+    if probe is None:
+        raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}")
+    try:
+        probe()
+    except NotReadyError as error:
+        say(str(error))
+        raise SystemExit(1) from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        say(f"the API server answers what no Kubernetes does ({type(error).__name__})")
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

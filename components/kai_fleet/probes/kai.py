@@ -1,4 +1,4 @@
-"""`run kai wait|clean-up`: around one KAI release.
+"""`fleet-probe kai wait|clean-up`: around one KAI release.
 
 wait: every deployment of that version is rolled out, its objects say Ready, and a Queue is
 accepted. clean-up: remove what uninstalling that version would leave in the way.
@@ -7,28 +7,27 @@ accepted. clean-up: remove what uninstalling that version would leave in the way
 from __future__ import annotations
 
 import os
-import sys
 
 from kai_fleet.kube.api import Api, Object
-from kai_fleet.kube.errors import Refused
-from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+from kai_fleet.kube.errors import RefusedError
+from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 from kai_fleet.provider import queues
 
-NAMESPACE = "kai-scheduler"
+_NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.
 _OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
-_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments"
+_PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 _WEBHOOKS = tuple(
     f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
     for kind in ("validating", "mutating")
 )
 
 
-def wait(api: Api) -> None:
+def wait() -> None:
     """Return when KAI works; a fraction pod made earlier would stay Pending for good (K16)."""
-    version = os.environ["KAI_VERSION"]
+    api, version = cluster(), os.environ["KAI_VERSION"]
     deployments = _listed("KAI_DEPLOYMENTS")
     conditions = _listed("KAI_CONDITIONS")
 
@@ -43,11 +42,11 @@ def wait(api: Api) -> None:
         f"KAI {version}",
         missing,
         float(os.environ["KAI_TIMEOUT"]),
-        f"kubectl -n {NAMESPACE} get pods,jobs and kubectl -n {NAMESPACE} get events",
+        f"kubectl -n {_NAMESPACE} get pods,jobs and kubectl -n {_NAMESPACE} get events",
     )
 
 
-def clean_up(api: Api) -> None:
+def clean_up() -> None:
     """Delete `kai-config` and the chart's shard, and wait until what they own is gone (K10).
 
     Otherwise uninstalling leaves Fail-policy webhooks without a server, and no pod can be made
@@ -55,13 +54,14 @@ def clean_up(api: Api) -> None:
     """
     if os.environ.get("KAI_CONFIG") != "remove":
         return
+    api = cluster()
     for plural, name in _OWNERS:
         _delete(api, plural, name)
     until_ready(
         "the removal of what KAI's operator made",
         lambda: [*_kai_webhooks(api), *_operands(api)],
         60,
-        f"kubectl -n {NAMESPACE} get deployments and"
+        f"kubectl -n {_NAMESPACE} get deployments and"
         " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
     )
 
@@ -70,8 +70,10 @@ def _delete(api: Api, plural: str, name: str) -> None:
     try:
         if api.delete(f"/apis/kai.scheduler/v1/{plural}/{name}"):
             say(f"deleted {plural}.kai.scheduler/{name}")
-    except Refused as why:
-        raise NotReady(f"{plural}.kai.scheduler/{name} cannot be deleted: {why.reason}") from None
+    except RefusedError as error:
+        raise NotReadyError(
+            f"{plural}.kai.scheduler/{name} cannot be deleted: {error.reason}"
+        ) from None
 
 
 def _operands(api: Api) -> list[str]:
@@ -91,25 +93,25 @@ def _listed(variable: str) -> list[str]:
 
 def _deployments(api: Api, names: list[str]) -> list[str]:
     """Those that are absent or not rolled out, each with the reason of a pod that hangs."""
-    found = {item["metadata"]["name"]: item for item in api.list(_DEPLOYMENTS)}
+    present = {item["metadata"]["name"]: item for item in api.list(_DEPLOYMENTS)}
     left = []
     for name in names:
-        if name not in found:
+        if name not in present:
             left.append(f"deployment {name} (absent)")
-        elif not _rolled_out(found[name]):
+        elif not _rolled_out(present[name]):
             left.append(f"deployment {name}")
     return left + (_pending_jobs(api) if left else [])
 
 
 def _rolled_out(item: Object) -> bool:
     """As `kubectl rollout status` judges: a pod of the old version still counts as available."""
-    wanted, status = item["spec"].get("replicas", 1), item.get("status", {})
+    replicas, status = item["spec"].get("replicas", 1), item.get("status", {})
     updated = status.get("updatedReplicas", 0)
     return bool(
         status.get("observedGeneration", 0) >= item["metadata"]["generation"]
-        and updated >= wanted
+        and updated >= replicas
         and status.get("replicas", 0) <= updated
-        and status.get("availableReplicas", 0) >= wanted
+        and status.get("availableReplicas", 0) >= replicas
     )
 
 
@@ -122,12 +124,12 @@ def _pending_jobs(api: Api) -> list[str]:
     ]
 
 
-def _is_ready(api: Api, what: str) -> bool:
-    """Whether there is `plural.group/name` and its operator calls it Ready as it now is.
+def _is_ready(api: Api, reference: str) -> bool:
+    """Whether `plural.group/name` is there and its operator calls its newest generation Ready.
 
     After an upgrade the condition may still be about what was wanted before.
     """
-    kind, name = what.split("/")
+    kind, name = reference.split("/")
     plural, group = kind.split(".", 1)
     item = api.find(f"/apis/{group}/v1/{plural}/{name}")
     if item is None:
@@ -151,8 +153,8 @@ def _queue_refused(api: Api) -> list[str]:
     }
     try:
         api.post(queues.PATH, body, dryRun="All")
-    except Refused as why:
-        return [f"a Queue is refused ({why.reason})"]
+    except RefusedError as error:
+        return [f"a Queue is refused ({error.reason})"]
     return []
 
 
@@ -162,15 +164,5 @@ def _kai_webhooks(api: Api) -> list[str]:
         for path in _WEBHOOKS
         for item in api.list(path)
         for hook in item.get("webhooks", [])
-        if (hook["clientConfig"].get("service") or {}).get("namespace") == NAMESPACE
+        if (hook["clientConfig"].get("service") or {}).get("namespace") == _NAMESPACE
     ]
-
-
-@reported
-def main() -> None:
-    """The verb on the command line."""
-    {"wait": wait, "clean-up": clean_up}[sys.argv[1]](cluster())
-
-
-if __name__ == "__main__":
-    main()

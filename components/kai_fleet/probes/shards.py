@@ -1,4 +1,4 @@
-"""`run shards apply|remove`: fields of KAI's SchedulingShards and Config.
+"""`fleet-probe shards apply|remove`: fields of KAI's SchedulingShards and Config.
 
 KAI_OBJECTS holds their specs as JSON, by plural kind and name. apply: have these fields, and
 drop those that an earlier apply had and this one has not. remove: let go of all of them.
@@ -6,14 +6,15 @@ drop those that an earlier apply had and this one has not. remove: let go of all
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import sys
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kai_fleet.kube.api import APPLY_PATCH, Api, Object
-from kai_fleet.kube.errors import KubeError, Refused, complaint
-from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+from kai_fleet.kube.errors import KubeError, RefusedError, complaint
+from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 
 GROUP: Final = "kai.scheduler"
 VERSION: Final = "v1"
@@ -25,25 +26,41 @@ _LABEL: Final = "kai-fleet/shard"
 _PATIENCE: Final = 60.0
 
 
-def apply(api: Api) -> None:
-    """Have every field as configured, and the shards of before that are no longer wanted gone."""
-    wanted: dict[str, dict[str, Any]] = json.loads(os.environ["KAI_OBJECTS"])
-    for plural in _KINDS:
-        specs = wanted.get(plural, {})
-        # A chart's object of which nothing is configured is none of ours.
-        specs = {name: s for name, s in specs.items() if s or name not in _OF_THE_CHART}
-        for name, spec in specs.items():
-            _until_applied(api, plural, name, spec)
-        for name in _ours(api, plural):
-            if name not in specs:
+def apply() -> None:
+    """Apply every configured field, and delete or reset the shards that are configured no more."""
+    objects: dict[str, dict[str, Any]] = json.loads(os.environ["KAI_OBJECTS"])
+    with _cluster() as api:
+        for plural in _KINDS:
+            # Skip chart objects without configured fields.
+            specs = {
+                name: spec
+                for name, spec in objects.get(plural, {}).items()
+                if spec or name not in _OF_THE_CHART
+            }
+            for name, spec in specs.items():
+                _until_applied(api, plural, name, spec)
+            for name in _ours(api, plural):
+                if name not in specs:
+                    _let_go(api, plural, name)
+
+
+def remove() -> None:
+    """Let go of every field, and delete the shards that were made here."""
+    with _cluster() as api:
+        for plural in _KINDS:
+            for name in _ours(api, plural):
                 _let_go(api, plural, name)
 
 
-def remove(api: Api) -> None:
-    """Let go of every field, and delete the shards that were made here."""
-    for plural in _KINDS:
-        for name in _ours(api, plural):
-            _let_go(api, plural, name)
+@contextlib.contextmanager
+def _cluster() -> Iterator[Api]:
+    try:
+        yield cluster()
+    except KubeError as error:
+        message = error.message if isinstance(error, RefusedError) else ""
+        raise NotReadyError(
+            f"KAI's objects cannot be changed: {message or complaint(error)}"
+        ) from None
 
 
 def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
@@ -72,11 +89,11 @@ def _apply(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
     }
     try:
         api.patch(_path(plural, name), body, APPLY_PATCH, fieldManager=MANAGER, force="true")
-    except Refused as why:
-        if why.status in (400, 403, 422):
-            raise NotReady(
-                f"{_KINDS[plural]} {name} is refused: {why.message or why}. Its settings are shards"
-                " and fairshare beside KAI's version in the stack file"
+    except RefusedError as error:
+        if error.status in (400, 403, 422):
+            raise NotReadyError(
+                f"{_KINDS[plural]} {name} is refused: {error.message or error}. Its settings are"
+                " shards and fairshare beside KAI's version in the stack file"
             ) from None
         raise
     say(f"{_KINDS[plural]} {name} is as configured")
@@ -85,12 +102,12 @@ def _apply(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
 def _ours(api: Api, plural: str) -> list[str]:
     """The objects that have fields of ours; none where the kind is gone."""
     try:
-        found = api.list(_path(plural), labelSelector=_LABEL)
-    except Refused as why:
-        if why.status == 404:
+        items = api.list(_path(plural), labelSelector=_LABEL)
+    except RefusedError as error:
+        if error.status == 404:
             return []
         raise
-    return [item["metadata"]["name"] for item in found]
+    return [item["metadata"]["name"] for item in items]
 
 
 def _let_go(api: Api, plural: str, name: str) -> None:
@@ -104,8 +121,8 @@ def _let_go(api: Api, plural: str, name: str) -> None:
         else:
             api.delete(_path(plural, name))
             say(f"deleted {_KINDS[plural]} {name}")
-    except Refused as why:
-        if why.status not in (404, 409):
+    except RefusedError as error:
+        if error.status not in (404, 409):
             raise
 
 
@@ -115,7 +132,7 @@ def _without_ours(item: Object) -> dict[str, Any]:
     An empty apply would do so too, but where these were all the fields, it leaves `spec: null`,
     which is refused.
     """
-    # The uid: not of an object that somebody has made anew meanwhile.
+    # With its uid: another object of that name may have been made meanwhile.
     patch: dict[str, Any] = {"metadata": {"uid": item["metadata"]["uid"], "labels": {_LABEL: None}}}
     for entry in item["metadata"].get("managedFields") or []:
         if entry.get("manager") == MANAGER:
@@ -135,18 +152,3 @@ def _nulls(fields: dict[str, Any]) -> dict[str, Any]:
 def _path(plural: str, name: str = "") -> str:
     collection = f"/apis/{GROUP}/{VERSION}/{plural}"
     return f"{collection}/{name}" if name else collection
-
-
-@reported
-def main() -> None:
-    """The verb on the command line."""
-    verbs = {"apply": apply, "remove": remove}
-    try:
-        verbs[sys.argv[1]](cluster())
-    except KubeError as why:
-        said = why.message if isinstance(why, Refused) else ""
-        raise NotReady(f"KAI's objects cannot be changed: {said or complaint(why)}") from None
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""`run vcluster`: wait for a vCluster, then print its API's address.
+"""`fleet-probe vcluster`: wait for a vCluster, then print its API's address.
 
 Ready means: its Service has an address, its Secret is written, and its API answers there.
 """
@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 
 from kai_fleet.cluster.address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.text import plain
-from kai_fleet.probes.wait import NotReady, cluster, reported, say, until_ready
+from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 
 
-@reported
-def main() -> None:
+def wait() -> None:
     """Print `https://…` on stdout, everything else on stderr."""
     name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
     access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
@@ -24,19 +23,19 @@ def main() -> None:
 
     def missing() -> list[str]:
         nonlocal address
-        found = address_of(api.get(f"{here}/services/{name}"), access, host)
-        if found is None:
+        place = address_of(api.get(f"{here}/services/{name}"), access, host)
+        if place is None:
             return [f"an address for Service {name} of type {access}"]
-        address = f"https://{found}"
+        address = f"https://{place}"
         secret = api.find(f"{here}/secrets/vc-{name}")
         if secret is None:
             return [f"Secret vc-{name}", *_without_node(api, name, namespace)]
         try:
             return _not_answering(of_secret(secret.get("data") or {}, address, name))
-        except TenantKubeconfigError as why:
-            if why.foreign:
-                raise NotReady(told(name, namespace, why)) from None
-            return [f"the way in in Secret vc-{name}, which {why}"]
+        except TenantKubeconfigError as error:
+            if error.foreign:
+                raise NotReadyError(explain(name, namespace, error)) from None
+            return [f"the way in in Secret vc-{name}, which {error}"]
 
     until_ready(
         f"vCluster {name}",
@@ -44,7 +43,7 @@ def main() -> None:
         float(os.environ["VCLUSTER_TIMEOUT"]),
         f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs {name}-0",
     )
-    _say_if_no_node(api, name)
+    _warn_if_no_node(api, name)
     print(address)
 
 
@@ -59,8 +58,8 @@ def _without_node(api: Api, name: str, namespace: str) -> list[str]:
     ]
 
 
-def _say_if_no_node(api: Api, name: str) -> None:
-    """A pool without a Ready node is no error, it may scale from zero; but it is said (V16)."""
+def _warn_if_no_node(api: Api, name: str) -> None:
+    """Warn of a pool without a Ready node. It is no error: it may scale from zero (V16)."""
     pool = os.environ.get("VCLUSTER_NODE_POOL")
     if not pool:
         return
@@ -84,7 +83,3 @@ def _not_answering(kubeconfig: str) -> list[str]:
     finally:
         api.close()
     return []
-
-
-if __name__ == "__main__":
-    main()

@@ -1,16 +1,15 @@
-"""Asking a cluster again and again, until what is wanted holds or the time is up."""
+"""Ask a cluster again and again, until what is wanted holds or the time is up."""
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import time
 from collections.abc import Callable
 
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, UnusableKubeconfig, complaint
+from kai_fleet.kube.errors import KubeError, UnusableKubeconfigError, complaint
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.kube.text import plain
 
@@ -20,23 +19,23 @@ _EVERY = 0.25  # seconds between two questions
 _NEWS = 5.0  # seconds between two lines of progress
 
 
-class NotReady(Exception):  # noqa: N818 - what it is, in the words of its message
-    """The time is up, or the cluster cannot be asked at all."""
+class NotReadyError(Exception):
+    """The time is up, or the cluster cannot be reached at all."""
 
 
 def cluster() -> Api:
     """The cluster of PROBE_KUBECONFIG (a kubeconfig's content) or PROBE_CONTEXT (a name).
 
     With PROBE_SECRET, `NAMESPACE/NAME`, it is the vCluster whose kubeconfig that Secret there has,
-    at PROBE_SERVER. Raises NotReady when what is needed cannot be read.
+    at PROBE_SERVER. Raises NotReadyError when what is needed cannot be read.
     """
     content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
     secret = os.environ.get("PROBE_SECRET")
     try:
-        found = Api(connection(content) if content else connection(context=context))
-    except UnusableKubeconfig as why:
-        raise NotReady(str(why)) from None
-    return _inside(found, secret, os.environ["PROBE_SERVER"]) if secret else found
+        host = Api(connection(content) if content else connection(context=context))
+    except UnusableKubeconfigError as error:
+        raise NotReadyError(str(error)) from None
+    return _inside(host, secret, os.environ["PROBE_SERVER"]) if secret else host
 
 
 def _inside(host: Api, secret: str, server: str) -> Api:
@@ -44,65 +43,54 @@ def _inside(host: Api, secret: str, server: str) -> Api:
     try:
         data = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}").get("data") or {}
         return Api(connection(of_secret(data, server, name)))
-    except KubeError as why:
-        problem = f"cannot be read: {complaint(why)}"
-    except TenantKubeconfigError as why:
-        raise NotReady(told(name.removeprefix("vc-"), namespace, why)) from None
+    except KubeError as error:
+        problem = f"cannot be read: {complaint(error)}"
+    except TenantKubeconfigError as error:
+        raise NotReadyError(explain(name.removeprefix("vc-"), namespace, error)) from None
     finally:
         host.close()
-    raise NotReady(
+    raise NotReadyError(
         f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, {problem}. Look"
         f" with: kubectl -n {namespace} get secrets,statefulsets"
     )
 
 
-def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
-    """Return when `missing` is empty; raise NotReady after `timeout` seconds.
+def still_missing(missing: Missing, seconds: float, what: str = "") -> list[str]:
+    """Ask until nothing is missing or the time is up; return what is missing then.
 
-    Progress goes to stderr, where the engine shows it. A cluster that refuses or does not
-    answer counts as missing: its API may still be starting (13 in the measurements).
+    Where `what` is named, progress goes to stderr, where the engine shows it.
     """
-    start = told = time.monotonic()
-    while True:
-        try:
-            left = missing()
-        except KubeError as why:
-            left = [complaint(why)]
-        now, lacks = time.monotonic(), plain("; ".join(left))
-        if not left:
-            say(f"{what} is ready after {now - start:.0f} s")
-            return
-        if now - start > timeout:
-            raise NotReady(
-                f"{what} is not ready after {timeout:.0f} s. Missing: {lacks}."
-                f" Look with: {how_to_look}. Then run the update again: it goes on from here."
-            )
-        if now - told > _NEWS:
-            told = now
-            say(f"{what}: waiting for {lacks} ({now - start:.0f} s)")
+    start = last = time.monotonic()
+    while (left := missing()) and (now := time.monotonic()) - start <= seconds:
+        if what and now - last > _NEWS:
+            last = now
+            say(f"{what}: waiting for {plain('; '.join(left))} ({now - start:.0f} s)")
         time.sleep(_EVERY)
+    return left
+
+
+def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
+    """Return when `missing` is empty; raise NotReadyError after `timeout` seconds.
+
+    A cluster that refuses or does not answer counts as missing: its API may still be starting (13
+    in the measurements).
+    """
+    start = time.monotonic()
+
+    def missing_or_silent() -> list[str]:
+        try:
+            return missing()
+        except KubeError as error:
+            return [complaint(error)]
+
+    if left := still_missing(missing_or_silent, timeout, what):
+        raise NotReadyError(
+            f"{what} is not ready after {timeout:.0f} s. Missing: {plain('; '.join(left))}."
+            f" Look with: {how_to_look}. Then run the update again: it goes on from here."
+        )
+    say(f"{what} is ready after {time.monotonic() - start:.0f} s")
 
 
 def say(text: str) -> None:
     """One line of progress."""
     print(text, file=sys.stderr, flush=True)
-
-
-def reported(main: Callable[[], None]) -> Callable[[], None]:
-    """The main function of a probe: exit 1 with one sentence when what it waits for never comes.
-
-    The API server of a vCluster is its tenant's: what it answers may be no object of Kubernetes'.
-    """
-
-    @functools.wraps(main)
-    def probe() -> None:
-        try:
-            main()
-        except NotReady as why:
-            say(str(why))
-            raise SystemExit(1) from None
-        except (KeyError, TypeError, AttributeError, ValueError) as why:
-            say(f"the API server answers what no Kubernetes does ({type(why).__name__})")
-            raise SystemExit(1) from None
-
-    return probe

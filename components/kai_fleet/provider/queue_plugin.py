@@ -16,7 +16,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.provider import PropertyDiff, PropertyDiffKind
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import UnusableKubeconfig
+from kai_fleet.kube.errors import UnusableKubeconfigError
 from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.provider import cluster_uid, secrets
 from kai_fleet.provider.errors import PartialError, PluginError
@@ -160,7 +160,7 @@ class QueuePlugin(engine.Provider):
             if (content, context) not in self._ways:
                 try:
                     way = connection(content) if content else connection(context=context)
-                except UnusableKubeconfig as why:
+                except UnusableKubeconfigError as why:
                     where = f"cluster {given['cluster']}: " if "cluster" in given else ""
                     raise ClusterAway(f"{where}{why}") from None
                 self._ways[content, context] = way

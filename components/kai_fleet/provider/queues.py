@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from kai_fleet.kube.api import Api, Object
-from kai_fleet.kube.errors import Refused, Unreachable, complaint
+from kai_fleet.kube.errors import RefusedError, UnreachableError, complaint
 from kai_fleet.provider.errors import PluginError
 
 TREE: Final = "kai-fleet/tree"
@@ -116,7 +116,7 @@ class Queues:
     def _all(self) -> dict[str, Object]:
         try:
             items: list[Object] = self._patient(lambda: self._api.list(PATH))
-        except Refused as why:
+        except RefusedError as why:
             if why.status == 404:
                 return {}
             raise PluginError(
@@ -175,7 +175,7 @@ class Queues:
                 return f"queue {name}: not done, the update was cancelled"
             try:
                 act(name)
-            except Refused as why:
+            except RefusedError as why:
                 return f"queue {name}: {_words(why)}"
             except PluginError as why:
                 return f"queue {name}: {why}"
@@ -195,11 +195,11 @@ class Queues:
             waited = time.monotonic() - begun
             try:
                 return ask()
-            except Refused as why:
+            except RefusedError as why:
                 late = self._cancelled() or waited > _WEBHOOK_SECONDS
                 if late or not _passing(why):
                     raise
-            except Unreachable as why:
+            except UnreachableError as why:
                 if self._away or self._cancelled() or waited > self._patience:
                     self._away = True
                     raise ClusterAway(
@@ -240,14 +240,14 @@ def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:
     return levels
 
 
-def _passing(why: Refused) -> bool:
+def _passing(why: RefusedError) -> bool:
     if why.status == 429:
         return True
     webhook = "failed calling webhook", "failed to call"
     return why.status == 500 and any(text in why.message for text in webhook)
 
 
-def _words(why: Refused) -> str:
+def _words(why: RefusedError) -> str:
     """The server's own message."""
     if why.status == 404 and not why.message:
         return "the cluster knows no Queues: KAI is not installed there"

@@ -1,27 +1,24 @@
 """The release tables: what each supported version of KAI, vCluster and the GPU stack needs."""
 
-from kai_fleet.releases.gpu_table import (
+from kai_fleet.releases.kai_table import KAI, KaiRelease
+from kai_fleet.releases.lookup import (
+    UnknownVersionError,
+    kai,
+    maintained,
+    nearest,
+    nearest_maintained,
+    support,
+    taken_for,
+    takes_external_pod_groups,
+    vcluster,
+    vcluster_support,
+    version_key,
+)
+from kai_fleet.releases.sources import (
     DEVICE_PLUGIN_REPOSITORY,
     DEVICE_PLUGIN_VERSION,
     GPU_OPERATOR_REPOSITORY,
     GPU_OPERATOR_VERSION,
-)
-from kai_fleet.releases.kai_table import KAI, KaiRelease
-from kai_fleet.releases.lookup import (
-    UnknownVersion,
-    kai,
-    nearest,
-    nearest_kai,
-    taken_for,
-    takes_external_pod_groups,
-    vcluster,
-    version_key,
-)
-from kai_fleet.releases.support import (
-    maintained,
-    nearest_maintained,
-    support,
-    vcluster_support,
 )
 from kai_fleet.releases.vcluster_table import (
     DEFAULT_VCLUSTER,
@@ -40,12 +37,11 @@ __all__ = [
     "VCLUSTER",
     "VCLUSTER_REPOSITORY",
     "KaiRelease",
-    "UnknownVersion",
+    "UnknownVersionError",
     "VclusterRelease",
     "kai",
     "maintained",
     "nearest",
-    "nearest_kai",
     "nearest_maintained",
     "support",
     "taken_for",

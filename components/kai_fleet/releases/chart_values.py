@@ -1,9 +1,26 @@
-"""Chart values: nested from dotted keys, and merged."""
+"""Chart values: merged, and held against the keys that each version's chart reads.
+
+Helm ignores any other key of KAI's, silently (K5). The lists beside this file hold the keys: what a
+chart's defaults have, and what its templates read besides, `from` a version on and `until` one that
+has them no more. Below an "open" key anything goes: labels, resources, lists.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from kai_fleet.releases.kai_table import KAI
+from kai_fleet.releases.lookup import closest_known, covers
+from kai_fleet.releases.vcluster_table import VCLUSTER
+
+Chart = Literal["kai", "vcluster"]
+_TABLES: Final[dict[Chart, Mapping[str, Any]]] = {"kai": KAI, "vcluster": VCLUSTER}
 
 
 def nested(dotted: str, value: Any) -> dict[str, Any]:
@@ -23,3 +40,73 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
                 value = merged(below, value)
             result[key] = value
     return result
+
+
+@dataclass(frozen=True)
+class UnknownKey:
+    """A value that a version's chart does not read; `instead` is the likeliest one that it does.
+
+    `versions` are those whose chart does read it: the key may be right and the version not.
+    """
+
+    key: str
+    instead: str | None
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Keys:
+    known: frozenset[str]
+    above: frozenset[str]  # the mappings that the keys lie in
+
+
+def unknown_keys(chart: Chart, version: str, values: Mapping[str, Any]) -> list[UnknownKey]:
+    """The keys of `values` that the chart of that version does not read, in their order.
+
+    A version that is not in the table is taken for the newest one of its line, or of all.
+    """
+    by_version, open_ = _keys(chart)
+    keys = by_version[closest_known(_TABLES[chart], version)]
+    every, problems = keys.known | keys.above, []
+    for key in _leaves(values, keys.above, keys.known | open_):
+        parts = key.split(".")
+        prefixes = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
+        if key in every or prefixes & open_ & keys.known:
+            continue
+        readers = tuple(v for v, it in by_version.items() if key in it.known or key in it.above)
+        problems.append(UnknownKey(key, _likeliest(key, every), readers))
+    return problems
+
+
+def _leaves(
+    values: Mapping[str, Any], above: frozenset[str], stop: frozenset[str], path: str = ""
+) -> Iterator[str]:
+    """The dotted keys of `values`: down to what the chart takes as one value, or does not know."""
+    for name, value in values.items():
+        key = f"{path}.{name}" if path else str(name)
+        if isinstance(value, Mapping) and value and key in above and key not in stop:
+            yield from _leaves(value, above, stop, key)
+        else:
+            yield key
+
+
+def _likeliest(key: str, known: frozenset[str]) -> str | None:
+    """The key beside it that is spelt most like it."""
+    parent, _, name = key.rpartition(".")
+    beside = {k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == parent}
+    near = get_close_matches(name, sorted(beside), n=1, cutoff=0.6)
+    return ".".join(filter(None, (parent, near[0]))) if near else None
+
+
+@cache
+def _keys(chart: Chart) -> tuple[dict[str, _Keys], frozenset[str]]:
+    """The keys of each version, and those below which anything goes."""
+    file = Path(__file__).with_name(f"{chart}_value_keys.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    by_version = {}
+    for version in _TABLES[chart]:
+        groups = (group["keys"] for group in content["keys"] if covers(group, version))
+        known = frozenset(key for keys in groups for key in keys)
+        above = (key.split(".")[:n] for key in known for n in range(1, key.count(".") + 1))
+        by_version[version] = _Keys(known, frozenset(map(".".join, above)))
+    return by_version, frozenset(content["open"])

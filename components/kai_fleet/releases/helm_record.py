@@ -70,7 +70,7 @@ class Forged:
     why: str
 
 
-class _NotOfTheChart(Exception):  # noqa: N818 - its message is the reason
+class _NotOfTheChartError(Exception):
     """Why a record is refused, as a verb phrase."""
 
 
@@ -79,22 +79,22 @@ def forged(secrets: Iterable[Mapping[str, Any]], release: str, namespace: str) -
 
     The reasons may stand on a terminal: of what is written in a record they have ASCII only.
     """
-    found = []
+    records = []
     for secret in secrets:
         try:
             _judge(secret, release, namespace)
-        except _NotOfTheChart as why:
-            found.append(Forged(str(secret["metadata"]["name"]), str(why)))
-    return found
+        except _NotOfTheChartError as error:
+            records.append(Forged(str(secret["metadata"]["name"]), str(error)))
+    return records
 
 
 def sentence(
-    found: Iterable[Forged], release: str, namespace: str, kubectl: str = "kubectl"
+    records: Iterable[Forged], release: str, namespace: str, kubectl: str = "kubectl"
 ) -> str:
     """What is wrong, and the command that mends it."""
-    found = list(found)
-    which = "; ".join(f"Secret {it.secret} {it.why}" for it in found)
-    names = " ".join(it.secret for it in found)
+    records = list(records)
+    which = "; ".join(f"Secret {it.secret} {it.why}" for it in records)
+    names = " ".join(it.secret for it in records)
     return (
         f"Helm's record of release {release} in namespace {namespace} is not what vCluster's chart"
         f" makes: {which}. Helm would do what it says, with your rights. Find out who wrote it"
@@ -106,22 +106,24 @@ def sentence(
 def _judge(secret: Mapping[str, Any], release: str, namespace: str) -> None:
     record = _decoded((secret.get("data") or {}).get("release"))
     if odd := sorted(set(record) - _KEYS):
-        raise _NotOfTheChart(f"has the key {_shown(odd[0])}")
+        raise _NotOfTheChartError(f"has the key {_shown(odd[0])}")
     if record.get("name") != release or record.get("namespace") != namespace:
         where = f"{record.get('namespace')}/{record.get('name')}"
-        raise _NotOfTheChart(f"is of another release, {_shown(where)}")
+        raise _NotOfTheChartError(f"is of another release, {_shown(where)}")
     if hooks := record.get("hooks"):
         first = hooks[0] if isinstance(hooks, list) and isinstance(hooks[0], dict) else {}
-        raise _NotOfTheChart(f"has a hook, {_shown(first.get('kind'))} {_shown(first.get('name'))}")
+        raise _NotOfTheChartError(
+            f"has a hook, {_shown(first.get('kind'))} {_shown(first.get('name'))}"
+        )
     manifest = record.get("manifest", "")
     if not isinstance(manifest, str):
-        raise _NotOfTheChart("has a manifest that is no text")
+        raise _NotOfTheChartError("has a manifest that is no text")
     for group, kind, name, of in _objects(manifest):
         known = (group, kind) in _KINDS and of in (None, namespace) and _is_own(name, release)
         cluster = f"vc-{release}-v-{namespace}"[:63].rstrip("-")
         if not known and not ((group, kind) in _OF_CLUSTER and name == cluster):
             there = f" of namespace {_shown(of)}" if of is not None else ""
-            raise _NotOfTheChart(f"names {_shown(kind)} {_shown(name)}{there}")
+            raise _NotOfTheChartError(f"names {_shown(kind)} {_shown(name)}{there}")
 
 
 def _is_own(name: str, release: str) -> bool:
@@ -135,31 +137,31 @@ def _decoded(data: object) -> dict[str, Any]:
         inner = base64.b64decode(str(data or ""), validate=True)
         inner = base64.b64decode(inner.replace(b"\r", b"").replace(b"\n", b""), validate=True)
     except (binascii.Error, ValueError):
-        raise _NotOfTheChart("cannot be read: it is no base64") from None
+        raise _NotOfTheChartError("cannot be read: it is no base64") from None
     if inner.startswith(_GZIP):
         inner = _unpacked(inner)
     elif len(inner) > _MOST_BYTES:
-        raise _NotOfTheChart(_too_large())
+        raise _NotOfTheChartError(_too_large())
     try:
-        found = json.loads(inner.decode(), object_pairs_hook=_once)
+        record = json.loads(inner.decode(), object_pairs_hook=_once)
     except (ValueError, RecursionError):
-        raise _NotOfTheChart("cannot be read: it is no JSON") from None
-    if not isinstance(found, dict):
-        raise _NotOfTheChart("cannot be read: it is no release")
-    return found
+        raise _NotOfTheChartError("cannot be read: it is no JSON") from None
+    if not isinstance(record, dict):
+        raise _NotOfTheChartError("cannot be read: it is no release")
+    return record
 
 
 def _unpacked(packed: bytes) -> bytes:
     unpack = zlib.decompressobj(wbits=31)
     try:
-        found = unpack.decompress(packed, _MOST_BYTES + 1)
+        content = unpack.decompress(packed, _MOST_BYTES + 1)
     except zlib.error:
-        raise _NotOfTheChart("cannot be read: it is not packed as Helm packs") from None
-    if len(found) > _MOST_BYTES:
-        raise _NotOfTheChart(_too_large())
+        raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs") from None
+    if len(content) > _MOST_BYTES:
+        raise _NotOfTheChartError(_too_large())
     if not unpack.eof or unpack.unused_data:
-        raise _NotOfTheChart("cannot be read: it is not packed as Helm packs")
-    return found
+        raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs")
+    return content
 
 
 def _too_large() -> str:
@@ -167,25 +169,25 @@ def _too_large() -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _NotOfTheChart("has a key twice")
-    return found
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise _NotOfTheChartError("has a key twice")
+    return content
 
 
 def _objects(manifest: str) -> Iterator[tuple[str, str, str, str | None]]:
     """Group, kind, name and namespace of each object that a manifest names."""
     if len(manifest) > _MOST_OF_MANIFEST:
-        raise _NotOfTheChart(f"has a manifest of more than {_MOST_OF_MANIFEST >> 20} MiB")
+        raise _NotOfTheChartError(f"has a manifest of more than {_MOST_OF_MANIFEST >> 20} MiB")
     if odd := _ODD.search(manifest) or _SEPARATOR.search(manifest):
-        raise _NotOfTheChart(f"has a manifest with {odd[0]!a}")
+        raise _NotOfTheChartError(f"has a manifest with {odd[0]!a}")
     try:
         _plain(manifest)
         for document in yaml.compose_all(manifest, Loader=_LOADER):
             if document is not None and document.tag != "tag:yaml.org,2002:null":
                 yield _object(document)
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise _NotOfTheChart("has a manifest that is no YAML") from None
+        raise _NotOfTheChartError("has a manifest that is no YAML") from None
 
 
 def _plain(manifest: str) -> None:
@@ -193,19 +195,19 @@ def _plain(manifest: str) -> None:
     depth = 0
     for event in yaml.parse(manifest, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _NotOfTheChart("has a manifest with aliases")
+            raise _NotOfTheChartError("has a manifest with aliases")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _MOST_LEVELS:
-            raise _NotOfTheChart(f"has a manifest of more than {_MOST_LEVELS} levels")
+            raise _NotOfTheChartError(f"has a manifest of more than {_MOST_LEVELS} levels")
 
 
 def _object(document: yaml.Node) -> tuple[str, str, str, str | None]:
     top = _entries(document)
     if odd := sorted(set(top) - _FIELDS):
-        raise _NotOfTheChart(f"has a manifest with the key {_shown(odd[0])}")
+        raise _NotOfTheChartError(f"has a manifest with the key {_shown(odd[0])}")
     metadata = _entries(top.get("metadata"))
     version, kind, name = (
         _text(of.get(key)) for of, key in ((top, "apiVersion"), (top, "kind"), (metadata, "name"))
@@ -217,24 +219,24 @@ def _object(document: yaml.Node) -> tuple[str, str, str, str | None]:
 
 def _entries(node: yaml.Node | None) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
-        raise _NotOfTheChart("has a manifest with something that is no object")
-    found: dict[str, yaml.Node] = {}
+        raise _NotOfTheChartError("has a manifest with something that is no object")
+    entries: dict[str, yaml.Node] = {}
     for key, value in node.value:
         named = _text(key)
-        if named in found:
-            raise _NotOfTheChart(f"has a manifest with the key {_shown(named)} twice")
-        found[named] = value
-    return found
+        if named in entries:
+            raise _NotOfTheChartError(f"has a manifest with the key {_shown(named)} twice")
+        entries[named] = value
+    return entries
 
 
 def _text(node: yaml.Node | None) -> str:
     if not isinstance(node, yaml.ScalarNode) or node.tag != _STR:
-        raise _NotOfTheChart("has a manifest with something that is no object")
+        raise _NotOfTheChartError("has a manifest with something that is no object")
     return str(node.value)
 
 
 def _shown(text: object) -> str:
     """A tenant's text on a terminal, in ASCII and short."""
-    given = str(text)
-    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,62}", given, re.ASCII)
-    return given if plain else ascii(given if len(given) <= 40 else f"{given[:37]}...")
+    name = str(text)
+    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,62}", name, re.ASCII)
+    return name if plain else ascii(name if len(name) <= 40 else f"{name[:37]}...")

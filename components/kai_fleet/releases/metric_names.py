@@ -7,14 +7,14 @@ every supported version, but not all of them, and from v0.16 on its queues have 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from kai_fleet.releases.kai_table import KAI
-from kai_fleet.releases.lookup import taken_for, version_key
+from kai_fleet.releases.lookup import closest_known, covers
 
 Component = Literal["scheduler", "queue-controller"]
 METRICS_PORT: Final = 8080  # of both, in every version: the charts' defaults and the operator's
@@ -23,7 +23,6 @@ APPS: Final[Mapping[Component, str]] = {
     "scheduler": "scheduler|kai-scheduler-.+",  # from v0.10 on one for each shard
     "queue-controller": "queuecontroller|queue-controller",
 }
-_FILE: Final = Path(__file__).with_name("metric_names.json")
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,13 @@ def kai_metrics(version: str) -> dict[str, KaiMetric]:
 
     A version that is not in the table is taken for the newest one of its line, or of all.
     """
-    known = version if version in KAI else taken_for(KAI, version) or list(KAI)[-1]
-    return {metric.name: metric for metric in _of(known)}
+    known = closest_known(KAI, version)
+    return {
+        name: KaiMetric(name, group["component"], group["type"], tuple(group["labels"]))
+        for group in _read()["kai"]
+        if covers(group, known)
+        for name in group["names"]
+    }
 
 
 def queue_label(version: str, metric: str) -> str:
@@ -51,9 +55,8 @@ def queue_label(version: str, metric: str) -> str:
     What the scheduler measures has the display name in `queue_name` where the queue has one; its
     own name is beside it from v0.16 on only (pkg/scheduler/metrics/metrics.go).
     """
-    found = kai_metrics(version)[metric]
     own = "queue_metadata_name"
-    return own if own in found.labels else "queue_name"
+    return own if own in kai_metrics(version)[metric].labels else "queue_name"
 
 
 def other_names() -> dict[str, tuple[str, ...]]:
@@ -65,15 +68,9 @@ def other_names() -> dict[str, tuple[str, ...]]:
     }
 
 
-def _of(version: str) -> Iterator[KaiMetric]:
-    at = version_key(version)
-    for group in _read()["kai"]:
-        if version_key(group["from"]) <= at <= version_key(group["to"]):
-            for name in group["names"]:
-                yield KaiMetric(name, group["component"], group["type"], tuple(group["labels"]))
-
-
 @cache
 def _read() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(
+        Path(__file__).with_name("metric_names.json").read_text(encoding="utf-8")
+    )
+    return content

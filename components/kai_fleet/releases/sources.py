@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from kai_fleet.releases.gpu_table import (
-    DEVICE_PLUGIN_REPOSITORY,
-    GPU_OPERATOR_REPOSITORY,
-)
 from kai_fleet.releases.kai_table import KAI_CHART, NVIDIA_CHART
 from kai_fleet.releases.vcluster_table import VCLUSTER_REPOSITORY
+
+# The charts of the GPU stack, of which there is one version each.
+GPU_OPERATOR_REPOSITORY: Final = "https://helm.ngc.nvidia.com/nvidia"
+GPU_OPERATOR_VERSION: Final = "v26.7.0"
+DEVICE_PLUGIN_REPOSITORY: Final = "https://nvidia.github.io/k8s-device-plugin"
+DEVICE_PLUGIN_VERSION: Final = "0.20.0"
 
 # A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
 # for air-gapped machines, and for the sandbox.
@@ -65,14 +67,14 @@ class NoPlaceError(ValueError):
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """A registry or a chart repository, or something in it. `kind` is "" for images."""
 
     kind: Literal["oci", "https", ""]
     host: str
     path: tuple[str, ...]
 
-    def holds(self, other: Place) -> bool:
+    def holds(self, other: SourcePlace) -> bool:
         """Whether the other is this place, or lies in it."""
         here = (self.kind, self.host, self.path)
         return here == (other.kind, other.host, other.path[: len(self.path)])
@@ -86,12 +88,12 @@ class Sources:
     images: tuple[str, ...] = ()
 
     @property
-    def chart_places(self) -> list[Place]:
+    def chart_places(self) -> list[SourcePlace]:
         """Every place of a chart, the tables' own first."""
         return [chart_place(each) for each in (*CHARTS, *self.charts)]
 
     @property
-    def image_places(self) -> list[Place]:
+    def image_places(self) -> list[SourcePlace]:
         """Every place of an image, the tables' own first."""
         return [registry_place(each) for each in (*IMAGES, *self.images)]
 
@@ -107,14 +109,14 @@ def from_mirror(chart: str) -> bool:
     return bool(mirror) and Path(chart).parent == Path(str(mirror)) and chart.endswith(".tgz")
 
 
-def chart_place(name: str) -> Place:
+def chart_place(name: str) -> SourcePlace:
     """Where a chart is: an OCI reference, or an https URL. Raises NoPlaceError."""
     if name.startswith(_OCI):
         host, path = _split(_without_version(name.removeprefix(_OCI)))
-        return Place("oci", _host(host), _segments(path, _SEGMENT))
+        return SourcePlace("oci", _host(host), _segments(path, _SEGMENT))
     if name.startswith(_HTTPS):
         host, path = _split(name.removeprefix(_HTTPS).removesuffix("/"))
-        return Place("https", _host(host), _segments(path, _URL_SEGMENT))
+        return SourcePlace("https", _host(host), _segments(path, _URL_SEGMENT))
     if name.startswith("http://"):
         raise NoPlaceError("is not encrypted on its way")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", name) and not name.startswith("file:"):
@@ -122,21 +124,21 @@ def chart_place(name: str) -> Place:
     raise NoPlaceError("is a path or a name on the machine that runs the update")
 
 
-def image_place(name: str) -> Place:
+def image_place(name: str) -> SourcePlace:
     """Where an image is, as a container runtime reads its name. Raises NoPlaceError.
 
     A name whose first part is no host is one of Docker Hub.
     """
     first, path = _split(_without_version(name))
     if not path:
-        return Place("", _HUB, ("library", *_segments([first], _SEGMENT)))
-    found = _in_registry(first, path)
-    if found.host == _HUB and len(found.path) == 1:
-        return Place("", _HUB, ("library", *found.path))
-    return found
+        return SourcePlace("", _HUB, ("library", *_segments([first], _SEGMENT)))
+    place = _in_registry(first, path)
+    if place.host == _HUB and len(place.path) == 1:
+        return SourcePlace("", _HUB, ("library", *place.path))
+    return place
 
 
-def registry_place(name: str) -> Place:
+def registry_place(name: str) -> SourcePlace:
     """Where the images are whose names begin so: `ghcr.io/loft-sh`. Raises NoPlaceError."""
     first, path = _split(name.removesuffix("/"))
     return _in_registry(first, path)
@@ -152,7 +154,7 @@ def shown(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else "not written as a plain name"
 
 
-def in_any(place: Place, places: Iterable[Place]) -> bool:
+def in_any(place: SourcePlace, places: Iterable[SourcePlace]) -> bool:
     """Whether one of the places holds it."""
     return any(each.holds(place) for each in places)
 
@@ -168,10 +170,10 @@ def _without_version(name: str) -> str:
     return name[:end] + bare
 
 
-def _in_registry(first: str, path: list[str]) -> Place:
+def _in_registry(first: str, path: list[str]) -> SourcePlace:
     if "." in first or ":" in first or first == "localhost":
-        return Place("", _host(first), _segments(path, _SEGMENT))
-    return Place("", _HUB, _segments([first, *path], _SEGMENT))
+        return SourcePlace("", _host(first), _segments(path, _SEGMENT))
+    return SourcePlace("", _HUB, _segments([first, *path], _SEGMENT))
 
 
 def _split(name: str) -> tuple[str, list[str]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kai_fleet.settings import Settings
 
 
-class NoPlatform(Exception):  # noqa: N818 - its message is all a user sees
+class NoPlatformError(Exception):
     """The platform's facts cannot be had; the message completes "kai-fleet:platform.stack …"."""
 
 
@@ -124,9 +124,9 @@ class PlatformFacts(Fact):
 
     @classmethod
     def read(cls, output: Any) -> PlatformFacts:
-        """The facts from the platform stack's output `platform`. Raises NoPlatform."""
+        """The facts from the platform stack's output `platform`. Raises NoPlatformError."""
         if isinstance(output, Mapping) and "isolation" not in output:
-            raise NoPlatform(
+            raise NoPlatformError(
                 "was last updated by a kai-fleet that makes no namespaces for its team stacks;"
                 " update it with this version first"
             )
@@ -135,7 +135,7 @@ class PlatformFacts(Fact):
         except ValidationError as why:
             detail = why.errors(include_url=False)[0]
             place = ".".join(str(part) for part in detail["loc"])
-            raise NoPlatform(
+            raise NoPlatformError(
                 f"exports something else than this version of kai-fleet reads ({place}:"
                 f" {detail['msg'].lower()}); update the platform stack with this version first"
             ) from None

@@ -12,14 +12,14 @@ from kai_fleet.settings.cross_checks import (
     workloads_mistakes,
 )
 from kai_fleet.settings.files.queue_files import with_trees
-from kai_fleet.settings.platform_facts import NoPlatform, PlatformFacts
+from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import Gpu, HostKai
 from kai_fleet.settings.sections.team_stack import Credentials, TeamStack
 from kai_fleet.settings.sections.teams import mode_mistakes
 
-# From a stack's name to what it exports as `platform`. Raises NoPlatform.
+# From a stack's name to what it exports as `platform`. Raises NoPlatformError.
 FactsOf = Callable[[str], PlatformFacts]
 
 _TEAM: Final = key_path(("team",))
@@ -110,7 +110,7 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     try:
         facts = facts_of(reference)
         tenant = _tenant(file, facts)
-    except NoPlatform as why:
+    except NoPlatformError as why:
         found.append(Mistake(key_path(("platform", "stack")), str(why)))
         return Loaded(None, tuple(found), tuple(dropped))
     found += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,31 +12,30 @@ from pulumi.runtime import invoke, invoke_async
 
 from kai_fleet.provider.queue_specs import unpacked
 from kai_fleet.provider.tokens import QUEUES
-from kai_fleet.state.stack_outputs import full_name
+from kai_fleet.state.team_parts import TEAM
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-PROVIDER: Final = "pulumi:providers:kubernetes"
 STACK: Final = "pulumi:pulumi:Stack"
-_TEAM: Final = "kai-fleet:index:Team"
-# The engine's own function. It returns the state as the last update left it, also one that failed
-# half-way, which a stack's outputs are not.
+# The engine's own function for a stack's outputs, which a StackReference calls too.
+READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
+# The engine's own function for a stack's resources. It returns the state as the last update left
+# it, also one that failed half-way, which a stack's outputs are not.
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 
 @dataclass(frozen=True)
 class DeployedState:
-    """Chart versions by the name of the Release resource, and what waits were triggered by; the
-    identifiers of clusters by the name of their provider; the specs of queues by the name of their
-    tree; what policies of admission want, and the annotations of namespaces, by their name; the
-    URNs of all resources, and the stack's outputs, secrets in clear.
+    """What a stack's resources have: chart versions by the name of the Release, triggers by that of
+    the wait, specs of queues by that of their tree, what policies of admission want and the
+    annotations of namespaces by theirs; the URNs of all resources; and the stack's outputs, secrets
+    in clear.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    clusters: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     policies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class DeployedState:
     def again(self, wait: str, release: str) -> list[str]:
         """What has to be among the triggers of a wait besides its release's id.
 
-        A release that somebody uninstalled is made anew under the same id, which would not
+        A release that was uninstalled by hand is made anew under the same id, which would not
         trigger the wait for it: each such time it gets another number.
         """
         before = self.triggers.get(wait)
@@ -68,36 +68,43 @@ class DeployedState:
         return [str(number)] if number else []
 
 
+def full_name(stack: str) -> str:
+    """`organization/project/stack`; a bare name is a stack of this project."""
+    if "/" in stack:
+        return stack
+    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))
+
+
 def teams_of(urns: Iterable[str]) -> frozenset[str]:
     """The teams among a stack's resources."""
-    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{_TEAM}::" in urn)
+    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM}::" in urn)
 
 
 def read_deployed_state() -> DeployedState:
     """What the running stack has; empty at its first update and in an offline plan."""
     try:
         read: Any = invoke(_READ_STATE, {"stackName": full_name(pulumi.get_stack())}).value
-    except Exception as why:
-        return _nothing(why)
-    return _of_answer(read)
+    except Exception as error:
+        return _empty(error)
+    return _state_of_answer(read)
 
 
 async def deployed_state() -> DeployedState:
     """The same where other requests are served meanwhile."""
     try:
         read: Any = await invoke_async(_READ_STATE, {"stackName": full_name(pulumi.get_stack())})
-    except Exception as why:
-        return _nothing(why)
-    return _of_answer(read)
+    except Exception as error:
+        return _empty(error)
+    return _state_of_answer(read)
 
 
-def _nothing(why: Exception) -> DeployedState:
+def _empty(error: Exception) -> DeployedState:
     """Without it every change of a version replaces its release, which is always right."""
-    pulumi.log.debug(f"the stack's state cannot be read: {why}")
+    pulumi.log.debug(f"the stack's state cannot be read: {error}")
     return DeployedState()
 
 
-def _of_answer(read: Any) -> DeployedState:
+def _state_of_answer(read: Any) -> DeployedState:
     resources = (read or {}).get("outputs") or {}
     return deployed_state_of((urn, it["type"], it["outputs"]) for urn, it in resources.items())
 
@@ -110,32 +117,21 @@ def expressions(spec: Mapping[str, Any]) -> list[str]:
 
 def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> DeployedState:
     """A stack of these resources: URN, type and outputs of each."""
-    versions: dict[str, str] = {}
-    triggers: dict[str, Sequence[Any]] = {}
-    clusters: dict[str, str] = {}
-    queues: dict[str, Mapping[str, Any]] = {}
-    policies: dict[str, Sequence[str]] = {}
-    bounds: dict[str, Mapping[str, str]] = {}
     urns: set[str] = set()
-    said: Mapping[str, Any] = {}
+    of: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for urn, kind, outputs in resources:
         urns.add(urn)
-        name = urn.rpartition("::")[2]
-        version = outputs.get("version") if kind == RELEASE else None
-        if isinstance(version, str):
-            versions[name] = version
-        if kind == PROVIDER and outputs.get("clusterIdentifier"):
-            clusters[name] = str(outputs["clusterIdentifier"])
-        if kind == QUEUES:
-            queues[name] = unpacked(outputs.get("queues")) or {}
-        if kind == POLICY:
-            policies[name] = expressions(outputs.get("spec") or {})
-        if kind == NAMESPACE:
-            bounds[name] = (outputs.get("metadata") or {}).get("annotations") or {}
-        if kind == COMMAND:
-            triggers[name] = outputs.get("triggers") or []
-        if kind == STACK:
-            said = outputs
+        of[kind][urn.rpartition("::")[2]] = outputs
+    versions = {name: outputs.get("version") for name, outputs in of[RELEASE].items()}
     return DeployedState(
-        versions, triggers, clusters, queues, policies, bounds, frozenset(urns), said
+        versions={name: it for name, it in versions.items() if isinstance(it, str)},
+        triggers={name: it.get("triggers") or [] for name, it in of[COMMAND].items()},
+        queues={name: unpacked(it.get("queues")) or {} for name, it in of[QUEUES].items()},
+        policies={name: expressions(it.get("spec") or {}) for name, it in of[POLICY].items()},
+        bounds={
+            name: (it.get("metadata") or {}).get("annotations") or {}
+            for name, it in of[NAMESPACE].items()
+        },
+        urns=frozenset(urns),
+        outputs=next(iter(of[STACK].values()), {}),
     )

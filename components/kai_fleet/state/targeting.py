@@ -1,7 +1,7 @@
 """The teams that a run declares: all of its stack, or only those that a command is about.
 
 `fleet team …` has the engine update these alone (`--target`). Nothing of the other teams is
-declared or asked about, however many they are, and whether or not their clusters answer. What the
+declared or read, however many they are, and whether or not their clusters answer. What the
 stack's outputs tell of them is taken over from the state.
 """
 
@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pulumi
 
-from kai_fleet.state.grant import granted_to
-from kai_fleet.state.team_kinds import TEAM
+from kai_fleet.state.team_parts import TEAM, granted_to
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings
@@ -89,5 +88,5 @@ def _granted(deployed: DeployedState) -> set[str]:
 
 
 def _output(deployed: DeployedState, name: str) -> Mapping[str, Any]:
-    found = deployed.outputs.get(name)
-    return found if isinstance(found, Mapping) else {}
+    output = deployed.outputs.get(name)
+    return output if isinstance(output, Mapping) else {}

@@ -1,1 +1,0 @@
-"""One vCluster of a team, and the values of its chart."""

@@ -13,9 +13,9 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.identity import cluster_identity
-from kai_fleet.cluster.secret import secret_data
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret, told
+from kai_fleet.cluster.reads import cluster_identity, secret_data
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.options import after, child_of
 from kai_fleet.releases import VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
@@ -35,7 +35,7 @@ class VirtualClusterArgs:
     """`host` is the cluster it runs on. The name must be unique there (V9): vCluster takes pods
     of another vCluster of the same name for its own. `ready_timeout` is in seconds. `node_pool` are
     the labels of the team's nodes, `control_pool` those of the nodes for the vCluster itself.
-    `namespace` is there already; team-NAME unless given.
+    `namespace` is there already; None is team-NAME.
     """
 
     host: ClusterAccess
@@ -62,7 +62,7 @@ class VirtualCluster(pulumi.ComponentResource):
     it in the namespace goes after the release. Declare what lives inside with `provider` and
     `deleted_with=provider`: it goes with the vCluster, without asking its API (P1), and is made
     anew in another vCluster of this name (S1).
-    Depend on the TeamNamespace's `ready`. Raises UnknownVersion.
+    Depend on the TeamNamespace's `ready`. Raises UnknownVersionError.
     """
 
     namespace: pulumi.Input[str]
@@ -119,9 +119,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 **record,
                 **({"RECORD_BEFORE": _digest(chart, values)} if look is not None else {}),
             },
-            opts=pulumi.ResourceOptions.merge(
-                child, pulumi.ResourceOptions(depends_on=opts.depends_on)
-            ),
+            opts=child_of(self, opts),
         )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
@@ -135,7 +133,7 @@ class VirtualCluster(pulumi.ComponentResource):
             disable_crd_hooks=True,
             timeout=args.ready_timeout,
             skip_await=True,  # the step below waits, and says for what
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=pods)),
+            opts=after(child, pods),
         )
         # Helm returns long before the API answers and the Secret is there (V11).
         ready = command.local.Command(
@@ -192,5 +190,5 @@ def _kubeconfig(
     """What the provider of what is inside gets: built anew, whoever wrote the Secret."""
     try:
         return of_secret(data, server, called or f"{namespace}-{name}")
-    except TenantKubeconfigError as why:
-        raise pulumi.RunError(told(name, namespace, why)) from None
+    except TenantKubeconfigError as error:
+        raise pulumi.RunError(explain(name, namespace, error)) from None

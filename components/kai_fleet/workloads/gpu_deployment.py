@@ -8,6 +8,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from kai_fleet.options import child_of
 from kai_fleet.workloads import pod_template
 from kai_fleet.workloads.pod_template import PodArgs
 
@@ -32,7 +33,7 @@ def manifest(
     pod = args.pod
     body: dict[str, Any] = {
         "replicas": args.replicas,
-        # DeployedState this the engine calls an update failed, whatever it was told to wait.
+        # After this the engine calls an update failed, however long it was told to wait.
         "progressDeadlineSeconds": max(600, pod.ready_seconds or ready_seconds),
         "selector": {"matchLabels": {"app": name}},
         "template": {
@@ -59,6 +60,6 @@ class GpuDeployment(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:GpuDeployment", name, None, opts)
         self.deployment = kubernetes.apps.v1.Deployment(
-            f"{name}-deployment", **manifest(name, args), opts=pod_template.inside(self, opts)
+            f"{name}-deployment", **manifest(name, args), opts=child_of(self, opts)
         )
         self.register_outputs({"namespace": args.pod.namespace})

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from kai_fleet.options import child_of
 from kai_fleet.workloads import pod_template
 from kai_fleet.workloads.pod_template import PodArgs
 
@@ -35,6 +36,6 @@ class GpuPod(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:GpuPod", name, None, opts)
         self.pod = kubernetes.core.v1.Pod(
-            f"{name}-pod", **manifest(name, args), opts=pod_template.inside(self, opts)
+            f"{name}-pod", **manifest(name, args), opts=child_of(self, opts)
         )
         self.register_outputs({"namespace": args.namespace})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NVIDIA: Final = "nvidia"
 # What every Kubernetes has from the start.
-_GIVEN: Final = ("default",)
+_PRESENT: Final = ("default",)
 
 
 def place(settings: Settings, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
@@ -46,7 +46,7 @@ def _placed(
         aliases=MOVED,
     )
     where = (workload.team, workload.namespace)
-    if workload.namespace not in _GIVEN and where not in namespaces:
+    if workload.namespace not in _PRESENT and where not in namespaces:
         namespaces[where] = kubernetes.core.v1.Namespace(
             f"{workload.team}-{workload.namespace}",
             metadata={"name": workload.namespace},
@@ -120,5 +120,5 @@ def manifest(settings: Settings, name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _runtime_class(settings: Settings, workload: Workload) -> str | None:
-    """`nvidia` where the GPU stack makes that class, and a GPU is asked for."""
+    """`nvidia` where the GPU stack makes that class and the workload has a GPU."""
     return NVIDIA if workload.gpu is not None and settings.gpu.provider != "none" else None

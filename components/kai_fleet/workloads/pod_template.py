@@ -9,14 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pulumi
-
+from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, Placement
 
-SCHEDULER: Final = "kai-scheduler"
-QUEUE_LABEL: Final = "kai.scheduler/queue"
 _TOPOLOGY: Final = "kai.scheduler/topology"
 _SKIP: Final = "pulumi.com/skipAwait"
 
@@ -30,7 +27,7 @@ class PodArgs:
     default one: a pod without the shard's label is never placed. `gpu` None is a pod without a
     GPU. `gpu_resource` is the name under which nodes advertise GPUs. `ready_seconds` bounds how
     long an update waits for it; 0 is not at all. Raises ValueError for a share of a GPU that
-    nobody could give.
+    no node could provide.
     """
 
     image: str
@@ -82,8 +79,8 @@ def object_metadata(name: str, args: PodArgs, default_seconds: int) -> dict[str,
 def service_metadata(name: str, args: PodArgs, replicas: int) -> dict[str, Any]:
     """The metadata of its Service; the engine waits for an endpoint where there can be one."""
     waits = replicas > 0 and args.ready_seconds != 0
-    found = {"name": name, "namespace": args.namespace, "labels": {"app": name}}
-    return found if waits else {**found, "annotations": {_SKIP: "true"}}
+    body = {"name": name, "namespace": args.namespace, "labels": {"app": name}}
+    return body if waits else {**body, "annotations": {_SKIP: "true"}}
 
 
 def spec(name: str, args: PodArgs, container: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -122,19 +119,9 @@ def _resources(args: PodArgs) -> dict[str, Any]:
 def _placement(topology: Placement | None) -> dict[str, str]:
     if topology is None:
         return {}
-    found = {
+    annotations = {
         _TOPOLOGY: topology.name,
         f"{_TOPOLOGY}-required-placement": topology.required,
         f"{_TOPOLOGY}-preferred-placement": topology.preferred,
     }
-    return {key: value for key, value in found.items() if value}
-
-
-def inside(
-    component: pulumi.Resource, opts: pulumi.ResourceOptions | None
-) -> pulumi.ResourceOptions:
-    """A component's children: what it waits for they wait for, and they go with its vCluster."""
-    opts = opts or pulumi.ResourceOptions()
-    return pulumi.ResourceOptions(
-        parent=component, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-    )
+    return {key: value for key, value in annotations.items() if value}

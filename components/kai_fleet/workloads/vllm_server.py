@@ -9,6 +9,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.gpu_share import plain
 from kai_fleet.settings.sections.workloads import MEMORY_FLAG
 from kai_fleet.workloads import gpu_deployment, pod_template
@@ -103,7 +104,7 @@ class VllmServer(pulumi.ComponentResource):
         self, name: str, args: VllmServerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:VllmServer", name, None, opts)
-        child = pod_template.inside(self, opts)
+        child = child_of(self, opts)
         namespace = args.pod.namespace
         secret = None
         if args.hugging_face_token is not None:
@@ -126,9 +127,7 @@ class VllmServer(pulumi.ComponentResource):
                 "selector": {"app": name},
                 "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": PORT}],
             },
-            opts=pulumi.ResourceOptions.merge(
-                child, pulumi.ResourceOptions(depends_on=[self.deployment])
-            ),
+            opts=after(child, self.deployment),
         )
         self.url = f"http://{name}.{namespace}/v1"
         self.register_outputs({"url": self.url})

@@ -25,7 +25,7 @@ from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.config import RuleConfig
 from kai_fleet_policies.pack.policies import POLICIES, Policy
 from kai_fleet_policies.problem import Problem
-from kai_fleet_policies.rules import said_by
+from kai_fleet_policies.rules import problems_in
 from kai_fleet_policies.rules.workloads import workload_known_keys
 from kai_fleet_policies.rules.workloads.workload_known_keys import has_non_strings
 
@@ -108,7 +108,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
                 found = open_questions
             else:
                 applied = self._properties(policy).applied
-                found = said_by(policy.rule, (applied(cluster) for cluster in read))
+                found = problems_in(policy.rule, (applied(cluster) for cluster in read))
                 open_questions += [problem for problem in found if problem.undecided]
                 found = [it for it in found if not it.undecided and it not in self._told]
             if early:

@@ -3,54 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from importlib import import_module
 from typing import Final, Protocol, cast
 
 from kai_fleet_policies.model import Cluster
 from kai_fleet_policies.problem import Level, Problem, Severity
-from kai_fleet_policies.rules.charts import sources_known
-from kai_fleet_policies.rules.kai import (
-    gpu_one_sharer,
-    kai_feature_known,
-    kai_value_known,
-    kai_value_reaches,
-    kai_version_known,
-    kai_version_supported,
-)
-from kai_fleet_policies.rules.queues import (
-    queue_cluster_scoped,
-    queue_depth,
-    queue_duration,
-    queue_quota,
-    queue_tree,
-    queue_zero_quota,
-)
-from kai_fleet_policies.rules.teams import (
-    team_gang,
-    team_granted,
-    team_isolation,
-    team_node_pools,
-    team_one_mode,
-    team_parent_queue,
-    team_queue_limit,
-    team_unique,
-)
-from kai_fleet_policies.rules.vclusters import (
-    vcluster_flags,
-    vcluster_isolation,
-    vcluster_upgrade,
-    vcluster_values,
-    vcluster_version_known,
-    vcluster_version_supported,
-)
-from kai_fleet_policies.rules.workloads import (
-    namespace_reserved,
-    workload_gpu_request,
-    workload_gpu_sharing,
-    workload_known_keys,
-    workload_leaf_queue,
-    workload_scheduler,
-    workload_vllm_memory,
-)
 
 
 class Rule(Protocol):
@@ -63,62 +21,71 @@ class Rule(Protocol):
     REMEDY: str
 
     def check(self, cluster: Cluster, /) -> Iterator[Problem]:
-        """Every problem of one cluster; relations between a host's teams are the host's."""
+        """Every problem of one cluster, without the rule's name.
+
+        Relations between a host's teams are the host's.
+        """
 
 
+# In the order of the page of rules; each is a module of a folder here.
 RULES: Final[tuple[Rule, ...]] = tuple(
-    cast(Rule, module)
+    cast(Rule, import_module(f"{__name__}.{module}"))
     for module in (
-        queue_tree,
-        queue_quota,
-        queue_depth,
-        queue_duration,
-        queue_cluster_scoped,
-        queue_zero_quota,
-        workload_leaf_queue,
-        workload_scheduler,
-        workload_known_keys,
-        workload_gpu_request,
-        workload_gpu_sharing,
-        workload_vllm_memory,
-        namespace_reserved,
-        team_node_pools,
-        team_one_mode,
-        team_unique,
-        team_granted,
-        team_parent_queue,
-        team_queue_limit,
-        team_isolation,
-        team_gang,
-        sources_known,
-        kai_version_known,
-        kai_version_supported,
-        kai_value_known,
-        kai_value_reaches,
-        kai_feature_known,
-        vcluster_version_known,
-        vcluster_version_supported,
-        vcluster_values,
-        vcluster_isolation,
-        vcluster_flags,
-        vcluster_upgrade,
-        gpu_one_sharer,
+        "queues.queue_tree",
+        "queues.queue_quota",
+        "queues.queue_depth",
+        "queues.queue_duration",
+        "queues.queue_cluster_scoped",
+        "queues.queue_zero_quota",
+        "workloads.workload_leaf_queue",
+        "workloads.workload_scheduler",
+        "workloads.workload_known_keys",
+        "workloads.workload_gpu_request",
+        "workloads.workload_gpu_sharing",
+        "workloads.workload_vllm_memory",
+        "workloads.namespace_reserved",
+        "teams.team_node_pools",
+        "teams.team_one_mode",
+        "teams.team_unique",
+        "teams.team_granted",
+        "teams.team_parent_queue",
+        "teams.team_queue_limit",
+        "teams.team_isolation",
+        "teams.team_gang",
+        "charts.sources_known",
+        "kai.kai_version_known",
+        "kai.kai_version_supported",
+        "kai.kai_value_known",
+        "kai.kai_value_reaches",
+        "kai.kai_feature_known",
+        "vclusters.vcluster_version_known",
+        "vclusters.vcluster_version_supported",
+        "vclusters.vcluster_values",
+        "vclusters.vcluster_isolation",
+        "vclusters.vcluster_flags",
+        "vclusters.vcluster_upgrade",
+        "kai.gpu_one_sharer",
     )
 )
 
 
 def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Problem]:
-    """What the rules say, mandatory problems first, then by path, rule and text."""
+    """All problems, mandatory ones first, then by path, rule and text."""
     every = list(clusters)
-    return _in_order({problem for rule in only for problem in said_by(rule, every)})
+    return _in_order({problem for rule in only for problem in problems_in(rule, every)})
 
 
-def said_by(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:
-    """What one rule says, in the same order."""
-    return _in_order({problem for cluster in clusters for problem in rule.check(cluster)})
+def problems_in(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:
+    """The problems of one rule, in the same order."""
+    return _in_order({problem for cluster in clusters for problem in problems_of(rule, cluster)})
 
 
-def _in_order(found: set[Problem]) -> list[Problem]:
+def problems_of(rule: Rule, cluster: Cluster) -> Iterator[Problem]:
+    """The problems of one rule in one cluster, with the rule's name, as the rule finds them."""
+    return (replace(problem, rule=rule.NAME) for problem in rule.check(cluster))
+
+
+def _in_order(problems: set[Problem]) -> list[Problem]:
     return sorted(
-        found, key=lambda p: (p.level is Level.ADVISORY, p.path, p.rule, p.subject, p.message)
+        problems, key=lambda p: (p.level is Level.ADVISORY, p.path, p.rule, p.subject, p.message)
     )

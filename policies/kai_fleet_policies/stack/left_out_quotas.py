@@ -33,11 +33,11 @@ def problems(settings: Settings, deployed: Mapping[str, Specs]) -> list[Problem]
             whose = "the host" if owner == "host" else f"team {owner}"
             found.append(
                 advisory(
-                    RULE,
                     f"quotas of {whose}",
                     path,
                     f"that are left out were 0 until now: {'; '.join(told)}. Write 0 where 0 is"
                     " meant, before the update",
+                    RULE,
                 )
             )
     return found

@@ -38,12 +38,12 @@ def problems(settings: Settings) -> list[Problem]:
         harm = "the sandbox's plugins, a stand-in among them, would run on that cluster"
     return [
         mandatory(
-            RULE,
             f"cluster {settings.cluster.name}",
             key_path(("cluster", key)),
             f"{said}, but this shell has the sandbox's variables: {harm}. Use another shell, or"
             " unset PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG"
             " KAI_FLEET_CHARTS",
+            RULE,
         )
     ]
 

@@ -30,13 +30,13 @@ def problems(settings: Settings, deployed: Iterable[str]) -> list[Problem]:
     """One for each of them."""
     return [
         mandatory(
-            RULE,
             f"team {name}",
             key_path(("teams", name)),
             "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
             f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one run"
             f" .venv/bin/fleet up --stack {pulumi.get_stack()} --remove-team {name}, or"
             f" {VARIABLE}={name} for plain pulumi",
+            RULE,
         )
         for name in unnamed(settings, deployed)
     ]

@@ -12,6 +12,7 @@ from kai_fleet_cli.doctor.objects import Object, name_of, namespace_of, pod_subj
 from kai_fleet_policies.adapters.pod_templates import workloads
 from kai_fleet_policies.model import RESOURCES, Cluster, KaiRelease, Queue, Share, Workload
 from kai_fleet_policies.problem import Level, Problem
+from kai_fleet_policies.rules import Rule, problems_of
 from kai_fleet_policies.rules.queues import queue_depth, queue_tree
 from kai_fleet_policies.rules.workloads import (
     workload_gpu_request,
@@ -91,11 +92,11 @@ def _queue_of(team: TeamState | None) -> str | None:
     return team.wanted.queue if team is not None else None
 
 
-def _asked(rules: Sequence[object], cluster: Cluster) -> list[Problem]:
+def _asked(rules: Sequence[Rule], cluster: Cluster) -> list[Problem]:
     return [
         problem
         for rule in rules
-        for problem in rule.check(cluster)  # type: ignore[attr-defined]
+        for problem in problems_of(rule, cluster)
         if problem.level is Level.MANDATORY and not problem.undecided
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from kai_fleet.cluster.tenant_kubeconfig import by_whom, mended
+from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.releases import VCLUSTER, vcluster_support
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
@@ -39,11 +39,11 @@ def _outside(host: ClusterState, team: TeamState) -> Iterator[Finding]:
         yield host.broken(NAME, subject, f"namespace {wanted.namespace} is not there", host.update)
         return
     if team.foreign:
-        again = mended(wanted.name, wanted.namespace, host.kubectl)
+        again = mending_commands(wanted.name, wanted.namespace, host.kubectl)
         yield host.broken(
             NAME,
             f"kubeconfig of {subject}",
-            f"{team.unreached}. {by_whom(wanted.name)}, so nothing in the vCluster was checked",
+            f"{team.unreached}. {name_writer(wanted.name)}, so nothing in the vCluster was checked",
             f"have it written again: {', then '.join(f'`{each}`' for each in again)}",
         )
     item = host.named("statefulsets", wanted.name, wanted.namespace)

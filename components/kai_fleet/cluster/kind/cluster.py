@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pulumi
 import pulumi_command as command
 
-from kai_fleet.cluster.going_with import going_with
-from kai_fleet.cluster.kind.config import declared, gpu_node
-from kai_fleet.settings.sections.kind import Kind
+from kai_fleet.cluster.access import deleted_with
+from kai_fleet.settings.sections.kind import HERE, Kind
 
 SCRIPTS: Final = "components/kai_fleet/cluster/kind"
 
@@ -32,7 +31,7 @@ class KindCluster(pulumi.ComponentResource):
     was made with are refused by the update: kind cannot change them.
 
     Give `going_with_it` to every component on the cluster, as a transformation: what they declare
-    goes with the cluster and is not deleted one by one. Otherwise removing the stack would ask a
+    is deleted together with the cluster, not one by one. Otherwise removing the stack would ask a
     cluster that may be gone already, and fail at the first Helm release (P1).
     """
 
@@ -59,5 +58,28 @@ class KindCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
         )
         self.kubeconfig = pulumi.Output.secret(made.stdout)
-        self.going_with_it = going_with(made)
+        self.going_with_it = deleted_with(made)
         self.register_outputs({"gpus": args.kind.gpus})
+
+
+def declared(name: str, kind: Kind) -> dict[str, Any]:
+    """kind's config file, as far as it is the same on every machine."""
+    image = {"image": kind.image} if kind.image else {}
+    mappings = [
+        {"containerPort": port, "hostPort": port, "listenAddress": HERE} for port in kind.ports
+    ]
+    workers = [
+        {"role": "worker", **image, **({"labels": dict(labels)} if labels else {})}
+        for labels in kind.workers
+    ]
+    return {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "name": name,
+        "nodes": [{"role": "control-plane", **image, "extraPortMappings": mappings}, *workers],
+    }
+
+
+def gpu_node(name: str, kind: Kind) -> str:
+    """The container of the node with the GPUs. One node only: two would hand them out twice."""
+    return f"{name}-worker" if kind.workers else f"{name}-control-plane"

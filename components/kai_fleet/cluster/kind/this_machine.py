@@ -21,7 +21,7 @@ from typing import Any, Final
 import yaml
 
 GPU_LABEL: Final = "nvidia.com/gpu.present"  # the device plugin's chart looks for it
-MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # nobody here runs NVIDIA's feature discovery
+MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # NVIDIA's feature discovery does not run here
 # Where device files are; another folder only in tests.
 _DEVICES: Final = "KIND_DEVICE_DIRECTORY"
 _DEVICE = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
@@ -30,7 +30,7 @@ _LIBRARY = re.compile(r"\s*(lib(?:nvidia-|cuda)\S*\.so\S*) \(([^)]*)\) => (/\S+)
 _WORDS_OF_64_BITS: Final = ("x86-64", "AArch64")
 
 
-class NoGpus(Exception):  # noqa: N818 - its message is all a user sees
+class NoGpusError(Exception):
     """The driver answers, but what a node needs of it is not there."""
 
 
@@ -58,34 +58,34 @@ def with_gpus(
 
 
 def driver_devices(folder: Path) -> list[Path]:
-    """The device files of the driver. Raises NoGpus where there are none."""
-    found = sorted(path for path in folder.glob("nvidia*") if _DEVICE.fullmatch(path.name))
-    if not any(path.name[-1].isdigit() for path in found):
-        raise NoGpus(
+    """The device files of the driver. Raises NoGpusError where there are none."""
+    devices = sorted(path for path in folder.glob("nvidia*") if _DEVICE.fullmatch(path.name))
+    if not any(path.name[-1].isdigit() for path in devices):
+        raise NoGpusError(
             f"nvidia-smi answers, but there is no {folder}/nvidia0 to give to the node (WSL has"
             " none): write kai-fleet:cluster.kind.gpus: none, or use minikube (docs/local-gpu.md)"
         )
-    return found
+    return devices
 
 
 def driver_libraries(listed: str) -> list[Path]:
     """The files behind the driver's libraries, as `ldconfig -p` lists them.
 
     The files themselves carry the driver's version; ldconfig in the node makes the links anew.
-    Raises NoGpus where libnvidia-ml, which everything else asks, is missing.
+    Raises NoGpusError where libnvidia-ml, which everything else asks, is missing.
     """
-    found: dict[str, Path] = {}
+    libraries: dict[str, Path] = {}
     for line in listed.splitlines():
         match = _LIBRARY.match(line)
         if match and any(word in match.group(2) for word in _WORDS_OF_64_BITS):
             path = Path(match.group(3)).resolve()
-            found[path.name] = path
-    if not any(name.startswith("libnvidia-ml.so") for name in found):
-        raise NoGpus(
+            libraries[path.name] = path
+    if not any(name.startswith("libnvidia-ml.so") for name in libraries):
+        raise NoGpusError(
             "nvidia-smi answers, but ldconfig lists no libnvidia-ml.so: install the driver's"
             " libraries (libnvidia-compute of its version), then run the update again"
         )
-    return [found[name] for name in sorted(found)]
+    return [libraries[name] for name in sorted(libraries)]
 
 
 def smallest_memory(listed: str) -> int | None:
@@ -94,20 +94,20 @@ def smallest_memory(listed: str) -> int | None:
     return min(numbers, default=None)
 
 
-def _said(program: str, *arguments: str) -> str:
+def _output(program: str, *arguments: str) -> str:
     # A user's PATH often lacks the folders of the system's own programs, such as ldconfig.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    found = shutil.which(program, path=path)
-    if found is None:
-        raise NoGpus(f"{program} is not on PATH: it says where the driver's libraries are")
-    ran = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+    executable = shutil.which(program, path=path)
+    if executable is None:
+        raise NoGpusError(f"{program} is not on PATH: it says where the driver's libraries are")
+    ran = subprocess.run([executable, *arguments], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
-        raise NoGpus(f"`{program} {' '.join(arguments)}` fails: {ran.stderr.strip()}")
+        raise NoGpusError(f"`{program} {' '.join(arguments)}` fails: {ran.stderr.strip()}")
     return ran.stdout
 
 
 def main() -> None:
-    """Print the config file; exit 1 with a sentence where this machine's GPUs cannot be given."""
+    """Print the config file; exit 1 with a sentence where its GPUs cannot be passed on."""
     config = json.loads(os.environ["KIND_CONFIG"])
     if sys.argv[1] == "yes":
         try:
@@ -115,12 +115,12 @@ def main() -> None:
             config = with_gpus(
                 config,
                 driver_devices(Path(os.environ.get(_DEVICES, "/dev"))),
-                driver_libraries(_said("ldconfig", "-p")),
+                driver_libraries(_output("ldconfig", "-p")),
                 Path(shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"),
-                smallest_memory(_said("nvidia-smi", *query)),
+                smallest_memory(_output("nvidia-smi", *query)),
             )
-        except NoGpus as why:
-            sys.stderr.write(f"{why}\n")
+        except NoGpusError as error:
+            sys.stderr.write(f"{error}\n")
             raise SystemExit(1) from None
     yaml.safe_dump(config, sys.stdout, sort_keys=False)
 

@@ -7,7 +7,8 @@ from typing import Any
 import pulumi
 
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
-from kai_fleet.kai.kai_scheduler import NAMESPACE, KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling, values_with
 from kai_fleet.package.construct.clusters import NEWEST
@@ -43,7 +44,7 @@ def kai_scheduler(asked: Request) -> Result:
     )
     child = pulumi.ResourceOptions(parent=made, deleted_with=opts.deleted_with)
     declare_scheduling(asked.name, kai, made, access, child, untested=kai.untested)
-    return made, {"version": made.version, "namespace": NAMESPACE}
+    return made, {"version": made.version, "namespace": KAI_NAMESPACE}
 
 
 def queue_tree(asked: Request) -> Result:

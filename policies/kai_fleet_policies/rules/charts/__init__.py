@@ -1,1 +1,0 @@
-"""Rules about where charts and images come from."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from kai_fleet.releases import sources
-from kai_fleet.releases.sources import NoPlaceError, Place
+from kai_fleet.releases.sources import NoPlaceError, SourcePlace
 from kai_fleet.wording import MASK
 from kai_fleet_policies.image_names import Named, names
 from kai_fleet_policies.installed import Installed
@@ -34,11 +34,11 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     """Every chart that is installed, and every name among its values."""
     charts, images = cluster.sources.chart_places, cluster.sources.image_places
     exact = [sources.registry_place(each) for each in cluster.sources.kai_images]
-    seen: set[tuple[str, str]] = set()  # what the stack says for all its teams is said once
+    seen: set[tuple[str, str]] = set()  # a value of the stack for all its teams is reported once
     for installed in cluster.installed:
         yield from _chart(installed, charts)
         if installed.values is UNKNOWN:
-            yield undecided(NAME, installed.subject, installed.path, "its values are known")
+            yield undecided(installed.subject, installed.path, "its values are known")
             continue
         for named in names(installed.of, installed.values):
             place = (installed.place_of(named.key), named.key)
@@ -48,32 +48,31 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                     yield problem
 
 
-def _chart(installed: Installed, known: Sequence[Place]) -> Iterator[Problem]:
+def _chart(installed: Installed, known: Sequence[SourcePlace]) -> Iterator[Problem]:
     path = at(installed.path, "chart")
     if installed.chart is UNKNOWN or installed.chart == MASK:
-        yield undecided(NAME, installed.subject, path, "its chart is known")
+        yield undecided(installed.subject, path, "its chart is known")
     elif installed.chart is not None:
         wrong = _elsewhere("chart", installed.chart, known)
         if wrong:
-            message = f"has chart{_said(installed, installed.chart)}, which {wrong}"
-            yield mandatory(NAME, installed.subject, path, f"{message}; {_chart_remedy(installed)}")
+            message = f"has chart{_name(installed, installed.chart)}, which {wrong}"
+            yield mandatory(installed.subject, path, f"{message}; {_chart_remedy(installed)}")
 
 
 def _named(
     installed: Installed,
     named: Named,
-    charts: Sequence[Place],
-    images: Sequence[Place],
-    exact: Sequence[Place],
+    charts: Sequence[SourcePlace],
+    images: Sequence[SourcePlace],
+    exact: Sequence[SourcePlace],
 ) -> Iterator[Problem]:
     subject, path = installed.subject, installed.place_of(named.key)
-    said = f"has {named.key}{_said(installed, named.name)}"
+    has = f"has {named.key}{_name(installed, named.name)}"
     match named.what:
         case "unknown":
-            yield undecided(NAME, subject, path, f"{named.key} is known")
+            yield undecided(subject, path, f"{named.key} is known")
         case "unreadable":
             yield mandatory(
-                NAME,
                 subject,
                 path,
                 f"has {named.key}, in which the images cannot be read; drop it, or write plain"
@@ -81,18 +80,17 @@ def _named(
             )
         case "tag":
             message = "which is no tag and no sha256 digest and may continue the image's name"
-            yield mandatory(NAME, subject, path, f"{said}, {message}; write a tag such as v1.2.3")
+            yield mandatory(subject, path, f"{has}, {message}; write a tag such as v1.2.3")
         case "chart":
             if wrong := _elsewhere("chart", named.name, charts):
-                message = f"{said}, which {wrong}; {_chart_remedy(installed)}"
-                yield mandatory(NAME, subject, path, message)
+                message = f"{has}, which {wrong}; {_chart_remedy(installed)}"
+                yield mandatory(subject, path, message)
         case _:
             if wrong := _elsewhere(named.what, named.name, images):
                 yield mandatory(
-                    NAME,
                     subject,
                     path,
-                    f"{said}, which {wrong}; drop it for the images of the release table, or have"
+                    f"{has}, which {wrong}; drop it for the images of the release table, or have"
                     f" its registry written in {_IMAGES}{_where(installed)}",
                 )
             elif installed.by_name:
@@ -100,7 +98,7 @@ def _named(
 
 
 def _by_name(
-    installed: Installed, named: Named, path: str, exact: Sequence[Place]
+    installed: Installed, named: Named, path: str, exact: Sequence[SourcePlace]
 ) -> Iterator[Problem]:
     """At level restricted the host's guard knows KAI's images by the whole of their names."""
     if named.what == "image":
@@ -110,28 +108,27 @@ def _by_name(
         home = sources.registry_place(named.name)
     if home not in exact:
         yield mandatory(
-            NAME,
             installed.subject,
             path,
-            f"has {named.key}{_said(installed, named.name)}, which is only below what {_IMAGES}"
+            f"has {named.key}{_name(installed, named.name)}, which is only below what {_IMAGES}"
             " names: at isolation level restricted KAI's images pass by their whole names; have"
             f" the very registry with its path written in {_IMAGES}{_where(installed)}",
         )
 
 
-def _elsewhere(what: str, name: str, known: Sequence[Place]) -> str | None:
+def _elsewhere(what: str, name: str, known: Sequence[SourcePlace]) -> str | None:
     """What is wrong with where a name leads; None where it leads to a known place."""
     read = {"chart": sources.chart_place, "registry": sources.registry_place}
     try:
         place = read.get(what, sources.image_place)(name)
-    except NoPlaceError as why:
-        return str(why)
+    except NoPlaceError as error:
+        return str(error)
     if sources.in_any(place, known):
         return None
     return f"is {_NEEDS[what]} from a place that the platform does not name as a source"
 
 
-def _said(installed: Installed, name: str) -> str:
+def _name(installed: Installed, name: str) -> str:
     return "" if installed.hidden else f": {sources.shown(name)}"
 
 

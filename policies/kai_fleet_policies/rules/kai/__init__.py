@@ -1,1 +1,0 @@
-"""Rules about KAI: its version, values and features."""

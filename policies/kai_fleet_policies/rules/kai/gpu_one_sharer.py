@@ -34,10 +34,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for plugin in cluster.device_plugins:
         if plugin.sharing is UNKNOWN:
             if sharers or unclear:
-                yield undecided(NAME, subject, plugin.path, "the device plugin's config is known")
+                yield undecided(subject, plugin.path, "the device plugin's config is known")
         elif plugin.sharing and sharers:
             yield mandatory(
-                NAME,
                 subject,
                 plugin.path,
                 f"shares GPUs by {plugin.sharing} while the KAI of {listed(sharers, 'and')} shares"
@@ -46,4 +45,4 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             )
         elif plugin.sharing and unclear:
             until = f"it is known whether the KAI of {listed(unclear, 'and')} shares GPUs"
-            yield undecided(NAME, subject, plugin.path, until)
+            yield undecided(subject, plugin.path, until)

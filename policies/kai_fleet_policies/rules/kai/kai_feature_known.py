@@ -25,11 +25,11 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         for release in cluster.kai:
             if release.version is UNKNOWN:
                 until = f"the KAI version is known: {feature.kind} come with {_since(feature)}"
-                yield undecided(NAME, subject, feature.path, until)
+                yield undecided(subject, feature.path, until)
                 continue
             known = releases.KAI.get(str(release.version))
             if known is not None and not _has(known, feature):
-                yield mandatory(NAME, subject, feature.path, _message(release, feature))
+                yield mandatory(subject, feature.path, _message(release, feature))
 
 
 def _has(release: releases.KaiRelease, feature: Feature) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
-from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.wording import listed
 from kai_fleet_policies.adapters import plain
 from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease
@@ -33,14 +33,14 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for release in cluster.kai:
         subject, path = f"KAI of {cluster.name}", at(release.path, "values")
         if release.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
+            yield undecided(subject, path, "its values are known")
             continue
         if not isinstance(release.version, str):
             continue  # kai-version-known says so
         if release.version not in releases.KAI and not release.untested:
             continue
         for message, key in _wrong(release, release.version, release.values):
-            yield mandatory(NAME, subject, at(path, key), message)
+            yield mandatory(subject, at(path, key), message)
 
 
 def _wrong(

@@ -31,7 +31,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         for key in _KEYS:
             if plain.get(release.values, "global", key):
                 yield advisory(
-                    NAME,
                     f"KAI of {cluster.name}",
                     at(release.path, "values", "global", key),
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"

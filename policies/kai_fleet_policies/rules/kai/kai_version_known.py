@@ -25,11 +25,10 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         subject, path = f"KAI of {cluster.name}", at(release.path, "version")
         version = release.version
         if version is UNKNOWN:
-            yield undecided(NAME, subject, path, "its version is known")
+            yield undecided(subject, path, "its version is known")
         elif not version:
             newest = max(releases.KAI, key=releases.version_key)
             yield mandatory(
-                NAME,
                 subject,
                 path,
                 "has no version, and the highest published one (v0.20.1) is retracted;"
@@ -37,13 +36,12 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             )
         elif release.untested and (known := releases.taken_for(releases.KAI, version)):
             yield advisory(
-                NAME,
                 subject,
                 path,
                 f"is {version}, which nobody tried with this program; it is taken for {known}",
             )
         elif version not in releases.KAI:
-            yield mandatory(NAME, subject, path, _message(version))
+            yield mandatory(subject, path, _message(version))
 
 
 def _message(version: str) -> str:
@@ -51,7 +49,7 @@ def _message(version: str) -> str:
         return f"has version {version}, and KAI's chart versions keep their v; write v{version}"
     retracted = ", which is retracted (its chart is that of v0.10.2)"
     why = retracted if version.removeprefix("v") == "0.20.1" else ", which is not supported here"
-    near = listed(releases.nearest_kai(version))
+    near = listed(releases.nearest(releases.KAI, version))
     newer = releases.taken_for(releases.KAI, version)
     more = ", or add untested: true beside it to try it" if newer else ""
     return f"has version {version}{why}; write {near}{more} (all: {', '.join(releases.KAI)})"

@@ -20,7 +20,7 @@ def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
     """The support end of each known version against `today`."""
     for release in cluster.kai:
         version = str(release.version)
-        if version not in releases.KAI or (said := releases.support(version, today)).maintained:
+        if version not in releases.KAI or (support := releases.support(version, today)).maintained:
             continue
         near = releases.nearest_maintained(version, today)
         advice = (
@@ -28,5 +28,5 @@ def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
             if near
             else "no version known here is maintained any more: look for a newer kai-fleet"
         )
-        message = f"is {version}, and {said.words}; {advice}"
-        yield advisory(NAME, f"KAI of {cluster.name}", at(release.path, "version"), message)
+        message = f"is {version}, and {support.words}; {advice}"
+        yield advisory(f"KAI of {cluster.name}", at(release.path, "version"), message)

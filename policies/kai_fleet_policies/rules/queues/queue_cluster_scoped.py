@@ -22,10 +22,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for queue in cluster.queues:
         subject = queue_subject(queue.name, cluster)
         if queue.namespace is UNKNOWN:
-            yield undecided(NAME, subject, queue.path, "its metadata.namespace is known")
+            yield undecided(subject, queue.path, "its metadata.namespace is known")
         elif queue.namespace and queue.namespace not in ("default", queue.filled_in_namespace):
             yield mandatory(
-                NAME,
                 subject,
                 queue.path,
                 f"has the namespace {queue.namespace}, but queues are cluster-wide;"

@@ -29,17 +29,16 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             level > 2 or (level == 1 and tree.is_leaf(name)) for name, level in levels.items()
         ):
             until = "the KAI version is known: through v0.12 only two levels of queues work"
-            yield undecided(NAME, f"queues of {cluster.name}", cluster.path, until)
+            yield undecided(f"queues of {cluster.name}", cluster.path, until)
         return
     for name, level in sorted(levels.items()):
         queue, subject = tree.by_name[name], queue_subject(name, cluster)
         if strict and level == 1 and tree.is_leaf(name):
             if tree.unknown_parents:
                 until = f"all parents are known: {name} may have children"
-                yield undecided(NAME, subject, queue.path, until)
+                yield undecided(subject, queue.path, until)
                 continue
             yield mandatory(
-                NAME,
                 subject,
                 queue.path,
                 f"is a top-level queue without children, and KAI {strict[0].version} never"
@@ -50,7 +49,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             deepest = release.max_queue_depth
             if deepest is not None and level == deepest + 1:
                 yield mandatory(
-                    NAME,
                     subject,
                     queue.path,
                     f"is on level {level}, and KAI {release.version} schedules from {deepest}"

@@ -26,11 +26,10 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 continue
             subject, path = queue_subject(queue.name, cluster), at(queue.path, key)
             if value is UNKNOWN:
-                yield undecided(NAME, subject, path, f"the value of {key} is known")
+                yield undecided(subject, path, f"the value of {key} is known")
             elif not isinstance(value, str) or not is_go_duration(value):
                 meant = as_go_duration(value) or "24h"
                 yield mandatory(
-                    NAME,
                     subject,
                     path,
                     f"has {key}: {value}, which is not a duration for KAI (units are h, m and s);"
@@ -38,7 +37,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 )
             elif overflows(value):
                 yield mandatory(
-                    NAME,
                     subject,
                     path,
                     f"has {key}: {value}, longer than a duration can be; write {key}:"

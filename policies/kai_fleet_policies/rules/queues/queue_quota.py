@@ -43,7 +43,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for queue in cluster.tree.queues:
         if queue.shares is UNKNOWN:
             subject = queue_subject(queue.name, cluster)
-            yield undecided(NAME, subject, at(queue.path, "resources"), "its resources are known")
+            yield undecided(subject, at(queue.path, "resources"), "its resources are known")
             continue
         for resource in RESOURCES:
             share = queue.shares.get(resource)
@@ -52,7 +52,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 yield from _below_limits(cluster, queue, resource, share)
             elif resource != "gpu":  # without a share of GPUs it is a queue for CPU pods
                 yield mandatory(
-                    NAME,
                     queue_subject(queue.name, cluster),
                     at(queue.path, resource),
                     f"has no share of {resource}, which KAI reads as limit 0: no pod that asks for"
@@ -68,24 +67,21 @@ def _alone(cluster: Cluster, queue: Queue, resource: Resource, share: Share) -> 
     for word, amount in (("quota", share.quota), ("limit", share.limit), ("weight", share.weight)):
         path = at(queue.path, resource, word)
         if amount is UNKNOWN:
-            yield undecided(NAME, subject, path, f"its {resource} {word} is known")
+            yield undecided(subject, path, f"its {resource} {word} is known")
         elif amount is not None and amount < 0 and (amount != UNLIMITED or word == "weight"):
             instead = "0 or more" if word == "weight" else "0 or more, or -1 (unlimited)"
-            yield mandatory(
-                NAME, subject, path, f"has {resource} {word} {amount:g}; write {instead}"
-            )
+            yield mandatory(subject, path, f"has {resource} {word} {amount:g}; write {instead}")
     quota, limit = share.quota, share.limit
     path = at(queue.path, resource, "limit")
     if limit is None:
         yield mandatory(
-            NAME,
             subject,
             path,
             f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
             f" {resource} ever runs; write limit: -1 for unlimited, or a number",
         )
     elif resource == "gpu" and queue.parent is None and limit == cluster.gpus:
-        pass  # the limit may be the team's own, which nobody wrote: the sum below says it better
+        pass  # it may be the limit of the team, not written here: the sum below says it better
     elif _known(quota) and _known(limit) and _above(quota, limit):
         q, bound = written(resource, quota, queue.path), written(resource, limit, queue.path)
         if quota == UNLIMITED:
@@ -93,7 +89,7 @@ def _alone(cluster: Cluster, queue: Queue, resource: Resource, share: Share) -> 
         else:
             advice = f"raise the limit to {q} or lower the quota to {bound}"
         yield mandatory(
-            NAME, subject, path, f"has {resource} limit {bound}, below its quota {q}; {advice}"
+            subject, path, f"has {resource} limit {bound}, below its quota {q}; {advice}"
         )
 
 
@@ -116,7 +112,6 @@ def _below_limits(
             high = written(resource, limit, queue.path)
             low = written(resource, bound, queue.path)
             yield mandatory(
-                NAME,
                 queue_subject(queue.name, cluster),
                 at(queue.path, resource, "limit"),
                 f"has {resource} limit {high}, above the limit {low} of queue {called(above.name)}"
@@ -141,7 +136,7 @@ def _children(cluster: Cluster, queue: Queue, resource: Resource) -> Iterator[Pr
 def _team(cluster: Cluster, gpus: Amount) -> Iterator[Problem]:
     subject = f"queues of {cluster.name}"
     if gpus is UNKNOWN:
-        yield undecided(NAME, subject, cluster.path, "the team's number of GPUs is known")
+        yield undecided(subject, cluster.path, "the team's number of GPUs is known")
         return
     top = [q for q in cluster.tree.queues if q.parent is None]
     path = at(cluster.path, "queues")
@@ -152,11 +147,10 @@ def _team(cluster: Cluster, gpus: Amount) -> Iterator[Problem]:
         share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
         limit = None if share is None else share.limit
         if share is not None and limit == share.quota:
-            continue  # it may be nobody's: the sum of the quotas says it better
+            continue  # it may not be written at all: the sum of the quotas says it better
         if limit is not None and _known(limit) and _above(limit, gpus):
             has, most = written("gpu", limit, queue.path), written("gpu", gpus, queue.path)
             yield mandatory(
-                NAME,
                 queue_subject(queue.name, cluster),
                 at(queue.path, "gpu", "limit"),
                 f"has gpu limit {has}, but the team has {most} GPUs: its scheduler would hand out"
@@ -190,7 +184,6 @@ def _sum(
     most = written(resource, bound, unit_path)
     if unlimited:
         yield mandatory(
-            NAME,
             subject,
             path,
             f"the {resource} quota of {', '.join(unlimited[:3])} is unlimited, above {what} of"
@@ -202,14 +195,13 @@ def _sum(
             names += f" and {len(queues) - 4} more"
         adds = written(resource, total, unit_path)
         yield mandatory(
-            NAME,
             subject,
             path,
             f"the {resource} quotas of {names} add up to {adds}, above {what} of {most}; lower them"
             f" to {most} together, or raise {raise_what} to {adds}",
         )
     elif open_:
-        yield undecided(NAME, subject, path, f"the {resource} quotas of its children are known")
+        yield undecided(subject, path, f"the {resource} quotas of its children are known")
 
 
 def _known(amount: Amount) -> TypeGuard[float]:

@@ -25,10 +25,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for queue in tree.queues:
         subject, parent_path = queue_subject(queue.name, cluster), at(queue.path, "parent")
         if queue.name is UNKNOWN:
-            yield undecided(NAME, subject, queue.path, "the name of the queue is known")
+            yield undecided(subject, queue.path, "the name of the queue is known")
         elif queue.name in seen:
             yield mandatory(
-                NAME,
                 subject,
                 queue.path,
                 f"is declared twice: queues are cluster-wide, and the later one overwrites the"
@@ -38,23 +37,21 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             seen.add(queue.name)
         parent = queue.parent
         if parent is UNKNOWN:
-            yield undecided(NAME, subject, parent_path, "the name of its parent is known")
+            yield undecided(subject, parent_path, "the name of its parent is known")
         elif parent is not None and parent == queue.name:
             yield mandatory(
-                NAME,
                 subject,
                 parent_path,
                 "is its own parent; leave the parent out for a top-level queue, or name another",
             )
         elif parent is not None and parent not in tree.by_name:
             if tree.unknown_names:
-                yield undecided(NAME, subject, parent_path, "all queue names are known")
+                yield undecided(subject, parent_path, "all queue names are known")
                 continue
             others = [name for name in tree.by_name if name != queue.name]
             choice = listed(nearest_first(parent, others))
             hint = f"write {choice}, or declare {parent}" if choice else f"declare {parent}"
             yield mandatory(
-                NAME,
                 subject,
                 parent_path,
                 f"has the parent {parent}, which is not declared in {cluster.name};"
@@ -63,7 +60,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for ring in tree.cycles():
         circle = " → ".join((*ring, ring[0]))
         yield mandatory(
-            NAME,
             queue_subject(ring[0], cluster),
             at(tree.by_name[ring[0]].path, "parent"),
             f"is below itself ({circle}); leave the parent of {listed(ring)} out, which then is"

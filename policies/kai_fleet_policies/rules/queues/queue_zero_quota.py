@@ -23,12 +23,11 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for queue in cluster.queues:
         subject = queue_subject(queue.name, cluster)
         if queue.shares is UNKNOWN:
-            yield undecided(NAME, subject, queue.path, "its resources are known")
+            yield undecided(subject, queue.path, "its resources are known")
             continue
         zero = [r for r in RESOURCES if _none_guaranteed(queue.shares.get(r))]
         if zero:
             yield advisory(
-                NAME,
                 subject,
                 queue.path,
                 f"guarantees no {listed(zero, 'and')} (quota 0), so pods of Deployments that ask"

@@ -1,1 +1,0 @@
-"""Rules about teams: their nodes, queues and grants."""

@@ -22,7 +22,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         if team.mode == "host":
             yield advisory(
-                NAME,
                 f"team {called(team.name)}",
                 at(team.path, "scheduler", "mode"),
                 "is in host mode, where KAI schedules the pods of a job one by one, not as a gang;"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kai_fleet_policies.claims import labels
 from kai_fleet_policies.model import UNKNOWN, Cluster, Grant, VirtualCluster, called
 from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory
 
@@ -28,7 +29,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield from _against(team, grant, cluster)
         else:
             yield mandatory(
-                NAME,
                 f"team {team.name}",
                 at(team.path, "name"),
                 f"is not granted by stack {cluster.platform}: write it there, kai-fleet:teamStacks:"
@@ -45,7 +45,6 @@ def _against(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[P
     if team.node_pool is not UNKNOWN and dict(team.node_pool) != dict(grant.node_pool):
         pool = labels(grant.node_pool)
         yield mandatory(
-            NAME,
             subject,
             at(team.path, "nodePool"),
             f"is {labels(team.node_pool)}, but {where} grants the nodes {pool}; write {pool}, or"
@@ -53,7 +52,6 @@ def _against(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[P
         )
     if isinstance(team.gpus, float) and team.gpus > grant.gpus:
         yield mandatory(
-            NAME,
             subject,
             at(team.path, "gpus"),
             f"are {team.gpus:g}, but {where} grants {grant.gpus:g}; write {grant.gpus:g} or less,"
@@ -67,14 +65,12 @@ def _queue(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Pro
     subject, where = f"team {called(team.name)}", f"stack {cluster.platform}"
     if not cluster.kai:
         yield mandatory(
-            NAME,
             subject,
             at(team.path, "scheduler", "mode"),
             f"is host, but {where} runs no KAI on the host; write virtual or default",
         )
     elif grant.parent_queue is None:
         yield mandatory(
-            NAME,
             subject,
             at(team.path, "scheduler", "mode"),
             f"is host, but {where} grants the team no queue; have parentQueue: added to its grant,"
@@ -82,7 +78,6 @@ def _queue(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Pro
         )
     elif team.queue is not None and team.queue != grant.parent_queue:
         yield mandatory(
-            NAME,
             subject,
             at(team.path, "queue"),
             f"is {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
@@ -92,7 +87,6 @@ def _queue(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Pro
 
 def _not_moved(grant: Grant) -> Problem:
     return mandatory(
-        NAME,
         f"team {grant.name}",
         grant.path,
         "still runs in this stack, and this update would delete it with all its pods and volumes;"
@@ -114,8 +108,3 @@ def _written(team: VirtualCluster) -> str:
 
 def _others(grants: Mapping[str, Grant]) -> str:
     return f" (it grants {', '.join(sorted(grants))})" if grants else ""
-
-
-def labels(pool: Mapping[str, object]) -> str:
-    """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`."""
-    return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(pool.items())) + "}"

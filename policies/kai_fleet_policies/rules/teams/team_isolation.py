@@ -1,4 +1,4 @@
-"""A team that nothing keeps from the others is said, and refused with a stack of its own."""
+"""Isolation that is off is a warning, and refused for a team with a stack of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         if team.isolation == "off":
             yield advisory(
-                NAME,
                 f"team {called(team.name)}",
                 at(team.path, "isolation", "level"),
                 "is off: nothing on the host but a quota of GPUs keeps the team from the nodes, the"
@@ -35,7 +34,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for grant in () if cluster.platform else cluster.grants:
         if grant.isolation == "off":
             yield mandatory(
-                NAME,
                 f"team {grant.name}",
                 at(grant.path, "isolation", "level"),
                 "is off, and the team has a stack of its own: its account could not install the"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from kai_fleet_policies.claims import claims
+from kai_fleet_policies.claims import claims, labels
 from kai_fleet_policies.model import UNKNOWN, Cluster, Text, VirtualCluster, called
 from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
 
@@ -33,9 +33,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):
         for team in waiting:
             until = "its node pool and scheduler mode are known"
-            yield undecided(NAME, _subject(team), at(team.path, "nodePool"), until)
+            yield undecided(_subject(team), at(team.path, "nodePool"), until)
     for team, other in _overlaps(known):
-        yield mandatory(NAME, _subject(team), at(team.path, "nodePool"), _message(team, other))
+        yield mandatory(_subject(team), at(team.path, "nodePool"), _message(team, other))
 
 
 def _unclear(team: VirtualCluster) -> bool:
@@ -88,11 +88,11 @@ def _message(team: VirtualCluster, other: VirtualCluster) -> str:
     mine, theirs = _pool(team), _pool(other)
     key = next(iter(theirs or mine), "kai-fleet/pool")
     if mine:
-        nodes = f"has the node pool {_labels(mine)}"
+        nodes = f"has the node pool {labels(mine)}"
     else:
         nodes = "has no node pool, so it uses every node"
     others = (
-        f"that of team {called(other.name)} ({_labels(theirs)})"
+        f"that of team {called(other.name)} ({labels(theirs)})"
         if theirs
         else (f"team {called(other.name)}, which has no node pool")
     )
@@ -107,7 +107,3 @@ def _message(team: VirtualCluster, other: VirtualCluster) -> str:
     )
     free = [called(t.name) for t in (team, other) if t.mode != "virtual"]
     return message + (f", or gpus: 0 for {free[0]}" if free else "")
-
-
-def _labels(pool: Mapping[str, Text]) -> str:
-    return "{" + ", ".join(f"{key}: {called(value)}" for key, value in sorted(pool.items())) + "}"

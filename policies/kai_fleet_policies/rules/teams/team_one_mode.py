@@ -35,7 +35,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         subject, path = f"team {called(team.name)}", at(team.path, "scheduler", "mode")
         if team.mode == "virtual" and on_host:
             yield mandatory(
-                NAME,
                 subject,
                 path,
                 f"runs a KAI of its own beside {listed(on_host, 'and')}: each start of the host's"
@@ -43,11 +42,10 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 " take KAI off the host and give every team mode virtual",
             )
         elif team.mode is UNKNOWN and (on_host or virtual):
-            yield undecided(NAME, subject, path, "its scheduler mode is known")
+            yield undecided(subject, path, "its scheduler mode is known")
     for grant in () if cluster.platform else cluster.grants:
         if on_host and grant.parent_queue is None:
             yield advisory(
-                NAME,
                 f"team {grant.name}",
                 grant.path,
                 f"may have a stack of its own, which is not seen here, beside {on_host[0]}: if it"

@@ -37,7 +37,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         message = _wrong(grant.parent_queue, taken, cluster)
         if message is not None:
             subject, path = f"team {grant.name}", at(grant.path, "parentQueue")
-            yield mandatory(NAME, subject, path, f"is {grant.parent_queue}, {message}")
+            yield mandatory(subject, path, f"is {grant.parent_queue}, {message}")
         taken.setdefault(grant.parent_queue, f"the team stack of {grant.name}")
 
 
@@ -68,7 +68,6 @@ def _names(cluster: Cluster) -> Iterator[Problem]:
             continue
         if _owner(name, [*names, own.name]) != own.name:
             yield mandatory(
-                NAME,
                 f"queue {name}",
                 queue.path,
                 f"does not carry the team's name, so that another team's stack may use it too;"

@@ -35,7 +35,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             if isinstance(value, float | int) and (value == UNLIMITED or value > most):
                 has = "unlimited" if value == UNLIMITED else f"{value:g}"
                 yield mandatory(
-                    NAME,
                     queue_subject(each.name, cluster),
                     at(each.path, "gpu", word),
                     f"has gpu {word} {has}, and the teams whose queue it is have {most:g} GPUs:"

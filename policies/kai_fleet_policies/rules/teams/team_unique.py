@@ -25,10 +25,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         subject = f"vCluster {called(team.name)} in {cluster.name}"
         namespace = called(team.namespace) if team.namespace else "default"
         if team.name is UNKNOWN:
-            yield undecided(NAME, subject, team.path, "its name is known")
+            yield undecided(subject, team.path, "its name is known")
         elif team.name in first and team.granted:
             yield mandatory(
-                NAME,
                 f"team {team.name}",
                 team.path,
                 "is granted to a team stack and is a team of this stack too; drop one of the two"
@@ -36,7 +35,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             )
         elif team.name in first and team.own_stack:
             yield mandatory(
-                NAME,
                 f"team {team.name}",
                 at(team.path, "name"),
                 f"is a team of the platform stack {cluster.platform} already; write another name,"
@@ -44,7 +42,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             )
         elif team.name in first:
             yield mandatory(
-                NAME,
                 subject,
                 team.path,
                 f"is declared in namespace {namespace} and again in {first[team.name]}: names are"

@@ -1,1 +1,31 @@
-"""Rules about vClusters: version and values."""
+"""Rules about vClusters; those about the values of their charts have this in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from kai_fleet_policies.adapters import plain
+from kai_fleet_policies.model import UNKNOWN, VirtualCluster, called
+from kai_fleet_policies.problem import Problem, at, mandatory, undecided
+
+Values = Mapping[str, object]
+# From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
+Judge = Callable[[VirtualCluster, Values], Iterator[tuple[str, str]]]
+
+
+def judged(team: VirtualCluster, judge: Judge) -> Iterator[Problem]:
+    """The problems of one vCluster's values."""
+    subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
+    if team.values is UNKNOWN:
+        yield undecided(subject, path, "its values are known")
+        return
+    for key, message in judge(team, team.values):
+        if message:
+            yield mandatory(subject, at(path, key), message)
+        else:
+            yield undecided(subject, at(path, key), f"{key} is known")
+
+
+def value_of(values: Values, key: str) -> object:
+    """The value at a dotted key: UNKNOWN if any step is, None if one is absent."""
+    return plain.get(values, *key.split("."))

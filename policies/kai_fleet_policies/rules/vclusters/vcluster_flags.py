@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kai_fleet.wording import MASK
-from kai_fleet_policies.adapters import plain
 from kai_fleet_policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
-from kai_fleet_policies.model import UNKNOWN, Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.model import UNKNOWN, Cluster, VirtualCluster
+from kai_fleet_policies.problem import Level, Problem, Severity
+from kai_fleet_policies.rules.vclusters import judged, value_of
 
 NAME = "vcluster-flags"
 LEVEL = Level.MANDATORY
@@ -46,28 +46,25 @@ _HARMLESS: Final = re.compile(r"(?i:(https?|no|all)_proxy)|GOGC|GOMAXPROCS|GOMEM
 def check(cluster: Cluster) -> Iterator[Problem]:
     """The values of each vCluster, whether it is kept from others or not."""
     for team in cluster.virtual_clusters:
-        subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
-        if team.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
-            continue
-        for key, message in (*_flags(team.values), *_programs(team.values)):
-            if message:
-                yield mandatory(NAME, subject, at(path, key), message)
-            else:
-                yield undecided(NAME, subject, at(path, key), f"{key} is known")
+        yield from judged(team, _judge)
+
+
+def _judge(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    yield from _flags(values)
+    yield from _programs(values)
 
 
 def _flags(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, (program, allowed) in FLAGS.items():
-        given = plain.get(values, *key.split("."))
-        if _later(given) or (isinstance(given, list) and any(map(_later, given))):
+        arguments = value_of(values, key)
+        if _later(arguments) or (isinstance(arguments, list) and any(map(_later, arguments))):
             yield key, ""
             continue
-        found = list(flags(given))
-        for flag in found:
+        every = list(flags(arguments))
+        for flag in every:
             if why := refusal(flag, allowed):
                 yield key, f"gives {program} {_called(flag)}, which {why}; drop it"
-        if key == _API_SERVER and unprefixed_groups({flag.name: flag.value for flag in found}):
+        if key == _API_SERVER and unprefixed_groups({flag.name: flag.value for flag in every}):
             yield (
                 key,
                 f"gives {program} --oidc-groups-claim without --oidc-groups-prefix: its provider"
@@ -76,7 +73,7 @@ def _flags(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _later(value: object) -> bool:
-    """Whether a value is told by the update, or encrypted where nobody decrypts it."""
+    """Whether only the update knows a value, or it is encrypted and not decrypted here."""
     return value is UNKNOWN or value == MASK
 
 
@@ -88,30 +85,30 @@ def _called(flag: Flag) -> str:
 
 def _programs(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key in _COMMANDS:
-        if plain.get(values, *key.split(".")):
+        if value_of(values, key):
             yield (
                 key,
                 f"has {key}, which runs something else than the control plane; drop it, and write"
                 " flags in extraArgs",
             )
     for key in _VARIABLES:
-        given = plain.get(values, *key.split("."))
-        if given is UNKNOWN:
+        variables = value_of(values, key)
+        if variables is UNKNOWN:
             yield key, ""
-        for name in _names(given):
+        for name in _names(variables):
             if not _HARMLESS.fullmatch(name):
-                said = name if re.fullmatch(r"\w{1,80}", name, re.ASCII) else "another"
+                shown = name if re.fullmatch(r"\w{1,80}", name, re.ASCII) else "another"
                 yield (
                     key,
-                    f"sets the variable {said} of the control plane, which may change what it"
+                    f"sets the variable {shown} of the control plane, which may change what it"
                     " trusts and does; drop it. The variables of a proxy and of Go's memory may be"
                     " set",
                 )
 
 
-def _names(given: object) -> Iterator[str]:
-    if isinstance(given, Mapping):
-        yield from (str(name) for name in given)
-    elif given not in (None, UNKNOWN):
-        for item in given if isinstance(given, list | tuple) else [given]:
+def _names(variables: object) -> Iterator[str]:
+    if isinstance(variables, Mapping):
+        yield from (str(name) for name in variables)
+    elif variables not in (None, UNKNOWN):
+        for item in variables if isinstance(variables, list | tuple) else [variables]:
             yield str(item.get("name", "")) if isinstance(item, Mapping) else str(item)

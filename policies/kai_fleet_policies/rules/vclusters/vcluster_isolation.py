@@ -8,8 +8,9 @@ from typing import Final
 from kai_fleet.wording import listed
 from kai_fleet_policies import vcluster_areas as areas
 from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import UNKNOWN, Cluster, Unknown, VirtualCluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.model import Cluster, Unknown, VirtualCluster
+from kai_fleet_policies.problem import Level, Problem, Severity
+from kai_fleet_policies.rules.vclusters import judged, value_of
 
 NAME = "vcluster-isolation"
 LEVEL = Level.MANDATORY
@@ -30,26 +31,20 @@ _MEANT: Final = "drop it, or write isolation: {level: off} for the team if that 
 def check(cluster: Cluster) -> Iterator[Problem]:
     """The values of each vCluster that is to be isolated."""
     for team in cluster.virtual_clusters:
-        if team.isolation in (None, "off"):
-            continue
-        subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
-        if team.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
-            continue
-        for key, message in _found(team, team.values):
-            yield mandatory(NAME, subject, at(path, key), message)
+        if team.isolation not in (None, "off"):
+            yield from judged(team, _judge)
 
 
-def _found(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _judge(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, what in _below(values, ""):
-        if key == _NAMESPACE and plain.get(values, *key.split(".")) == team.namespace:
+        if key == _NAMESPACE and value_of(values, key) == team.namespace:
             continue  # that is where it is in any case
         yield key, f"has {key}, which {what}; {_MEANT}"
     yield from _taken_away(values)
     for key, instead in areas.OWN.items():
-        if plain.get(values, *key.split(".")) is not None:
+        if value_of(values, key) is not None:
             yield key, f"has {key}, which is where the team's pods may go; write {instead} instead"
-    if plain.get(values, *_STANDARD.split(".")) in ("", "privileged"):
+    if value_of(values, _STANDARD) in ("", "privileged"):
         yield _STANDARD, f"lifts the Pod Security of the vCluster; {_MEANT}"
     yield from _lists(team, values)
 
@@ -67,36 +62,36 @@ def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
                 yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
                 break
     for role in _ROLES:
-        if plain.get(values, *role.split(".")) == "auto":
+        if value_of(values, role) == "auto":
             yield role, f"has {role}, which {areas.RIGHTS}; {_MEANT}"
 
 
 def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
-    """The keys that say something and are refused: at what decides, or where nobody has decided."""
+    """The refused keys that switch something on: at the key that decides, or where none does."""
     for name, item in value.items():
         key = f"{above}.{name}" if above else str(name)
-        found = areas.decided(key)
+        decision = areas.decided(key)
         if name == "patches" and key.startswith("sync.") and _says(item, key):
             yield key, "changes what is synced to the host, or everybody's, by code of its own"
         elif isinstance(item, Mapping) and _goes_on(key, item):
             yield from _below(item, key)
         elif _says(item, key):
-            if found is None:
+            if decision is None:
                 yield key, areas.UNJUDGED
-            elif found[1] is not None:
-                yield found[0], found[1]
+            elif decision[1] is not None:
+                yield decision[0], decision[1]
 
 
 def _goes_on(key: str, item: Mapping[str, object]) -> bool:
     """Whether single keys below have to be looked at."""
-    found = areas.decided(key)
-    synced = key.startswith("sync.") and found is not None and found[1] is None
+    decision = areas.decided(key)
+    synced = key.startswith("sync.") and decision is not None and decision[1] is None
     return areas.has_more_below(key) or (synced and item.get("enabled") is not False)
 
 
 def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key in areas.VOLUME_LISTS:
-        for volume in plain.items(plain.get(values, *key.split("."))):
+        for volume in plain.items(value_of(values, key)):
             kinds = set(volume) - areas.VOLUMES if isinstance(volume, Mapping) else set()
             if kinds:
                 yield (
@@ -105,11 +100,11 @@ def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple
                     " reach beyond the team's namespace; write configMap, secret, emptyDir,"
                     " projected, downwardAPI or persistentVolumeClaim",
                 )
-    for secret in plain.items(plain.get(values, *_SECRETS.split("."))):
-        said = {k for k, v in secret.items() if _says(v)} if isinstance(secret, Mapping) else set()
+    for secret in plain.items(value_of(values, _SECRETS)):
+        keys = {k for k, v in secret.items() if _says(v)} if isinstance(secret, Mapping) else set()
         if isinstance(secret, Mapping) and secret.get("namespace") == team.namespace:
-            said.discard("namespace")
-        for name in sorted(map(str, said - areas.SECRET_KEYS)):
+            keys.discard("namespace")
+        for name in sorted(map(str, keys - areas.SECRET_KEYS)):
             what = areas.ELSEWHERE if name == "namespace" else areas.OPEN
             yield _SECRETS, f"has {name} in {_SECRETS}, which {what}; {_MEANT}"
 

@@ -26,4 +26,4 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         refusal = vcluster_refusal(team.version_before, team.version)
         if refusal is not None:
             subject, path = f"vCluster {called(team.name)}", team.version_path
-            yield mandatory(NAME, subject, path, refusal)
+            yield mandatory(subject, path, refusal)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
-from kai_fleet.releases.value_keys import unknown_keys
+from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.wording import listed
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import UNKNOWN, Cluster, VirtualCluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.model import Cluster, VirtualCluster
+from kai_fleet_policies.problem import Level, Problem, Severity
+from kai_fleet_policies.rules.vclusters import judged, value_of
 
 NAME = "vcluster-values"
 LEVEL = Level.MANDATORY
@@ -45,13 +45,12 @@ _IMAGE = "controlPlane.statefulSet.image.repository"
 def check(cluster: Cluster) -> Iterator[Problem]:
     """The values of each vCluster on this host."""
     for team in cluster.virtual_clusters:
-        subject = f"vCluster {called(team.name)}"
-        path = at(team.path, "vcluster", "values")
-        if team.values is UNKNOWN:
-            yield undecided(NAME, subject, path, "its values are known")
-            continue
-        for key, message in (*_unknown(team, team.values), *_unfit(team, team.values)):
-            yield mandatory(NAME, subject, at(path, key), message)
+        yield from judged(team, _judge)
+
+
+def _judge(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    yield from _unknown(team, values)
+    yield from _unfit(team, values)
 
 
 def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -68,10 +67,7 @@ def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tup
 
 
 def _unfit(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    def value(key: str) -> object:
-        return plain.get(values, *key.split("."))
-
-    if "podgroups" in str(value("sync.fromHost.customResources")):
+    if "podgroups" in str(value_of(values, "sync.fromHost.customResources")):
         yield (
             "sync.fromHost.customResources",
             "syncs podgroups from the host: the vCluster then does not start, and KAI needs no"
@@ -80,27 +76,27 @@ def _unfit(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple
         return
     if not team.licensed:
         for key in _LICENSED:
-            if _switched_on(value(key)):
+            if _switched_on(value_of(values, key)):
                 yield (
                     key,
                     f"has {key}, which needs a vCluster licence; drop it, or write licensed: true"
                     " beside values if you have one",
                 )
-        if "vcluster-pro" in str(value(_IMAGE)):
+        if "vcluster-pro" in str(value_of(values, _IMAGE)):
             yield _IMAGE, "takes the Pro image, which needs a licence; drop it"
     if team.mode == "virtual":
-        if value("controlPlane.distro.k8s.scheduler.enabled") is False:
+        if value_of(values, "controlPlane.distro.k8s.scheduler.enabled") is False:
             yield (
                 "controlPlane.distro.k8s.scheduler.enabled",
                 "switches the virtual scheduler off, and with it mode virtual: pods would stay"
                 " Pending on both sides; write mode host or default instead",
             )
-        if value("sync.fromHost.nodes.enabled") is False:
+        if value_of(values, "sync.fromHost.nodes.enabled") is False:
             yield (
                 "sync.fromHost.nodes.enabled",
                 "switches node sync off, without which a virtual scheduler does not start; drop it",
             )
-    if team.mode == "host" and value("experimental.syncSettings.setOwner") is True:
+    if team.mode == "host" and value_of(values, "experimental.syncSettings.setOwner") is True:
         yield (
             "experimental.syncSettings.setOwner",
             "sets owners on synced pods, which KAI's pod-grouper may not follow; drop it",

@@ -21,19 +21,18 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         subject, path = f"vCluster {called(team.name)}", team.version_path
         if team.version is UNKNOWN:
-            yield undecided(NAME, subject, path, "its version is known")
+            yield undecided(subject, path, "its version is known")
         elif not team.version:
             continue
         elif team.untested and (newest := releases.taken_for(releases.VCLUSTER, team.version)):
-            said = f"is {team.version}, which nobody tried with this program; it is taken for"
-            yield advisory(NAME, subject, path, f"{said} {newest}")
+            untried = f"is {team.version}, which nobody tried with this program"
+            yield advisory(subject, path, f"{untried}; it is taken for {newest}")
         elif team.version not in releases.VCLUSTER:
             near = listed(releases.nearest(releases.VCLUSTER, team.version))
             newer = releases.taken_for(releases.VCLUSTER, team.version)
             more = ", or add untested: true beside it to try it" if newer else ""
             known = ", ".join(releases.VCLUSTER)
             yield mandatory(
-                NAME,
                 subject,
                 path,
                 f"has version {team.version}, which is not supported here; write {near}{more}"

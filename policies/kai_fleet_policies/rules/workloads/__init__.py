@@ -1,1 +1,0 @@
-"""Rules about what runs: pods, and everything that carries a pod template."""

@@ -37,10 +37,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         subject = workload_subject(workload, cluster)
         if workload.namespace is UNKNOWN:
-            yield undecided(NAME, subject, workload.path, "its namespace is known")
+            yield undecided(subject, workload.path, "its namespace is known")
         elif workload.namespace in cluster.reserved:
             yield mandatory(
-                NAME,
                 subject,
                 workload.path,
                 f"runs in {workload.namespace}, which is reserved for the platform;"
@@ -50,11 +49,10 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         subject = f"{thing.kind} {called(thing.name)} in {cluster.name}"
         if thing.namespace is UNKNOWN:
             if thing.kind == "Release":
-                yield undecided(NAME, subject, thing.path, "its namespace is known")
+                yield undecided(subject, thing.path, "its namespace is known")
         elif thing.namespace == KAI_NAMESPACE and thing.kind not in _KAI_SUPPORT:
             what = f"the chart {thing.chart}" if thing.chart else thing.kind
             yield mandatory(
-                NAME,
                 subject,
                 thing.path,
                 f"puts {what} in {KAI_NAMESPACE}, where removing KAI deletes every Deployment;"
@@ -64,10 +62,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         subject = f"KAI of {cluster.name}"
         path = at(release.path, "namespace")
         if release.namespace is UNKNOWN:
-            yield undecided(NAME, subject, path, "its namespace is known")
+            yield undecided(subject, path, "its namespace is known")
         elif release.namespace != KAI_NAMESPACE:
             yield mandatory(
-                NAME,
                 subject,
                 path,
                 f"is installed in {release.namespace or 'default'}, but its clean-up works in"

@@ -1,4 +1,4 @@
-"""A GPU share is asked for in one way, with a value that KAI takes."""
+"""A GPU share is requested in one way, with a value that KAI takes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
-from kai_fleet.kai.keys import (
-    CONTAINER,
-    DEVICES,
-    FRACTION,
-    GPU_RESOURCES,
-    MEMORY,
-    MPS,
-    SCHEDULER,
-)
+from kai_fleet.kai.keys import CONTAINER, DEVICES, FRACTION, GPU_RESOURCES, MEMORY, MPS, SCHEDULER
 from kai_fleet.wording import listed
 from kai_fleet_policies.model import UNKNOWN, Cluster, Workload, called, workload_subject
 from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
@@ -40,16 +32,16 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         annotations = workload.annotations
         subject = workload_subject(workload, cluster)
         if annotations is UNKNOWN:
-            yield undecided(NAME, subject, workload.path, "its annotations are known")
+            yield undecided(subject, workload.path, "its annotations are known")
             continue
         if not annotations.keys() & {FRACTION, MEMORY, DEVICES, CONTAINER, MPS}:
             continue
         for message in _messages(annotations, workload):
-            yield mandatory(NAME, subject, workload.path, message)
+            yield mandatory(subject, workload.path, message)
         unknown = [k for k in (FRACTION, MEMORY, DEVICES) if annotations.get(k) is UNKNOWN]
         if unknown:
             until = f"the value of {listed(unknown, 'and')} is known"
-            yield undecided(NAME, subject, workload.path, until)
+            yield undecided(subject, workload.path, until)
         if FRACTION in annotations or MEMORY in annotations:
             yield from _whole_gpus(workload, subject)
         if CONTAINER in annotations:
@@ -76,7 +68,7 @@ def _messages(annotations: Mapping[str, object], workload: Workload) -> Iterator
         )
     if devices is not None and devices is not UNKNOWN and not _is_count(devices):
         yield f'has {DEVICES}: "{devices}"; write a positive whole number such as "2"'
-    # On pods of other schedulers these short keys may be somebody else's.
+    # On pods of other schedulers these short keys may have another meaning.
     if workload.scheduler == SCHEDULER and not shared:
         if str(annotations.get(MPS)).lower() == "true":
             yield f'has mps: "true" without a share of a GPU; add {FRACTION}: "0.5" or drop mps'
@@ -99,18 +91,17 @@ def _fraction(text: str) -> Iterator[str]:
 
 def _whole_gpus(workload: Workload, subject: str) -> Iterator[Problem]:
     if workload.containers is UNKNOWN:
-        yield undecided(NAME, subject, workload.path, "its containers are known")
+        yield undecided(subject, workload.path, "its containers are known")
         return
     for container in workload.containers:
         for resource in GPU_RESOURCES:
             asks = container.asks_for(resource)
             if asks is UNKNOWN:
                 until = f"the resources of container {called(container.name)} are known"
-                yield undecided(NAME, subject, workload.path, until)
+                yield undecided(subject, workload.path, until)
                 return
             if asks:
                 yield mandatory(
-                    NAME,
                     subject,
                     workload.path,
                     f"asks for a share of a GPU and, in container {called(container.name)}, for"
@@ -124,12 +115,11 @@ def _container(
     scheduling = cluster.scheduling
     if not scheduling.kai or any(release.version is UNKNOWN for release in scheduling.kai):
         until = f"the KAI version of {scheduling.name} is known: {CONTAINER} works from v0.10"
-        yield undecided(NAME, subject, workload.path, until)
+        yield undecided(subject, workload.path, until)
     for release in scheduling.kai:
         known = releases.KAI.get(str(release.version))
         if known is not None and not known.container_name_annotation:
             yield mandatory(
-                NAME,
                 subject,
                 workload.path,
                 f"has {CONTAINER}, which KAI reads from v0.10 on, and {scheduling.name} runs"
@@ -142,7 +132,6 @@ def _container(
     if UNKNOWN not in names and name not in names:
         choice = listed([called(n) for n in names])
         yield mandatory(
-            NAME,
             subject,
             workload.path,
             f'has {CONTAINER}: "{name}", but no container of that name; write {choice}',

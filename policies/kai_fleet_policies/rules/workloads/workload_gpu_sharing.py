@@ -31,7 +31,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             continue
         if off:
             yield mandatory(
-                NAME,
                 workload_subject(workload, cluster),
                 workload.path,
                 f"has {key}, but GPU sharing is off in the KAI of {host.name}; set gpuSharing: true"
@@ -41,7 +40,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             waiting += 1
     if unclear and waiting and not off:
         yield undecided(
-            NAME,
             f"KAI of {host.name}",
             cluster.path,
             f"it is known whether GPU sharing is on in {host.name}:"

@@ -27,18 +27,18 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         if isinstance(workload.scheduler, str) and workload.scheduler.startswith("runai"):
             continue
         subject = workload_subject(workload, cluster)
-        said: set[str] = set()
+        reported: set[str] = set()
         for message in (
             *_in(workload.labels, "label"),
             *_in(workload.annotations, "annotation"),
             *_in(workload.owner_labels, "label"),
         ):
-            if message not in said:
-                said.add(message)
-                yield mandatory(NAME, subject, workload.path, message)
+            if message not in reported:
+                reported.add(message)
+                yield mandatory(subject, workload.path, message)
         if _any_unknown(workload):
             until = "all its labels and annotations are known"
-            yield undecided(NAME, subject, workload.path, until)
+            yield undecided(subject, workload.path, until)
 
 
 def has_non_strings(workload: Workload) -> bool:

@@ -21,49 +21,48 @@ REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf
 
 
 def check(cluster: Cluster) -> Iterator[Problem]:
-    """The workloads of a cluster, and the queue that each team in host mode is given."""
+    """The workloads of a cluster, and the queue of each team in host mode."""
     tree = cluster.scheduling.tree
-    asked: list[str] = []
+    queues: list[str] = []
     for workload in cluster.workloads:
         if workload.scheduler not in (SCHEDULER, UNKNOWN):
             continue  # workload-scheduler says what is wrong if it names a queue
         subject = workload_subject(workload, cluster)
         queue = workload.queue
         if queue is UNKNOWN:
-            yield undecided(NAME, subject, workload.path, f"its label {QUEUE_LABEL} is known")
+            yield undecided(subject, workload.path, f"its label {QUEUE_LABEL} is known")
         elif queue is None and workload.scheduler is UNKNOWN:
-            yield undecided(NAME, subject, workload.path, "its schedulerName is known")
+            yield undecided(subject, workload.path, "its schedulerName is known")
         elif queue is None and workload.pod_group and _takes_pod_groups(cluster):
             continue  # the PodGroup that it names has the queue
         elif queue is None:
-            yield mandatory(NAME, subject, workload.path, _names_none(workload, cluster, tree))
+            yield mandatory(subject, workload.path, _names_none(workload, cluster, tree))
         elif isinstance(queue, str):
             yield from _allowed(queue, cluster, workload, subject)
             yield from _on_pods(queue, cluster, workload, subject)
             if not tree.queues:
-                asked.append(queue)
+                queues.append(queue)
                 continue
             yield from _judge(queue, cluster, tree, subject, workload.path)
-    if asked:
+    if queues:
         yield undecided(
-            NAME,
             f"queues of {cluster.scheduling.name}",
             cluster.path,
             f"the queues of {cluster.scheduling.name} are declared here:"
-            f" {len(asked)} workload(s) name queues such as {asked[0]}",
+            f" {len(queues)} workload(s) name queues such as {queues[0]}",
         )
     for team in cluster.virtual_clusters:
         if team.mode != "host" or team.queue is None:
             continue
         subject, path = f"team {called(team.name)}", at(team.path, "queue")
         if team.queue is UNKNOWN:
-            yield undecided(NAME, subject, path, "the name of its queue is known")
+            yield undecided(subject, path, "the name of its queue is known")
         else:
             yield from _judge(team.queue, cluster, cluster.tree, subject, path)
 
 
 def _takes_pod_groups(cluster: Cluster) -> bool:
-    """Whether a PodGroup that somebody else made gives its pods their queue: from v0.15.
+    """Whether a PodGroup that KAI did not make gives its pods their queue: from v0.15.
 
     Not in host mode: the PodGroup would be one of the host's, where teams make none.
     """
@@ -86,7 +85,6 @@ def _on_pods(queue: str, cluster: Cluster, workload: Workload, subject: str) -> 
     else:
         return
     yield mandatory(
-        NAME,
         subject,
         workload.path,
         f"names queue {queue} on the {workload.kind} only, and {who};"
@@ -99,14 +97,13 @@ def _allowed(queue: str, cluster: Cluster, workload: Workload, subject: str) -> 
     if not cluster.queues_of:
         return
     if workload.namespace is UNKNOWN:
-        yield undecided(NAME, subject, workload.path, "its namespace is known")
+        yield undecided(subject, workload.path, "its namespace is known")
         return
     namespace = workload.namespace or "default"
     own = cluster.queues_of.get(namespace)
     if own is not None and queue not in own:
         choice = listed(nearest_first(queue, list(own))) or "none"
         yield mandatory(
-            NAME,
             subject,
             workload.path,
             f"names queue {queue}, which pods in namespace {namespace} may not use;"
@@ -121,7 +118,6 @@ def _judge(
     own = cluster.team_queue
     if own is not None and own is not UNKNOWN and queue != own:
         yield mandatory(
-            NAME,
             subject,
             path,
             f"names queue {queue}, but the queue of team {cluster.name} is {own};"
@@ -129,11 +125,10 @@ def _judge(
         )
     elif queue not in tree.by_name:
         if tree.unknown_names:
-            yield undecided(NAME, subject, path, f"all queue names of {host} are known")
+            yield undecided(subject, path, f"all queue names of {host} are known")
             return
         hint = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
         yield mandatory(
-            NAME,
             subject,
             path,
             f"names queue {queue}, which is not declared in {host}: its pods would stay Pending;"
@@ -142,14 +137,13 @@ def _judge(
     elif not tree.is_leaf(queue):
         below = listed(tree.leaves_below(queue)) or "a queue without children"
         yield mandatory(
-            NAME,
             subject,
             path,
             f"names queue {queue}, which has children and so takes no pods; write {below}",
         )
     elif tree.unknown_parents:
         until = f"the parents of all queues in {host} are known: {queue} may have children"
-        yield undecided(NAME, subject, path, until)
+        yield undecided(subject, path, until)
 
 
 def _names_none(workload: Workload, cluster: Cluster, tree: QueueTree) -> str:

@@ -29,10 +29,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         annotations = workload.annotations
         if scheduler == SCHEDULER:
             if names_queue is UNKNOWN:
-                yield undecided(NAME, subject, workload.path, "its labels are known")
+                yield undecided(subject, workload.path, "its labels are known")
             elif not names_queue and not workload.pod_group:
                 yield mandatory(
-                    NAME,
                     subject,
                     workload.path,
                     f"has schedulerName: {SCHEDULER} but no label {QUEUE_LABEL}; write the label"
@@ -45,15 +44,14 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         reasons = [f"the label {QUEUE_LABEL}"] if names_queue is True else []
         reasons += [f"the annotation {key}" for key in fractions]
         if reasons and scheduler is UNKNOWN:
-            yield undecided(NAME, subject, workload.path, "its schedulerName is known")
+            yield undecided(subject, workload.path, "its schedulerName is known")
         elif reasons:
             has = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
             yield mandatory(
-                NAME,
                 subject,
                 workload.path,
                 f"has {listed(reasons, 'and')} but {has}, so KAI never sees it and they are"
                 f" ignored; write schedulerName: {SCHEDULER}",
             )
         elif names_queue is UNKNOWN or annotations is UNKNOWN:
-            yield undecided(NAME, subject, workload.path, "its labels and annotations are known")
+            yield undecided(subject, workload.path, "its labels and annotations are known")

@@ -1,4 +1,4 @@
-"""A vLLM server takes as much of the GPU's memory as its pod asked for."""
+"""A vLLM server takes as much of the GPU's memory as its pod requests."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 yield from _open(workload, cluster)
             elif message:
                 subject = workload_subject(workload, cluster)
-                yield advisory(NAME, subject, workload.path, message)
+                yield advisory(subject, workload.path, message)
 
 
 def _open(workload: Workload, cluster: Cluster) -> Iterator[Problem]:
     until = "its share of a GPU and its containers' arguments are known"
-    yield undecided(NAME, workload_subject(workload, cluster), workload.path, until)
+    yield undecided(workload_subject(workload, cluster), workload.path, until)
 
 
 def _judge(container: Container, fraction: float | None, memory: object) -> str | Unknown:
@@ -90,9 +90,9 @@ def _judge(container: Container, fraction: float | None, memory: object) -> str 
     )
 
 
-def _unset(asked: str, wanted: str) -> str:
+def _unset(request: str, wanted: str) -> str:
     return (
-        f"asks for {asked} and runs vLLM without {FLAG}, which then takes {DEFAULT:g} of the GPU;"
+        f"asks for {request} and runs vLLM without {FLAG}, which then takes {DEFAULT:g} of the GPU;"
         f" add {FLAG}={wanted}"
     )
 

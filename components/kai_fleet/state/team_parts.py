@@ -1,9 +1,11 @@
-"""What a platform's stack holds for a team with a stack of its own: the parts of one grant."""
+"""Which resources of a state belong to one team, and which to the grant of a team stack."""
 
 from __future__ import annotations
 
 from typing import Final
 
+TEAM: Final = "kai-fleet:index:Team"  # what moves with a team between stacks
+TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"  # what stays with the platform
 ACCESS: Final = "kai-fleet:index:TeamStackAccess"
 HOST: Final = "host-team-stacks"  # a platform's one
 # The end of each part's name, by type. Parts of two teams may have one name, but not one type as
@@ -18,7 +20,7 @@ PARTS: Final = {
 
 
 def granted_to(urn: str) -> str:
-    """The team that a resource was granted to; "" for every resource that is no part of a grant."""
+    """The team that a resource was granted to; "" for every resource outside of a grant."""
     kinds, name = urn.split("::", 3)[2:]
     above, _, kind = kinds.rpartition("$")
     if kind not in PARTS or above.rpartition("$")[2] != ACCESS:
