@@ -7,9 +7,11 @@ import time
 
 import pytest
 from google.protobuf import json_format, struct_pb2
-from pulumi.runtime import proto
+from pulumi.runtime import proto, rpc
+from pulumi_policy import proxy
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
+from kai_fleet.provider.values import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_policies import policy_pack
 from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.pack.analyzer import Analyzer
@@ -221,5 +223,6 @@ def test_each_policy_tells_its_severity(analyzer):
 
 
 def test_the_sdk_still_names_its_unknown_values_as_the_pack_expects():
-    assert UNKNOWN_STRING_VALUE in from_engine.SENTINELS
-    assert UNKNOWN_OBJECT_VALUE in from_engine.SENTINELS
+    names = {value for name, value in vars(proxy).items() if name.startswith("UNKNOWN_")}
+    assert names == UNKNOWN_TEXTS
+    assert rpc.UNKNOWN == UNKNOWN

@@ -8,26 +8,20 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 from google.protobuf.json_format import MessageToDict
-from pulumi.provider.experimental.provider import ConstructRequest
-from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.provider.server import ProviderServicer
 from pulumi.resource import DependencyResource
 from pulumi.runtime.proto import alias_pb2, provider_pb2
 from pulumi.runtime.resource import prepare_aliases
 
 from kai_fleet.package import page_examples
-from kai_fleet.package.constructed import constructed
-from kai_fleet.provider.server import options_of
-from kai_fleet.provider.values import properties
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.plan import recorder
+from tests.unit.package_requests import constructed
 
 TEAM = "urn:pulumi:lab::project::kai-fleet:index:Team"
 
 
 def options(**raw):
-    request = provider_pb2.ConstructRequest(**raw)
-    given = ProviderServicer._construct_options(request)
-    return options_of(ConstructRequest("kai-fleet:index:Team", "ml", {}, given), request)
+    return ProviderServicer._construct_options(provider_pb2.ConstructRequest(**raw))
 
 
 def resolved(waiting):
@@ -89,7 +83,7 @@ def registered(monkeypatch):
             found = {k: it() if k == "providers" else it for k, it in more.items()}
             name, inputs = page_examples.GIVEN[kind]
             opts = pulumi.ResourceOptions(**found)
-            constructed(kind, name, properties(dict(inputs)), opts, DeployedState())
+            constructed(kind, name, dict(inputs), opts)
 
         recorder.record("lab", {}, program=program)
         own = [it for it in requests if it.type != "pulumi:pulumi:Stack" and it.name != "host"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
 
 
 def going_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
-from kai_fleet.provider.tokens import PACKAGE
+from kai_fleet.provider import PACKAGE
 
 
 def own_provider() -> pulumi.ProviderResource:

@@ -8,7 +8,7 @@ import pulumi
 from pulumi.runtime import invoke_output
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.provider.tokens import SECRET
+from kai_fleet.provider import SECRET
 
 
 def secret_data(

@@ -9,8 +9,8 @@ from typing import Any
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.provider.queue_specs import packed
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import packed
 from kai_fleet.settings.sections.queues import Queue, leaves, walk
 
 

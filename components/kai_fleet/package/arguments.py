@@ -1,4 +1,4 @@
-"""What each component of the package takes, made of the fields of the settings models.
+"""The inputs of each component of the package, made of the fields of the settings models.
 
 A key that a stack file has is that model's own field, with its type, bounds and description. Only
 what is a component's alone is written here.
@@ -32,8 +32,8 @@ class HostCluster(Credentials):
     )
 
 
-class _Inside(Strict):
-    """What is declared with a provider alone: no probe asks its cluster."""
+class _WithProvider(Strict):
+    """Declared with a provider alone: no probe asks its cluster."""
 
     cluster: HostCluster | None = Field(
         default=None,
@@ -41,8 +41,8 @@ class _Inside(Strict):
     )
 
 
-class _On(Strict):
-    """What probes ask."""
+class _Probed(Strict):
+    """Probes ask its cluster."""
 
     cluster: HostCluster = Field(
         description="The cluster. What is declared on it uses the Kubernetes provider in the"
@@ -66,7 +66,7 @@ def _model(
     return create_model(name, __base__=base, __doc__=doc, **fields, **own)
 
 
-class QueueTreeInputs(_On):
+class QueueTreeInputs(_Probed):
     """A tree of KAI queues, in Kubernetes' quantities, as one resource."""
 
     queues: QueueTree = Field(description="The tree, by the names of its top-level queues.")
@@ -85,7 +85,7 @@ class QueueTreeInputs(_On):
     )
 
 
-class QueueGuardInputs(_Inside):
+class QueueGuardInputs(_WithProvider):
     """A ValidatingAdmissionPolicy: pods name a leaf queue of the team; of Deployments it warns."""
 
     team: Name = Field(description="Whose queues they are; the policy is named after it.")
@@ -105,7 +105,7 @@ class QueueGuardInputs(_Inside):
     )
 
 
-class HostGuardInputs(_Inside):
+class HostGuardInputs(_WithProvider):
     """ValidatingAdmissionPolicies on the host that keep a namespace's pods to the team's share."""
 
     team: Name = Field(description="Whose namespace it is; the policies are named after it.")
@@ -178,9 +178,7 @@ class HostGuardInputs(_Inside):
     )
 
 
-class _Owned(_On):
-    """A vCluster and whose place it is in."""
-
+class _Isolated(_Probed):
     isolation: Isolation = Field(
         default_factory=Isolation,
         description="What keeps the team from the others on the host.",
@@ -194,37 +192,16 @@ _SOURCES: Any = (
         description="Where its charts and images may come from besides the release tables'.",
     ),
 )
-_READY: Any = (
-    int,
-    Field(default=300, ge=1, description="How many seconds an update waits until it works."),
-)
-_VIRTUAL_CLUSTER: Final = _model(
-    "VirtualClusterInputs",
-    _On,
-    "A vCluster in a namespace that is there, with a kubeconfig that works from here.",
-    Vcluster,
-    namespace=(str, Field(description=_NAMESPACE)),
-    mode=(Mode, Field(default="default", description="Which scheduler places its pods.")),
-    sources=_SOURCES,
-    node_pool=(dict[LabelKey, LabelValue], Field(default_factory=dict, description=_POOL)),
-    control_pool=(
-        dict[LabelKey, LabelValue],
-        Field(default_factory=dict, description="Labels of the nodes for the vCluster itself."),
-    ),
-    prepared=(
-        bool,
-        Field(
-            default=False,
-            description="A Platform or a Team made the namespace: it holds the vCluster's rights.",
-        ),
-    ),
+_GPU_RESOURCE: Any = (
+    Literal["nvidia.com/gpu", "amd.com/gpu"],
+    Field(default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."),
 )
 
 
 def _workload(name: str, doc: str, *without: str, **own: Any) -> type[Strict]:
     return _model(
         name,
-        _Inside,
+        _WithProvider,
         doc,
         Workload,
         "team",
@@ -242,12 +219,7 @@ def _workload(name: str, doc: str, *without: str, **own: Any) -> type[Strict]:
             ShardName | None,
             Field(default=None, description="The shard that serves the queue, if not KAI's own."),
         ),
-        gpu_resource=(
-            Literal["nvidia.com/gpu", "amd.com/gpu"],
-            Field(
-                default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."
-            ),
-        ),
+        gpu_resource=_GPU_RESOURCE,
         **own,
     )
 
@@ -266,7 +238,7 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
     ),
     "Team": _model(
         "TeamInputs",
-        _Owned,
+        _Isolated,
         "A team's own Kubernetes on its share of the nodes, with its scheduler and its queues.",
         Team,
         namespace=(
@@ -279,21 +251,37 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
         ),
         guard=(Guard, Field(default_factory=Guard, description="Wrong pods: deny them?")),
         sources=_SOURCES,
-        gpu_resource=(
-            Literal["nvidia.com/gpu", "amd.com/gpu"],
-            Field(
-                default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."
-            ),
-        ),
+        gpu_resource=_GPU_RESOURCE,
         kai=(
             HostKai | None,
             Field(default=None, description="host mode: the KAI that the host has."),
         ),
     ),
-    "VirtualCluster": _VIRTUAL_CLUSTER,
+    "VirtualCluster": _model(
+        "VirtualClusterInputs",
+        _Probed,
+        "A vCluster in a namespace that is there, with a kubeconfig that works from here.",
+        Vcluster,
+        namespace=(str, Field(description=_NAMESPACE)),
+        mode=(Mode, Field(default="default", description="Which scheduler places its pods.")),
+        sources=_SOURCES,
+        node_pool=(dict[LabelKey, LabelValue], Field(default_factory=dict, description=_POOL)),
+        control_pool=(
+            dict[LabelKey, LabelValue],
+            Field(default_factory=dict, description="Labels of the nodes for the vCluster itself."),
+        ),
+        prepared=(
+            bool,
+            Field(
+                default=False,
+                description="A Platform or a Team made the namespace: it holds the vCluster's"
+                " rights.",
+            ),
+        ),
+    ),
     "KaiScheduler": _model(
         "KaiSchedulerInputs",
-        _On,
+        _Probed,
         "One KAI release, what it needs, and the wait until it works.",
         HostKai,
         cluster_policy_crd=(
@@ -305,14 +293,19 @@ ARGUMENTS: Final[dict[str, type[Strict]]] = {
             ),
         ),
         sources=_SOURCES,
-        ready_timeout=_READY,
+        ready_timeout=(
+            int,
+            Field(
+                default=300, ge=1, description="How many seconds an update waits until it works."
+            ),
+        ),
     ),
     "QueueTree": QueueTreeInputs,
     "QueueGuard": QueueGuardInputs,
     "HostGuard": HostGuardInputs,
     "GpuStack": _model(
         "GpuStackInputs",
-        _On,
+        _Probed,
         "What makes nodes advertise GPUs: NVIDIA's operator, its device plugin, or nothing.",
         Gpu,
         "resource",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kai_fleet.package.schema import FILE
+from kai_fleet.package import SCHEMA_FILE
 
 Json = Mapping[str, Any]
 
@@ -74,7 +74,7 @@ def main() -> None:
     """Compare the files of the command line."""
     if len(sys.argv) not in (2, 3):
         raise SystemExit("write: python -m kai_fleet.package.breaking OLD [NEW]; - is stdin")
-    here = FILE
+    here = SCHEMA_FILE
     old = sys.stdin.read() if sys.argv[1] == "-" else Path(sys.argv[1]).read_text(encoding="utf-8")
     new = Path(sys.argv[2]) if len(sys.argv) == 3 else here
     found = broken(json.loads(old), json.loads(new.read_text(encoding="utf-8")))

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import yaml
 
-from kai_fleet.package.schema import served
-from kai_fleet.provider.tokens import PACKAGE
+from kai_fleet.package import served_schema
+from kai_fleet.provider import PACKAGE
 
 Json = Mapping[str, Any]
 _CLUSTER: Final = {"name": "lab", "kubeconfig": "${kubeconfig}"}
@@ -124,7 +124,7 @@ def _yaml(component: str, name: str, inputs: Json) -> str:
 
 
 def _go(component: str, name: str, inputs: Json) -> str:
-    schema = served()
+    schema = served_schema()
     properties = schema["resources"][f"{PACKAGE}:index:{component}"]["inputProperties"]
     lines = [f'kaifleet.New{component}(ctx, "{name}", &kaifleet.{component}Args{{']
     for key, value in inputs.items():

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.package import page_examples
-from kai_fleet.package.schema import served
+from kai_fleet.package import page_examples, served_schema
 
 Json = Mapping[str, Any]
 _INDEX: Final = """\
@@ -35,7 +34,7 @@ write no defaults out where that would mean more than leaving them out.
 
 def pages() -> dict[str, str]:
     """Their text by file name."""
-    schema = served()
+    schema = served_schema()
     found = {}
     index = _INDEX.format(version=schema["version"])
     for token, component in schema["resources"].items():

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kai_fleet.kube.api import Api, Object
 from kai_fleet.kube.errors import Refused, Unreachable, complaint
-from kai_fleet.provider.errors import PluginError
+from kai_fleet.provider import PluginError
 
 TREE: Final = "kai-fleet/tree"
 API_VERSION: Final = "scheduling.run.ai/v2"
@@ -29,7 +29,7 @@ _WEBHOOK_SECONDS: Final = 30.0
 _GONE_SECONDS: Final = 60.0
 
 
-class ClusterAway(PluginError):  # noqa: N818 - what it is, in the words of its message
+class ClusterAwayError(PluginError):
     """The cluster's API does not answer, or there is no way to it."""
 
 
@@ -61,7 +61,7 @@ class Queues:
     def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
         """The objects by name: those of this tree, and of those `known` the ones of no tree.
 
-        Without the CRD there are none. Raises ClusterAway, and PluginError for a refusal.
+        Without the CRD there are none. Raises ClusterAwayError, and PluginError for a refusal.
         """
         return self._ours(self._all(), set(known))
 
@@ -202,7 +202,7 @@ class Queues:
             except Unreachable as why:
                 if self._away or self._cancelled() or waited > self._patience:
                     self._away = True
-                    raise ClusterAway(
+                    raise ClusterAwayError(
                         f"cluster {self._cluster} at {self._api.host}: {complaint(why)}. See that"
                         " kubectl reaches it, then run the same command again"
                     ) from None

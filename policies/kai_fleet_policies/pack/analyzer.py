@@ -6,20 +6,17 @@ unknown value raises an error (P4), and forgets what was declared.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final
 
-import grpc
 from google.protobuf import json_format
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
-from kai_fleet.provider.process import OPTIONS, leave_with_parent
-from kai_fleet.provider.version import version
+from kai_fleet.provider import version
+from kai_fleet.provider.process import serve
 from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.config import RuleConfig
@@ -141,14 +138,7 @@ def _diagnostic(policy: Policy, level: Any, found: Problem) -> Any:
 
 def main() -> None:
     """Answer the engine until it ends this process; never returns (P5)."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
-    analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    leave_with_parent()
-    print(port, flush=True)
-    server.wait_for_termination()
+    serve(Analyzer(), analyzer_pb2_grpc.add_AnalyzerServicer_to_server, workers=4)
 
 
 if __name__ == "__main__":
