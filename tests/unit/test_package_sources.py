@@ -32,7 +32,7 @@ EVERY = [(kind, place) for kind, places in PLACES.items() for place in places]
 
 def declared(kind, place, **given):
     """What is declared for an example of a page with some inputs more, at a place of them."""
-    name, inputs = page_examples.GIVEN[kind]
+    name, inputs = page_examples.EXAMPLES[kind]
     inputs = copy.deepcopy(dict(inputs))
     sources = given.pop("sources", None)
     here = inputs

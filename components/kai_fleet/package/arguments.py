@@ -24,7 +24,7 @@ from kai_fleet.settings.sections.teams import LabelKey, LabelValue, Mode, Team, 
 from kai_fleet.settings.sections.workloads import ImageName, Workload
 
 
-class HostCluster(Credentials):
+class ClusterInput(Credentials):
     """A cluster and how it is reached: one of context and kubeconfig."""
 
     name: Name = Field(
@@ -35,7 +35,7 @@ class HostCluster(Credentials):
 class _WithProvider(Strict):
     """Declared with a provider alone: no probe asks its cluster."""
 
-    cluster: HostCluster | None = Field(
+    cluster: ClusterInput | None = Field(
         default=None,
         description="The cluster, unless a Kubernetes provider is given in the resource's options.",
     )
@@ -44,7 +44,7 @@ class _WithProvider(Strict):
 class _Probed(Strict):
     """Probes ask its cluster."""
 
-    cluster: HostCluster = Field(
+    cluster: ClusterInput = Field(
         description="The cluster. What is declared on it uses the Kubernetes provider in the"
         " resource's options, if there is one; the probes always use this."
     )

@@ -44,7 +44,7 @@ Result = tuple[pulumi.ComponentResource, dict[str, Any]]
 NEWEST_KAI: Final[str] = list(KAI)[-1]
 _WORKLOAD_KINDS: Final = {"GpuPod": "pod", "GpuDeployment": "deployment", "VllmServer": "vllm"}
 # The cluster and the team of a workload alone, which are judged with it and not made.
-_SOME_CLUSTER: Final = {"name": "cluster", "context": "given"}
+_SOME_CLUSTER: Final = {"name": "cluster", "context": "cluster"}
 _SOME_TEAM: Final = "team"
 
 
@@ -71,7 +71,7 @@ def platform_component(request: ComponentRequest) -> Result:
 
 
 def team(request: ComponentRequest) -> Result:
-    """A team on a host that is somebody else's, or that this program has elsewhere."""
+    """A team on a host that another program has, or this one elsewhere."""
     request.arguments()
     raw, name, access = request.inputs.raw, request.name, request.access()
     stack = request.part("cluster", "kai", "guard", "sources")
@@ -79,7 +79,7 @@ def team(request: ComponentRequest) -> Result:
     if "gpuResource" in raw:
         stack["gpu"] = {"resource": raw["gpuResource"]}
     if "kai" in raw and "queue" in raw:
-        # The host's tree is somebody else's; what is known of it is this leaf.
+        # The host's tree is not ours; this leaf is known of it.
         stack["queues"] = {raw["queue"]: {"gpu": {"quota": raw.get("gpus", 0)}}}
     settings = request.settings(stack, {f"teams.{name}": ""})
     args = TeamArgs.of(settings, name, host=access, deployed=request.deployed)

@@ -35,13 +35,13 @@ write no defaults out where that would mean more than leaving them out.
 def pages() -> dict[str, str]:
     """Their text by file name."""
     schema = served_schema()
-    found = {}
+    texts = {}
     index = _INDEX.format(version=schema["version"])
     for token, component in schema["resources"].items():
         name = token.rpartition(":")[2]
         index += f"| [{name}]({name}.md) | {component['description']} |\n"
-        found[f"{name}.md"] = "\n".join(_page(schema, name, component)) + "\n"
-    return {"README.md": index, **found}
+        texts[f"{name}.md"] = "\n".join(_page(schema, name, component)) + "\n"
+    return {"README.md": index, **texts}
 
 
 def _page(schema: Json, name: str, component: Json) -> Iterator[str]:
@@ -77,8 +77,8 @@ def _rows(properties: Json, needed: Any) -> Iterator[str]:
     yield "|---|---|---|"
     for name, of in properties.items():
         mark = " **required**" if name in needed else ""
-        said = of["description"].replace("|", "\\|")
-        yield f"| `{name}`{mark} | {_type(of)} | {said} |"
+        meaning = of["description"].replace("|", "\\|")
+        yield f"| `{name}`{mark} | {_type(of)} | {meaning} |"
     yield ""
 
 
@@ -97,20 +97,20 @@ def _type(of: Json) -> str:
 
 def _types(schema: Json, properties: Sequence[Json]) -> list[str]:
     """The types that these properties need, each once, in the order in which they come up."""
-    found: dict[str, None] = {}
+    tokens: dict[str, None] = {}
 
     def see(value: Any) -> None:
         if isinstance(value, dict):
             token = str(value.get("$ref", "")).removeprefix("#/types/")
-            if token in schema["types"] and token not in found:
-                found[token] = None
+            if token in schema["types"] and token not in tokens:
+                tokens[token] = None
                 see(schema["types"][token])
             for item in value.values():
                 see(item)
 
     for each in properties:
         see(each)
-    return list(found)
+    return list(tokens)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from kai_fleet.package.arguments import ARGUMENTS
+from kai_fleet.package.arguments import ARGUMENTS, ClusterInput
 from kai_fleet.package.outputs import OUTPUTS
 from kai_fleet.provider import PACKAGE, version
 from kai_fleet.settings import quantities
@@ -37,6 +37,7 @@ Json = dict[str, Any]
 _LEFT_OUT: Final = ("Platform", "Team", "VirtualCluster")
 # The names of types that would be a component's, or another type's, in some language.
 _TYPE_NAMES: Final[Mapping[Any, str]] = {
+    ClusterInput: "HostCluster",
     cluster.Cluster: "PlatformCluster",
     platform.Gpu: "GpuProvider",
     guard.Guard: "GuardSettings",
@@ -67,14 +68,14 @@ _AS_NUMBERS: Final = ("GpuShare",)
 
 def schema() -> Json:
     """All of it, from the models of the inputs and the outputs."""
-    found = _Types()
+    types_of_models = _Types()
     resources = {
         f"{PACKAGE}:index:{name}": {
             "isComponent": True,
             "description": _docstring(model),
-            "inputProperties": found.properties(model, defaults=name not in _LEFT_OUT),
+            "inputProperties": types_of_models.properties(model, defaults=name not in _LEFT_OUT),
             "requiredInputs": _required(model),
-            "properties": found.properties(OUTPUTS[name]),
+            "properties": types_of_models.properties(OUTPUTS[name]),
             "required": _required(OUTPUTS[name]),
             "type": "object",
         }
@@ -102,7 +103,7 @@ def schema() -> Json:
         },
         "config": {},
         "provider": {"type": "object"},
-        "types": dict(sorted(found.by_token.items())),
+        "types": dict(sorted(types_of_models.by_token.items())),
         "resources": resources,
     }
 

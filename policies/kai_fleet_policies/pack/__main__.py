@@ -3,6 +3,9 @@
 Nothing may import this module: a policy pack serves the engine and never returns (P5).
 """
 
-import runpy
+from pulumi.runtime.proto import analyzer_pb2_grpc
 
-runpy.run_module("kai_fleet_policies.pack.analyzer", run_name="__main__")
+from kai_fleet.provider.process import serve
+from kai_fleet_policies.pack.analyzer import Analyzer
+
+serve(Analyzer(), analyzer_pb2_grpc.add_AnalyzerServicer_to_server, workers=4)
