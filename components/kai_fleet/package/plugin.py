@@ -41,7 +41,7 @@ class Plugin(QueuePlugin):
     @answering
     async def Construct(self, request: Any) -> Any:  # noqa: N802
         """Declare a component as this repository's own program does."""
-        component = _Component(request, await self._deployed(request))
+        component = _Component(request, installed_judge(), await self._deployed(request))
         return await ProviderServicer(component, [], engine_address()).Construct(request, None)
 
     async def _deployed(self, request: Any) -> DeployedState:
@@ -64,9 +64,9 @@ class Plugin(QueuePlugin):
 class _Component(Provider):
     """The SDK's server sets its runtime up for a request, and has this declare the component."""
 
-    def __init__(self, request: Any, deployed: DeployedState) -> None:
+    def __init__(self, request: Any, judge: Judge, deployed: DeployedState) -> None:
         super().__init__(version())
-        self._request, self._deployed = request, deployed
+        self._request, self._judge, self._deployed = request, judge, deployed
 
     def construct(
         self,
@@ -86,7 +86,7 @@ class _Component(Provider):
             raise PluginError(f"the plugin kai-fleet serves no component {resource_type}")
         values = read(self._request.inputs, self._request.inputDependencies)
         opts = options or pulumi.ResourceOptions()
-        request = ComponentRequest(kind, name, values, opts, self._deployed, installed_judge())
+        request = ComponentRequest(kind, name, values, opts, self._deployed, self._judge)
         component, state = construct(request)
         outputs = {key: value for key, value in state.items() if value is not None}
         return ConstructResult(component.urn, outputs)
