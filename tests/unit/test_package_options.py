@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 from google.protobuf.json_format import MessageToDict
+from pulumi.provider import ConstructResult, Provider
 from pulumi.provider.server import ProviderServicer
 from pulumi.resource import DependencyResource
 from pulumi.runtime.proto import alias_pb2, provider_pb2
@@ -20,8 +21,19 @@ from tests.unit.package_requests import constructed
 TEAM = "urn:pulumi:lab::project::kai-fleet:index:Team"
 
 
-def options(**raw):
-    return ProviderServicer._construct_options(provider_pb2.ConstructRequest(**raw))
+class Noted(Provider):
+    """Notes the options with which the SDK's server has a component declared."""
+
+    def construct(self, name, resource_type, inputs, options=None):
+        self.options = options
+        return ConstructResult("urn", {})
+
+
+async def options(**raw):
+    noted = Noted("0.0.0")
+    request = provider_pb2.ConstructRequest(**raw)
+    await ProviderServicer(noted, [], "").Construct(request, None)
+    return noted.options
 
 
 def resolved(waiting):
@@ -41,7 +53,8 @@ def test_aliases_of_every_kind_come_to_the_engine_as_they_were_given():
     ]
 
     async def sent():
-        return await prepare_aliases(None, options(aliases=given), supports_alias_specs=True)
+        found = await options(aliases=given)
+        return await prepare_aliases(None, found, supports_alias_specs=True)
 
     here = {"name": "old", "parentUrn": ""}  # the parent that it has now
     assert [MessageToDict(alias) for alias in resolved(sent)] == [
@@ -54,13 +67,19 @@ def test_aliases_of_every_kind_come_to_the_engine_as_they_were_given():
 
 def test_what_it_goes_with_and_what_it_waits_for():
     async def told():
-        found = options(deletedWith=f"{TEAM}::host", dependencies=[f"{TEAM}::a"], protect=True)
+        found = await options(
+            deletedWith=f"{TEAM}::host", dependencies=[f"{TEAM}::a"], protect=True
+        )
         urns = [await it.urn.future() for it in (found.deleted_with, *found.depends_on)]
         return [*urns, found.protect]
 
     assert resolved(told) == [f"{TEAM}::host", f"{TEAM}::a", True]
-    assert options().deleted_with is None
-    assert options().aliases == []
+
+    async def without():
+        found = await options()
+        return found.deleted_with, found.aliases
+
+    assert resolved(without) == (None, [])
 
 
 PROVIDER = "pulumi:providers:"

@@ -50,26 +50,17 @@ def _page(schema: Json, name: str, component: Json) -> Iterator[str]:
     yield "[All components](README.md)\n"
     for language, text in page_examples.of(name).items():
         yield f"**{language}**\n"
-        yield f"```{_FENCE[language]}\n{text}```\n"
-    needed = component["requiredInputs"]
-    yield from _table("Inputs", component["inputProperties"], needed)
-    yield from _table("Outputs", component["properties"], ())
+        yield f"```{language.lower()}\n{text}```\n"
+    yield "## Inputs\n"
+    yield from _rows(component["inputProperties"], component["requiredInputs"])
+    yield "## Outputs\n"
+    yield from _rows(component["properties"], ())
     for token in _types(schema, [component["inputProperties"], component["properties"]]):
         known = schema["types"][token]
         yield f"## {token.rpartition(':')[2]}\n"
-        if "enum" in known:
-            yield f"{known['description']}\n"
-        else:
-            yield f"{known['description']}\n"
+        yield f"{known['description']}\n"
+        if "enum" not in known:
             yield from _rows(known["properties"], known["required"])
-
-
-_FENCE: Final = {"TypeScript": "typescript", "Python": "python", "Go": "go", "YAML": "yaml"}
-
-
-def _table(title: str, properties: Json, needed: Any) -> Iterator[str]:
-    yield f"## {title}\n"
-    yield from _rows(properties, needed)
 
 
 def _rows(properties: Json, needed: Any) -> Iterator[str]:
