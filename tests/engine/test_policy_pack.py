@@ -53,12 +53,7 @@ class Previews:
         self.directory = directory
         self.stack = new_stack(sandbox, directory, "somebody-elses")
 
-    def run(
-        self,
-        program: Callable[[], None],
-        config: dict[str, Any] | None = None,
-        pack: str = runs.POLICY_PACK,
-    ) -> Preview:
+    def run(self, program: Callable[[], None], config: dict[str, Any] | None = None) -> Preview:
         found, lines = Preview(), []
 
         def note(event: Any) -> None:
@@ -83,7 +78,7 @@ class Previews:
                 program=program,
                 on_event=note,
                 on_output=lines.append,
-                policy_packs=[pack],
+                policy_packs=[runs.POLICY_PACK],
                 **options,
             )
         except automation.CommandError:
@@ -108,11 +103,6 @@ def charts(sandbox):
 @pytest.fixture(scope="module")
 def wrong(previews, charts):
     return previews.run(planted.program(charts))
-
-
-def test_the_pack_run_by_pythons_language_host_says_the_same(previews, charts, wrong):
-    hosted = previews.run(planted.program(charts), pack=str(ROOT / "policies"))
-    assert sorted(hosted.said) == sorted(wrong.said), hosted.printed
 
 
 def test_the_preview_is_stopped_for_every_trap_and_for_nothing_else(wrong):

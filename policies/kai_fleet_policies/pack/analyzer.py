@@ -16,6 +16,7 @@ from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
 from kai_fleet.provider import version
+from kai_fleet.provider.process import serve
 from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.config import RuleConfig
@@ -134,3 +135,8 @@ def _diagnostic(policy: Policy, level: Any, problem: Problem) -> Any:
         enforcementLevel=level,
         severity=policy.severity,
     )
+
+
+def main() -> None:
+    """Answer the engine until it ends this process; never returns (P5)."""
+    serve(Analyzer(), analyzer_pb2_grpc.add_AnalyzerServicer_to_server, workers=4)
