@@ -5,7 +5,7 @@ DETAILS ?=
 FLEET := .venv/bin/fleet
 UV := .venv/bin/uv
 
-.PHONY: up preview down setup check format test unit test-all bench reference
+.PHONY: up preview down setup check format test unit test-all bench reference requirements
 
 up: setup          ## everything set up, the sandbox started, the stack made (STACK=dev: your cluster)
 	@$(FLEET) up --stack $(STACK)
@@ -52,9 +52,14 @@ bench: setup       ## the program beside bare helm and kubectl, in one run, into
 
 reference: setup   ## write what is generated from the code: two schemas, the plugin's environment, pages of docs/
 	@.venv/bin/python -m kai_fleet.package.schema > .schema.new && mv .schema.new components/kai_fleet/package/schema.json
-	@.venv/bin/python -m kai_fleet.package.environment > components/requirements.txt
+	@$(MAKE) -s requirements > components/requirements.txt
 	@.venv/bin/python -m kai_fleet.package.pages docs/api
 	@$(FLEET) schema > components/kai_fleet/settings/stack.schema.json
 	@.venv/bin/python -m kai_fleet_cli.reference.settings_page > docs/settings.md
 	@.venv/bin/python -m kai_fleet_cli.reference.rules_page > docs/rules.md
 	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
+
+requirements:      ## print the plugin's environment: what uv.lock pins, and the two packages beside it
+	@echo '# What uv.lock pins, and the packages of this repository; written by `make reference`.'
+	@$(UV) export --quiet --frozen --no-dev --package kai-fleet-policies --no-emit-workspace --no-hashes --no-annotate --no-header
+	@printf '.\n../policies\n'

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kai_fleet.package import SCHEMA_FILE, served_schema
 from kai_fleet.package.breaking import broken
-from kai_fleet.package.schema import FILE, served
-from kai_fleet.provider.version import version
+from kai_fleet.provider import version
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,10 +44,10 @@ def before(tag: str, tags: list[str]) -> str | None:
 def schema(tag: str) -> str:
     """What breaks since the release before. Raises SystemExit where the version promises none."""
     last = before(tag, _git("tag", "--list").split())
-    path = FILE.relative_to(ROOT).as_posix()
+    path = SCHEMA_FILE.relative_to(ROOT).as_posix()
     if last is None or path not in _git("ls-tree", "-r", "--name-only", last).splitlines():
         return "no release before had a schema"
-    found = broken(json.loads(_git("show", f"{last}:{path}")), served())
+    found = broken(json.loads(_git("show", f"{last}:{path}")), served_schema())
     major, minor, patch = tag[1:].split(".")
     kind = "patch" if patch != "0" else "minor release" if major != "0" and minor != "0" else None
     if found and kind:

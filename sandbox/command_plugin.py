@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import grpc
 from google.protobuf.empty_pb2 import Empty
-from pulumi.provider.experimental.property_value import PropertyValue
+from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime.proto import (
     engine_pb2,
     engine_pb2_grpc,
@@ -26,7 +26,7 @@ from pulumi.runtime.proto import (
 )
 from pulumi.runtime.rpc import UNKNOWN
 
-from kai_fleet.provider.process import OPTIONS, engine_address, leave_with_parent
+from kai_fleet.provider.process import engine_address, serve
 from kai_fleet.provider.values import plain
 
 VERSION: Final = "1.2.1"
@@ -35,9 +35,6 @@ _OUTPUTS: Final = ("stdout", "stderr")
 _SHOWN: Final = {None: _OUTPUTS, "stdoutAndStderr": _OUTPUTS, "none": ()}
 _INPUTS: Final = ("create", "update", "delete", "environment", "logging", "triggers")
 _WORKERS: Final = 64  # one operation each; one that waits holds its thread
-
-Properties = dict[str, PropertyValue]
-_decode, _encode = PropertyValue.unmarshal_map, PropertyValue.marshal_map
 
 
 class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
@@ -64,7 +61,7 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
 
     def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
         """The inputs as they are, if all of them are served."""
-        given = {key for key, it in _decode(request.news).items() if it.value is not None}
+        given = {key for key, it in plain(request.news).items() if it is not None}
         if more := sorted(given - set(_INPUTS)):
             fail(
                 context,
@@ -76,7 +73,7 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Which inputs are others; another trigger makes a new command."""
-        old, new = plain(_decode(request.olds)), plain(_decode(request.news))
+        old, new = plain(request.olds), plain(request.news)
         ignored = set(request.ignoreChanges)
         changed = [key for key in _INPUTS if old.get(key) != new.get(key) and key not in ignored]
         answer = provider_pb2.DiffResponse
@@ -89,7 +86,7 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
     def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Run the command `create`."""
         name = request.urn.split("::", 3)[3]
-        state = self._ran(request, context, "create", _decode(request.properties), {})
+        state = self._ran(request, context, "create", request.properties, {})
         return provider_pb2.CreateResponse(id=f"{name}{secrets.token_hex(4)}", properties=state)
 
     def Read(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -100,14 +97,14 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
 
     def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Run the command `update`, or `create` where there is none."""
-        given, last = _decode(request.news), plain(_decode(request.olds))
+        given, last = request.news, plain(request.olds)
         verb = "update" if plain(given).get("update") else "create"
         state = self._ran(request, context, verb, given, last)
         return provider_pb2.UpdateResponse(properties=state)
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Run the command `delete`."""
-        given = _decode(request.properties)
+        given = request.properties
         self._ran(request, context, "delete", given, plain(given))
         return Empty()
 
@@ -116,7 +113,7 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def _ran(
-        self, request: Any, context: Any, verb: str, inputs: Properties, last: dict[str, Any]
+        self, request: Any, context: Any, verb: str, inputs: Struct, last: dict[str, Any]
     ) -> Any:
         """The state after the verb's command; without one, nothing runs and the outputs stay.
 
@@ -128,8 +125,8 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
             outputs = dict.fromkeys(_OUTPUTS, UNKNOWN)
         elif command := given.get(verb):
             outputs = self._run(request.urn, context, str(command), given, outputs)
-        kept = {key: value for key, value in inputs.items() if key not in _OUTPUTS}
-        return _encode(kept | {stream: PropertyValue(text) for stream, text in outputs.items()})
+        inputs.update(outputs)
+        return inputs
 
     def _run(
         self, urn: str, context: Any, command: str, given: dict[str, Any], last: dict[str, str]
@@ -185,14 +182,8 @@ def fail(context: grpc.ServicerContext, text: str) -> None:
 
 def main() -> None:
     """Serve until the engine ends."""
-    server = grpc.server(ThreadPoolExecutor(_WORKERS), options=OPTIONS)
     plugin = CommandPlugin(engine_address())
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    leave_with_parent()
-    print(port, flush=True)
-    server.wait_for_termination()
+    serve(plugin, provider_pb2_grpc.add_ResourceProviderServicer_to_server, _WORKERS)
 
 
 if __name__ == "__main__":

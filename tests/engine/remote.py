@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from kai_fleet.package.results import RESULTS
+from kai_fleet.package.outputs import OUTPUTS
 from kai_fleet_cli.stack_file.reading import ROOT
 
 PLUGIN = ROOT / ".venv" / "bin"
@@ -18,7 +18,7 @@ class Remote(pulumi.ComponentResource):
     def __init__(
         self, kind: str, name: str, inputs: Any, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        outputs = {it.alias or key: None for key, it in RESULTS[kind].model_fields.items()}
+        outputs = {it.alias or key: None for key, it in OUTPUTS[kind].model_fields.items()}
         super().__init__(f"kai-fleet:index:{kind}", name, {**outputs, **inputs}, opts, remote=True)
 
     def output(self, name: str) -> Any:

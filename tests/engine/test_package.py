@@ -13,7 +13,7 @@ import pytest
 from kubernetes import client
 from pulumi import automation
 
-from kai_fleet.package.schema import served
+from kai_fleet.package import served_schema
 from tests.engine.bare_engine import Engine, changed
 from tests.engine.product import api, deployments, namespaces, queues
 from tests.engine.remote import PLUGIN, Remote
@@ -130,7 +130,7 @@ def test_the_cli_gets_the_whole_schema(own):
     found = json.loads(
         own.tool("pulumi", "package", "get-schema", str(PLUGIN / "pulumi-resource-kai-fleet"))
     )
-    assert said({key: found[key] for key in served()}) == said(served())
+    assert said({key: found[key] for key in served_schema()}) == said(served_schema())
 
 
 class Declared:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.provider.queue_specs import unpacked
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import unpacked
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet.state.deployed_state import STACK
 from kai_fleet_cli.engine import runs

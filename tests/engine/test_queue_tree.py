@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 
 from kai_fleet.kube.api import Api
-from kai_fleet.provider.errors import PluginError
+from kai_fleet.provider import PluginError
 from kai_fleet.provider.queues import TREE, Queues, SomeQueuesError
 from tests.engine.product import api, queues, take_queues
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kai_fleet.package.schema import served
-from kai_fleet.provider.tokens import PACKAGE
+from kai_fleet.package import served_schema
+from kai_fleet.provider import PACKAGE
 
 _REFERENCE = re.compile(r"\$\{[^}]+\}")
 
 
 def mistakes(kind: str, properties: Mapping[str, Any]) -> list[str]:
     """What is wrong with the properties of a `kai-fleet:KIND`, a sentence each."""
-    schema = served()
+    schema = served_schema()
     component = schema["resources"].get(f"{PACKAGE}:index:{kind}")
     if component is None:
         return [f"there is no component {kind}"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pulumi import automation
 
-from kai_fleet.provider.version import version
+from kai_fleet.provider import version
 from tests.engine.remote import PLUGIN
 from tests.languages.sdks import run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from kai_fleet.provider.version import version
+from kai_fleet.provider import version
 from kai_fleet_cli.stack_file.reading import ROOT
 
 HERE = Path(__file__).parent

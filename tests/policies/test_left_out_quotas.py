@@ -5,8 +5,8 @@ import json
 import pulumi
 import pytest
 
-from kai_fleet.provider.queue_specs import packed
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import packed
 from kai_fleet.settings import load
 from kai_fleet.state.deployed_state import deployed_state_of
 from kai_fleet_policies.stack import left_out_quotas

@@ -5,15 +5,21 @@ import subprocess
 import sys
 import time
 
+import grpc
 import pytest
 from google.protobuf import json_format, struct_pb2
-from pulumi.runtime import proto
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime import proto, rpc
+from pulumi.runtime.proto import analyzer_pb2_grpc
+from pulumi_policy import proxy
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
+from kai_fleet.provider.values import UNKNOWN, UNKNOWN_TEXTS
+from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack
 from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.pack.analyzer import Analyzer
-from kai_fleet_policies.pack.policies import UNDECIDED
+from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
 from kai_fleet_policies.rules import RULES
 from tests.policies.samples import PROVIDER, resource
 
@@ -149,21 +155,30 @@ def test_a_stack_may_lower_a_rule_as_in_any_pack(analyzer):
     assert level == proto.ADVISORY
 
 
-def test_the_pack_starts_from_any_directory(tmp_path):
+def hosted(folder):
+    """How Pulumi's language host for Python runs a pack."""
+    return [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", str(folder)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        hosted(ROOT / "policies"),
+        hosted(policy_pack()),
+        [str(ROOT / "policies" / "pack"), "127.0.0.1:1"],
+    ],
+    ids=["the checkout", "an installed package", "a program"],
+)
+def test_every_door_of_the_pack_serves_the_engine(command, tmp_path):
     """It prints the port on which it serves the engine, and then serves until it is ended."""
-    main = policy_pack()
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    # The engine has run the module by its path, not as `-m policies`.
-    started = subprocess.Popen(
-        [sys.executable, "-c", f"import runpy; runpy.run_path({str(main)!r}, run_name='__main__')"],
-        cwd=tmp_path,
-        env=env,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-    )
+    started = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, bufsize=0)
     try:
         assert started.stdout is not None
-        assert int(started.stdout.readline()) > 0
+        port = int(started.stdout.readline())
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            served = analyzer_pb2_grpc.AnalyzerStub(channel).GetAnalyzerInfo(Empty())
+        assert [it.name for it in served.policies] == [it.name for it in POLICIES]
     finally:
         started.kill()
         started.wait()
@@ -221,5 +236,6 @@ def test_each_policy_tells_its_severity(analyzer):
 
 
 def test_the_sdk_still_names_its_unknown_values_as_the_pack_expects():
-    assert UNKNOWN_STRING_VALUE in from_engine.SENTINELS
-    assert UNKNOWN_OBJECT_VALUE in from_engine.SENTINELS
+    names = {value for name, value in vars(proxy).items() if name.startswith("UNKNOWN_")}
+    assert names == UNKNOWN_TEXTS
+    assert rpc.UNKNOWN == UNKNOWN

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc
-from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from kai_fleet.provider.tokens import QUEUES
-from kai_fleet.provider.values import plain, properties
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import plain, struct
 from kai_fleet_cli.stack_file.reading import ROOT
 
 Json = dict[str, Any]
@@ -31,13 +30,13 @@ class Plugin:
 
     def create(self, inputs: Json, preview: bool = False) -> tuple[str, Json]:
         self._ask("Create", provider_pb2.CreateRequest, properties=inputs, preview=preview)
-        return self.answer.id, values(self.answer.properties)
+        return self.answer.id, plain(self.answer.properties)
 
     def update(self, identity: str, olds: Json, news: Json, preview: bool = False) -> Json:
         self._ask(
             "Update", provider_pb2.UpdateRequest, id=identity, olds=olds, news=news, preview=preview
         )
-        return values(self.answer.properties)
+        return plain(self.answer.properties)
 
     def diff(self, olds: Json, news: Json) -> tuple[dict[str, int], list[str]]:
         self._ask("Diff", provider_pb2.DiffRequest, olds=olds, news=news)
@@ -47,19 +46,20 @@ class Plugin:
 
     def check(self, news: Json) -> Json:
         self._ask("Check", provider_pb2.CheckRequest, news=news)
-        return values(self.answer.inputs)
+        return plain(self.answer.inputs)
 
     def read(self, identity: str, state: Json, inputs: Json) -> tuple[str, Json, Json]:
         self._ask("Read", provider_pb2.ReadRequest, id=identity, properties=state, inputs=inputs)
-        return self.answer.id, values(self.answer.properties), values(self.answer.inputs)
+        return self.answer.id, plain(self.answer.properties), plain(self.answer.inputs)
 
     def delete(self, identity: str, state: Json, inputs: Json) -> None:
         request = provider_pb2.DeleteRequest
         self._ask("Delete", request, id=identity, properties=state, old_inputs=inputs)
 
-    def invoke(self, function: str, arguments: Json) -> dict[str, PropertyValue]:
+    def invoke(self, function: str, arguments: Json) -> Any:
+        """A Struct: what is secret in it has the mark of that."""
         request = provider_pb2.InvokeRequest(tok=function, args=struct(arguments))
-        return PropertyValue.unmarshal_map(getattr(self._stub.Invoke(request), "return"))
+        return getattr(self._stub.Invoke(request), "return")
 
     def _ask(self, call: str, request: Any, **given: Any) -> None:
         sent = {key: struct(it) if isinstance(it, dict) else it for key, it in given.items()}
@@ -87,14 +87,6 @@ def partial(error: Any) -> Any:
     found = provider_pb2.ErrorResourceInitFailed()
     assert status_pb2.Status.FromString(details).details[0].Unpack(found)
     return found
-
-
-def struct(given: Json) -> Any:
-    return PropertyValue.marshal_map(properties(given))
-
-
-def values(message: Any) -> Json:
-    return plain(PropertyValue.unmarshal_map(message))
 
 
 @contextlib.contextmanager

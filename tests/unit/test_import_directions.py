@@ -19,7 +19,6 @@ ORDER = (
     "kai_fleet",
     "kai_fleet_cli.usage",
     "kai_fleet_policies",
-    "kai_fleet.package",
     "sandbox",
     "kai_fleet_cli",
     "bench",

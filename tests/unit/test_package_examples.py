@@ -50,7 +50,7 @@ def test_the_pages_are_up_to_date():
 
 @pytest.mark.parametrize("component", ARGUMENTS)
 def test_the_example_of_a_page_is_right(component):
-    _, inputs = page_examples.GIVEN[component]
+    _, inputs = page_examples.EXAMPLES[component]
     assert mistakes(component, inputs) == []
     ARGUMENTS[component].model_validate(inputs)
 
@@ -58,7 +58,7 @@ def test_the_example_of_a_page_is_right(component):
 @pytest.mark.parametrize("component", ARGUMENTS)
 def test_the_example_in_python_is_the_one_in_yaml(component):
     """Both are read again: Python's by Python, with the names of its SDK."""
-    name, inputs = page_examples.GIVEN[component]
+    name, inputs = page_examples.EXAMPLES[component]
     given = {}
 
     class Sdk:
@@ -72,8 +72,6 @@ def test_the_example_in_python_is_the_one_in_yaml(component):
     text = page_examples.of(component)
     exec(text["Python"], {"fleet": Sdk(), "config": Config()})
     assert (given["kind"], given["name"]) == (component, name)
-    assert list(given["inputs"].values()) == [
-        page_examples._snake_keys(value, f"{component}.{key}") for key, value in inputs.items()
-    ]
+    assert given["inputs"] == page_examples.in_python(component, inputs)
     (resource,) = yaml.safe_load(text["YAML"]).values()
     assert resource == {"type": f"kai-fleet:{component}", "properties": inputs}

@@ -8,26 +8,32 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 from google.protobuf.json_format import MessageToDict
-from pulumi.provider.experimental.provider import ConstructRequest
-from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.provider import ConstructResult, Provider
+from pulumi.provider.server import ProviderServicer
 from pulumi.resource import DependencyResource
 from pulumi.runtime.proto import alias_pb2, provider_pb2
 from pulumi.runtime.resource import prepare_aliases
 
 from kai_fleet.package import page_examples
-from kai_fleet.package.constructed import constructed
-from kai_fleet.provider.server import options_of
-from kai_fleet.provider.values import properties
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.plan import recorder
+from tests.unit.package_requests import constructed
 
 TEAM = "urn:pulumi:lab::project::kai-fleet:index:Team"
 
 
-def options(**raw):
+class Noted(Provider):
+    """Notes the options with which the SDK's server has a component declared."""
+
+    def construct(self, name, resource_type, inputs, options=None):
+        self.options = options
+        return ConstructResult("urn", {})
+
+
+async def options(**raw):
+    noted = Noted("0.0.0")
     request = provider_pb2.ConstructRequest(**raw)
-    given = ProviderServicer._construct_options(request)
-    return options_of(ConstructRequest("kai-fleet:index:Team", "ml", {}, given), request)
+    await ProviderServicer(noted, [], "").Construct(request, None)
+    return noted.options
 
 
 def resolved(waiting):
@@ -47,7 +53,8 @@ def test_aliases_of_every_kind_come_to_the_engine_as_they_were_given():
     ]
 
     async def sent():
-        return await prepare_aliases(None, options(aliases=given), supports_alias_specs=True)
+        found = await options(aliases=given)
+        return await prepare_aliases(None, found, supports_alias_specs=True)
 
     here = {"name": "old", "parentUrn": ""}  # the parent that it has now
     assert [MessageToDict(alias) for alias in resolved(sent)] == [
@@ -60,13 +67,19 @@ def test_aliases_of_every_kind_come_to_the_engine_as_they_were_given():
 
 def test_what_it_goes_with_and_what_it_waits_for():
     async def told():
-        found = options(deletedWith=f"{TEAM}::host", dependencies=[f"{TEAM}::a"], protect=True)
+        found = await options(
+            deletedWith=f"{TEAM}::host", dependencies=[f"{TEAM}::a"], protect=True
+        )
         urns = [await it.urn.future() for it in (found.deleted_with, *found.depends_on)]
         return [*urns, found.protect]
 
     assert resolved(told) == [f"{TEAM}::host", f"{TEAM}::a", True]
-    assert options().deleted_with is None
-    assert options().aliases == []
+
+    async def without():
+        found = await options()
+        return found.deleted_with, found.aliases
+
+    assert resolved(without) == (None, [])
 
 
 PROVIDER = "pulumi:providers:"
@@ -87,9 +100,9 @@ def registered(monkeypatch):
     def made(kind, **more):
         def program():
             found = {k: it() if k == "providers" else it for k, it in more.items()}
-            name, inputs = page_examples.GIVEN[kind]
+            name, inputs = page_examples.EXAMPLES[kind]
             opts = pulumi.ResourceOptions(**found)
-            constructed(kind, name, properties(dict(inputs)), opts, DeployedState())
+            constructed(kind, name, dict(inputs), opts)
 
         recorder.record("lab", {}, program=program)
         own = [it for it in requests if it.type != "pulumi:pulumi:Stack" and it.name != "host"]
@@ -99,14 +112,14 @@ def registered(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("kind", page_examples.GIVEN)
+@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
 def test_what_a_component_makes_is_protected_with_it(registered, kind):
     """A provider of its cluster is beside it: nothing is lost with that."""
     kept = [it for it in registered(kind, protect=True) if not it.type.startswith(PROVIDER)]
     assert [it.name for it in kept if not it.protect] == []
 
 
-@pytest.mark.parametrize("kind", page_examples.GIVEN)
+@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
 def test_what_a_component_makes_goes_with_what_the_component_does(registered, kind):
     """Whatever asks a cluster; what goes with something inside the component goes with both."""
     made = registered(kind, deleted_with=DependencyResource(SPACE))
@@ -115,7 +128,7 @@ def test_what_a_component_makes_goes_with_what_the_component_does(registered, ki
     assert SPACE in {it.deletedWith for it in asks}
 
 
-@pytest.mark.parametrize("kind", page_examples.GIVEN)
+@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
 def test_a_provider_is_used_for_what_is_on_its_cluster(registered, kind):
     made = registered(kind, providers=lambda: {"kubernetes": kubernetes.Provider("host")})
     inside = {it.name for it in made if it.type == "pulumi:providers:kubernetes"}
@@ -125,12 +138,12 @@ def test_a_provider_is_used_for_what_is_on_its_cluster(registered, kind):
     assert "host" in used or kind == "QueueTree"  # which asks the API itself
 
 
-@pytest.mark.parametrize("kind", page_examples.GIVEN)
+@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
 def test_a_component_is_found_under_its_old_name(registered, kind):
     made = registered(kind, aliases=[pulumi.Alias(name="old")])
     (component,) = [
         it
         for it in made
-        if it.type == f"kai-fleet:index:{kind}" and it.name == page_examples.GIVEN[kind][0]
+        if it.type == f"kai-fleet:index:{kind}" and it.name == page_examples.EXAMPLES[kind][0]
     ]
     assert [alias.spec.name for alias in component.aliases] == ["old"]

@@ -10,14 +10,14 @@ import sys
 import pytest
 
 from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.package import environment, schema
+from kai_fleet.package import SCHEMA_FILE, schema, served_schema
 from kai_fleet.package.arguments import ARGUMENTS
 from kai_fleet.package.breaking import broken
-from kai_fleet.package.constructed import _BY_KIND
-from kai_fleet.package.results import RESULTS
+from kai_fleet.package.construct import CONSTRUCTORS
+from kai_fleet.package.outputs import OUTPUTS
 from kai_fleet_cli.stack_file.reading import ROOT
 
-SCHEMA = schema.served()
+SCHEMA = served_schema()
 
 
 def described():
@@ -30,16 +30,19 @@ def described():
 
 
 def test_the_schema_that_ships_is_up_to_date():
-    assert schema.FILE.read_text() == schema.text(), "run: make reference"
+    assert SCHEMA_FILE.read_text() == schema.text(), "run: make reference"
 
 
 def test_the_environment_of_the_plugin_is_the_locked_one():
     found = (ROOT / "components" / "requirements.txt").read_text()
-    assert found == environment.requirements(), "run: make reference"
+    locked = subprocess.run(
+        ["make", "-s", "requirements"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert found == locked.stdout, "run: make reference"
 
 
 def test_every_component_has_arguments_results_and_a_way_to_be_made():
-    assert set(ARGUMENTS) == set(RESULTS) == set(_BY_KIND)
+    assert set(ARGUMENTS) == set(OUTPUTS) == set(CONSTRUCTORS)
     assert {token.rpartition(":")[2] for token in SCHEMA["resources"]} == set(ARGUMENTS)
 
 

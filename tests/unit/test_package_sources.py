@@ -9,13 +9,11 @@ import pulumi
 import pytest
 
 from kai_fleet.package import page_examples
-from kai_fleet.package.constructed import constructed
-from kai_fleet.provider.errors import PluginError
-from kai_fleet.provider.values import properties
+from kai_fleet.provider import PluginError
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.sources import MIRROR
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.plan import recorder
+from tests.unit.package_requests import constructed
 
 MIRRORED = {"charts": ["oci://mirror.corp/charts"], "images": ["mirror.corp"]}
 FLAGS = {"apiServer": {"extraArgs": ["--authorization-mode=AlwaysAllow"]}}
@@ -34,7 +32,7 @@ EVERY = [(kind, place) for kind, places in PLACES.items() for place in places]
 
 def declared(kind, place, **given):
     """What is declared for an example of a page with some inputs more, at a place of them."""
-    name, inputs = page_examples.GIVEN[kind]
+    name, inputs = page_examples.EXAMPLES[kind]
     inputs = copy.deepcopy(dict(inputs))
     sources = given.pop("sources", None)
     here = inputs
@@ -46,7 +44,7 @@ def declared(kind, place, **given):
 
     def program():
         opts = pulumi.ResourceOptions()
-        constructed(kind, name, properties(inputs), opts, DeployedState())
+        constructed(kind, name, inputs, opts)
 
     return recorder.record("lab", {}, program=program)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.provider.tokens import SECRET
-from kai_fleet.provider.values import plain, secret
+from kai_fleet.provider import SECRET
+from kai_fleet.provider.values import plain, secret, struct
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.plugin_process import said, started
 
@@ -32,11 +32,13 @@ def read(plugin):
 
 
 def test_what_it_holds_is_a_secret_to_the_engine_too(read):
-    assert read(200, {"data": {"config": "dGV4dA=="}}) == {"data": secret({"config": "dGV4dA=="})}
+    assert read(200, {"data": {"config": "dGV4dA=="}}) == struct(
+        {"data": secret({"config": "dGV4dA=="})}
+    )
 
 
 def test_an_empty_one_holds_nothing(read):
-    assert read(200, {}) == {"data": secret({})}
+    assert read(200, {}) == struct({"data": secret({})})
 
 
 def test_one_that_is_not_there_is_an_answer(read):

@@ -11,10 +11,10 @@ import yaml
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.provider.queue_specs import packed, unpacked
+from kai_fleet.provider.values import packed, plain, unpacked
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.canned_api import kubeconfig, serving
-from tests.unit.plugin_process import LAUNCHER, partial, said, started, values
+from tests.unit.plugin_process import LAUNCHER, partial, said, started
 
 KIND = provider_pb2.PropertyDiff
 ID = "lab/ml/ml-queues"
@@ -60,14 +60,6 @@ def test_a_change_is_shown_at_its_place(plugin):
         'queues["a.b"]': KIND.ADD,
     }
     assert not replaces
-
-
-def test_a_state_from_before_queues_were_text_is_the_same_tree(plugin):
-    specs = {"top": spec(4.0), "train": spec(0.5, "top")}
-    old = tree() | {"queues": specs}
-    assert plugin.diff(old, tree(**specs)) == ({}, [])
-    changes, _ = plugin.diff(old, tree(top=spec(4), train=spec(1, "top")))
-    assert changes == {"queues.train": KIND.UPDATE}
 
 
 def test_the_same_spec_is_the_same_text_whoever_wrote_it():
@@ -122,8 +114,8 @@ def test_what_was_made_in_part_is_kept_with_the_words_of_the_refusal(plugin):
         error = plugin.fails(plugin.create, given)
     assert said(error) == "queue wrong: quota of wrong is above its parent's"
     kept = partial(error)
-    assert (kept.id, values(kept.properties)) == (ID, tree(top=spec(4)))
-    assert values(kept.inputs) == given
+    assert (kept.id, plain(kept.properties)) == (ID, tree(top=spec(4)))
+    assert plain(kept.inputs) == given
     assert list(kept.reasons) == [said(error)]
 
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from kai_fleet.provider.version import version
+from kai_fleet.provider import version
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.reference import licenses
 from kai_fleet_cli.stack_file import reading

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.state.deployed_state import DeployedState

@@ -33,7 +33,6 @@ ELSEWHERE = {
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet/host/platform_reading.py": "the state of the platform's stack",
     "kai_fleet/state/deployed_state.py": "the stack's own state",
-    "kai_fleet/package/environment.py": "uv",
 }
 
 
@@ -120,15 +119,15 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         for name in readers()
         if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
-    # The last one deletes it, and secrets.py hands it to reads.py for virtual_cluster.py.
+    # The last one deletes it, and functions.py hands it to reads.py for virtual_cluster.py.
     assert named == {
         "kai_fleet_cli/doctor/gather.py",
         "kai_fleet/probes/removal.py",
         "kai_fleet/probes/vcluster.py",
         "kai_fleet/probes/wait.py",
-        "kai_fleet/provider/secrets.py",
+        "kai_fleet/provider/functions.py",
     }
-    for name in named - {"kai_fleet/probes/removal.py", "kai_fleet/provider/secrets.py"} | {
+    for name in named - {"kai_fleet/probes/removal.py", "kai_fleet/provider/functions.py"} | {
         "kai_fleet/vcluster/virtual_cluster.py"
     }:
         names = imported(ast.parse(path(name).read_text()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
 from kai_fleet_policies.adapters import declared_trees
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 

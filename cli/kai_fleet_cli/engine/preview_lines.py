@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.provider.paths import parsed
+from kai_fleet.provider.values import parsed
 from kai_fleet_cli.display.narration import coloured, mark, named, operation
 
 SCREEN: Final = 40  # lines; more are folded

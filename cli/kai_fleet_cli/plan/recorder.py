@@ -19,8 +19,8 @@ from pulumi.runtime.stack import register_stack_transformation, wait_for_rpcs
 from pulumi.runtime.sync_await import _ensure_event_loop
 
 from kai_fleet.host.platform_reading import OUTPUT
-from kai_fleet.provider.queue_specs import unpacked
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import unpacked
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.source_positions import NONE, source_positions
 from kai_fleet.state.deployed_state import READ_OUTPUTS, STACK

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from kai_fleet.provider.tokens import PACKAGE, QUEUES
+from kai_fleet.provider import PACKAGE, QUEUES
 
 
 @dataclass

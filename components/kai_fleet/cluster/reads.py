@@ -13,7 +13,7 @@ import pulumi_command as command
 from pulumi.runtime import invoke_output
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.provider.tokens import CLUSTER_UID, SECRET
+from kai_fleet.provider import CLUSTER_UID, SECRET
 from kai_fleet.state.deployed_state import DeployedState
 
 

@@ -10,8 +10,8 @@ import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.options import child_of
-from kai_fleet.provider.queue_specs import packed
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import packed
 from kai_fleet.settings.sections.queues import Queue, leaves, walk
 
 

@@ -1,5 +1,23 @@
-"""The components for Pulumi programs of every language: schema, arguments, construction.
+"""The components for Pulumi programs of every language: schema, inputs, construction.
 
-A thin façade. What a program gives is read by the settings models that read a stack file, judged by
-the same rules, and handed to the components that this repository's own program declares.
+What a program gives is read by the settings models that read a stack file, judged by the same
+rules, and handed to the components that this repository's own program declares.
+
+Pulumi's component host (`pulumi.provider.experimental`) would write the schema from type hints. It
+serves no resources and functions beside components, knows no secrets, defaults, Literal types or
+types of two components' name, drops unknown inputs in silence, and answers mistakes with a stack
+trace. So the schema comes from the settings models, and only the call `Construct` is the SDK's.
 """
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+SCHEMA_FILE: Final = Path(__file__).with_name("schema.json")
+
+
+def served_schema() -> Any:
+    """The schema that the plugin serves, which ships with the package."""
+    return json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 """`python -m kai_fleet.package.breaking OLD [NEW]`: what a change of the schema breaks.
 
-OLD is the schema of the last release, `-` for stdin; NEW is the one of this version unless given.
+OLD is the schema of the last release, `-` for stdin; NEW is the one of this version if left out.
 Exit 1, with a line for each program that would not compile or would not run any more.
 """
 
@@ -12,52 +12,52 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kai_fleet.package.schema import FILE
+from kai_fleet.package import SCHEMA_FILE
 
 Json = Mapping[str, Any]
 
 
 def broken(old: Json, new: Json) -> list[str]:
     """What programs written for `old` cannot do any more, one sentence each."""
-    found = []
+    lines: list[str] = []
     for token, before in old["resources"].items():
-        after, called = new["resources"].get(token), token.rpartition(":")[2]
+        after, owner = new["resources"].get(token), token.rpartition(":")[2]
         if after is None:
-            found.append(f"component {called} is gone")
+            lines.append(f"component {owner} is gone")
             continue
         for part, required in (("inputProperties", "requiredInputs"), ("properties", "required")):
-            found += _properties(called, before, after, part, required, inputs="Inputs" in required)
+            lines += _properties(owner, before, after, part, required, inputs="Inputs" in required)
     for token, before in old["types"].items():
-        after, called = new["types"].get(token), f"type {token.rpartition(':')[2]}"
+        after, owner = new["types"].get(token), f"type {token.rpartition(':')[2]}"
         if after is None:
-            found.append(f"{called} is gone")
+            lines.append(f"{owner} is gone")
         elif "enum" in before:
             left = {it["value"] for it in after.get("enum", ())}
             gone = [it["value"] for it in before["enum"] if it["value"] not in left]
-            found += [f"{called}: the value {value} is gone" for value in gone]
+            lines += [f"{owner}: the value {value} is gone" for value in gone]
         else:
-            found += _properties(called, before, after, "properties", "required", inputs=True)
-    return found
+            lines += _properties(owner, before, after, "properties", "required", inputs=True)
+    return lines
 
 
 def _properties(
-    called: str, before: Json, after: Json, part: str, required: str, *, inputs: bool
+    owner: str, before: Json, after: Json, part: str, required: str, *, inputs: bool
 ) -> Iterator[str]:
     word = "input" if inputs else "output"
     news = after.get(part, {})
     for name, was in before.get(part, {}).items():
         if name not in news:
-            yield f"{called}: {word} {name} is gone"
+            yield f"{owner}: {word} {name} is gone"
         elif _type(was) != _type(news[name]):
-            yield f"{called}: {word} {name} was {_type(was)} and is {_type(news[name])}"
+            yield f"{owner}: {word} {name} was {_type(was)} and is {_type(news[name])}"
         elif was.get("secret") and not news[name].get("secret"):
-            yield f"{called}: {word} {name} was a secret and is none"
+            yield f"{owner}: {word} {name} was a secret and is none"
     had, has = set(before.get(required, ())), set(after.get(required, ()))
     if inputs:
-        yield from (f"{called}: input {name} is needed now" for name in sorted(has - had))
+        yield from (f"{owner}: input {name} is needed now" for name in sorted(has - had))
     else:
         gone = sorted((had - has) & set(news))
-        yield from (f"{called}: output {name} is not always there any more" for name in gone)
+        yield from (f"{owner}: output {name} is not always there any more" for name in gone)
 
 
 def _type(of: Json) -> str:
@@ -74,13 +74,12 @@ def main() -> None:
     """Compare the files of the command line."""
     if len(sys.argv) not in (2, 3):
         raise SystemExit("write: python -m kai_fleet.package.breaking OLD [NEW]; - is stdin")
-    here = FILE
     old = sys.stdin.read() if sys.argv[1] == "-" else Path(sys.argv[1]).read_text(encoding="utf-8")
-    new = Path(sys.argv[2]) if len(sys.argv) == 3 else here
-    found = broken(json.loads(old), json.loads(new.read_text(encoding="utf-8")))
-    for line in found:
+    new = Path(sys.argv[2]) if len(sys.argv) == 3 else SCHEMA_FILE
+    lines = broken(json.loads(old), json.loads(new.read_text(encoding="utf-8")))
+    for line in lines:
         print(line)
-    raise SystemExit(1 if found else 0)
+    raise SystemExit(1 if lines else 0)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.package import page_examples
-from kai_fleet.package.schema import served
+from kai_fleet.package import page_examples, served_schema
 
 Json = Mapping[str, Any]
 _INDEX: Final = """\
@@ -35,14 +34,14 @@ write no defaults out where that would mean more than leaving them out.
 
 def pages() -> dict[str, str]:
     """Their text by file name."""
-    schema = served()
-    found = {}
+    schema = served_schema()
+    texts = {}
     index = _INDEX.format(version=schema["version"])
     for token, component in schema["resources"].items():
         name = token.rpartition(":")[2]
         index += f"| [{name}]({name}.md) | {component['description']} |\n"
-        found[f"{name}.md"] = "\n".join(_page(schema, name, component)) + "\n"
-    return {"README.md": index, **found}
+        texts[f"{name}.md"] = "\n".join(_page(schema, name, component)) + "\n"
+    return {"README.md": index, **texts}
 
 
 def _page(schema: Json, name: str, component: Json) -> Iterator[str]:
@@ -51,26 +50,17 @@ def _page(schema: Json, name: str, component: Json) -> Iterator[str]:
     yield "[All components](README.md)\n"
     for language, text in page_examples.of(name).items():
         yield f"**{language}**\n"
-        yield f"```{_FENCE[language]}\n{text}```\n"
-    needed = component["requiredInputs"]
-    yield from _table("Inputs", component["inputProperties"], needed)
-    yield from _table("Outputs", component["properties"], ())
+        yield f"```{language.lower()}\n{text}```\n"
+    yield "## Inputs\n"
+    yield from _rows(component["inputProperties"], component["requiredInputs"])
+    yield "## Outputs\n"
+    yield from _rows(component["properties"], ())
     for token in _types(schema, [component["inputProperties"], component["properties"]]):
         known = schema["types"][token]
         yield f"## {token.rpartition(':')[2]}\n"
-        if "enum" in known:
-            yield f"{known['description']}\n"
-        else:
-            yield f"{known['description']}\n"
+        yield f"{known['description']}\n"
+        if "enum" not in known:
             yield from _rows(known["properties"], known["required"])
-
-
-_FENCE: Final = {"TypeScript": "typescript", "Python": "python", "Go": "go", "YAML": "yaml"}
-
-
-def _table(title: str, properties: Json, needed: Any) -> Iterator[str]:
-    yield f"## {title}\n"
-    yield from _rows(properties, needed)
 
 
 def _rows(properties: Json, needed: Any) -> Iterator[str]:
@@ -78,8 +68,8 @@ def _rows(properties: Json, needed: Any) -> Iterator[str]:
     yield "|---|---|---|"
     for name, of in properties.items():
         mark = " **required**" if name in needed else ""
-        said = of["description"].replace("|", "\\|")
-        yield f"| `{name}`{mark} | {_type(of)} | {said} |"
+        meaning = of["description"].replace("|", "\\|")
+        yield f"| `{name}`{mark} | {_type(of)} | {meaning} |"
     yield ""
 
 
@@ -98,20 +88,20 @@ def _type(of: Json) -> str:
 
 def _types(schema: Json, properties: Sequence[Json]) -> list[str]:
     """The types that these properties need, each once, in the order in which they come up."""
-    found: dict[str, None] = {}
+    tokens: dict[str, None] = {}
 
     def see(value: Any) -> None:
         if isinstance(value, dict):
             token = str(value.get("$ref", "")).removeprefix("#/types/")
-            if token in schema["types"] and token not in found:
-                found[token] = None
+            if token in schema["types"] and token not in tokens:
+                tokens[token] = None
                 see(schema["types"][token])
             for item in value.values():
                 see(item)
 
     for each in properties:
         see(each)
-    return list(found)
+    return list(tokens)
 
 
 def main() -> None:

@@ -1,25 +1,29 @@
-"""The provider plugin `kai-fleet`: queue trees and functions as resources, and every component."""
+"""The provider plugin `kai-fleet`: queue trees and functions, and every component."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import functools
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
 
-from pulumi.provider.experimental import provider as engine
-from pulumi.provider.experimental.property_value import PropertyValue
-from pulumi.resource import Resource
-from pulumi.runtime import rpc
+import pulumi
+from pulumi.provider import ConstructResult, Provider
+from pulumi.provider.server import ProviderServicer
+from pulumi.runtime import reset_options
+from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.provider import server
-from kai_fleet.provider.errors import PluginError
-from kai_fleet.provider.queue_plugin import QueuePlugin
-from kai_fleet.provider.tokens import PACKAGE
-from kai_fleet.provider.version import version
+from kai_fleet.package import SCHEMA_FILE
+from kai_fleet.provider import PACKAGE, PluginError, version
+from kai_fleet.provider.plugin import QueuePlugin, answering, serve
+from kai_fleet.provider.process import engine_address
 
 if TYPE_CHECKING:
+    from kai_fleet.package.request import Judge
     from kai_fleet.state.deployed_state import DeployedState
+
+# The group of entry points where a distribution says how it judges settings.
+RULES: Final = "kai_fleet.rules"
 
 
 class Plugin(QueuePlugin):
@@ -29,50 +33,83 @@ class Plugin(QueuePlugin):
         super().__init__()
         self._states: dict[str, asyncio.Future[DeployedState]] = {}
 
-    async def get_schema(self, request: engine.GetSchemaRequest) -> engine.GetSchemaResponse:
+    @answering
+    def GetSchema(self, request: Any) -> Any:  # noqa: N802
         """The file that ships with the package."""
-        from kai_fleet.package.schema import served
+        return provider_pb2.GetSchemaResponse(schema=SCHEMA_FILE.read_text(encoding="utf-8"))
 
-        return engine.GetSchemaResponse(json.dumps(served()))
-
-    async def construct(self, request: engine.ConstructRequest) -> engine.ConstructResponse:
+    @answering
+    async def Construct(self, request: Any) -> Any:  # noqa: N802
         """Declare a component as this repository's own program does."""
-        # Not before one is asked for: a stack of this repository has its components without it.
-        from kai_fleet.package.constructed import constructed
+        component = _Component(request, installed_judge(), await self._deployed(request))
+        return await ProviderServicer(component, [], engine_address()).Construct(request, None)
 
-        package, _, kind = request.resource_type.partition(":index:")
-        if package != PACKAGE:
-            raise PluginError(f"the plugin kai-fleet serves no component {request.resource_type}")
-        opts = server.options_of(request, server.asked())
-        made, state = constructed(kind, request.name, request.inputs, opts, await self._state())
-        urn: Any = await made.urn.future()
-        return engine.ConstructResponse(urn, await _answered(state), {})
-
-    async def _state(self) -> DeployedState:
+    async def _deployed(self, request: Any) -> DeployedState:
         """What the stack runs now: read once in an update, however many components it has."""
         from kai_fleet.state.deployed_state import deployed_state
 
-        monitor = server.asked().monitorEndpoint
+        monitor = request.monitorEndpoint
         if monitor not in self._states:
+            reset_options(
+                organization=request.organization or "organization",
+                project=request.project,
+                stack=request.stack,
+                monitor_address=monitor,
+                preview=request.dryRun,
+            )
             self._states[monitor] = asyncio.ensure_future(deployed_state())
         return await asyncio.shield(self._states[monitor])
 
 
-async def _answered(state: Mapping[str, Any]) -> dict[str, PropertyValue]:
-    """A component's outputs, each with the resources that it comes from."""
-    known = {key: value for key, value in state.items() if value is not None}
-    sources: dict[str, list[Resource]] = {}
-    struct = await rpc.serialize_properties(known, sources)
-    found = PropertyValue.unmarshal_map(struct)
-    for key, resources in sources.items():
-        urns = [urn for resource in resources if (urn := await resource.urn.future())]
-        found[key] = found[key].with_dependencies(urns)
-    return found
+class _Component(Provider):
+    """The SDK's server sets its runtime up for a request, and has this declare the component."""
+
+    def __init__(self, request: Any, judge: Judge, deployed: DeployedState) -> None:
+        super().__init__(version())
+        self._request, self._judge, self._deployed = request, judge, deployed
+
+    def construct(
+        self,
+        name: str,
+        resource_type: str,
+        inputs: Any,
+        options: pulumi.ResourceOptions | None = None,
+    ) -> ConstructResult:
+        """Declare it, of the inputs as they came: the SDK would have outputs in place of values."""
+        # Not before one is wanted: a stack of this repository has its components without it.
+        from kai_fleet.package.construct import construct
+        from kai_fleet.package.inputs import read
+        from kai_fleet.package.request import ComponentRequest
+
+        package, _, kind = resource_type.partition(":index:")
+        if package != PACKAGE:
+            raise PluginError(f"the plugin kai-fleet serves no component {resource_type}")
+        values = read(self._request.inputs, self._request.inputDependencies)
+        opts = options or pulumi.ResourceOptions()
+        request = ComponentRequest(kind, name, values, opts, self._deployed, self._judge)
+        component, state = construct(request)
+        outputs = {key: value for key, value in state.items() if value is not None}
+        return ConstructResult(component.urn, outputs)
+
+
+@functools.cache
+def installed_judge() -> Judge:
+    """The rules that are installed beside this package. Raises PluginError if there are none.
+
+    An entry point, because rules know components, and components know no rules.
+    """
+    for entry_point in metadata.entry_points(group=RULES):
+        judge: Judge = entry_point.load()
+        return judge
+    raise PluginError(
+        "the rules that judge a component are not installed beside kai-fleet; write:"
+        " pip install kai-fleet-policies"
+    )
 
 
 def main() -> None:
     """Serve until the engine ends."""
-    server.main(Plugin(), version())
+    asyncio.run(serve(Plugin()))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,42 @@
-"""The product's own Pulumi provider: queue trees, each as one resource.
+"""The product's own Pulumi provider: queue trees, each as one resource, and two functions.
 
 One resource for each queue is what the file backend cannot bear: it writes the whole state anew at
 each step, so 500 queues took 36 s of which 28 s were that (P7 in docs/traps.md).
+
+Here are its names, as the program and the engine have them, and how its operations fail.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any, Final
+
+PACKAGE: Final = "kai-fleet"
+QUEUES: Final = "kai-fleet:index:Queues"
+SECRET: Final = "kai-fleet:index:secret"
+CLUSTER_UID: Final = "kai-fleet:index:clusterUid"
+
+
+def version() -> str:
+    """The version of the installed package, such as `0.3.0`."""
+    return metadata.version(PACKAGE)
+
+
+class PluginError(Exception):
+    """An operation failed; the text is the sentence that the user reads."""
+
+
+class PartialError(PluginError):
+    """The resource is there, but not as wanted: the engine keeps `state`, and tries again.
+
+    `inputs` is the Struct that the engine keeps as the inputs.
+    """
+
+    def __init__(
+        self, message: str, resource_id: str, state: Mapping[str, Any], inputs: Any
+    ) -> None:
+        super().__init__(message)
+        self.resource_id = resource_id
+        self.state = state
+        self.inputs = inputs

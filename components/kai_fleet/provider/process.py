@@ -1,12 +1,17 @@
-"""A plugin's process: how it listens, where its engine is, when it ends."""
+"""A plugin's process: where its engine is, how it listens, when it ends."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
-from typing import Final, NoReturn
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NoReturn
+
+import grpc
 
 # As large messages as the engine's.
 OPTIONS: Final = [
@@ -16,11 +21,15 @@ OPTIONS: Final = [
 
 def engine_address() -> str:
     """Where the engine that started this plugin listens."""
-    return next((given for given in sys.argv[1:] if not given.startswith("-")), "")
+    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
 
 
-def leave_with_parent() -> None:
-    """End the process when the engine that started it is gone, however it went."""
+def announce(port: int) -> None:
+    """Tell the engine the port; from here on the process ends when the engine wants it, or is gone.
+
+    On SIGINT it ends at once, whatever it waits for.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def watch(parent: int) -> NoReturn:
         while os.getppid() == parent:
@@ -28,3 +37,14 @@ def leave_with_parent() -> None:
         os._exit(0)
 
     threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()
+    print(port, flush=True)
+
+
+def serve(servicer: Any, register: Callable[[Any, grpc.Server], None], workers: int) -> None:
+    """Answer the engine at a free port of the loopback, on so many threads; never returns."""
+    server = grpc.server(ThreadPoolExecutor(workers), options=OPTIONS)
+    register(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    announce(port)
+    server.wait_for_termination()

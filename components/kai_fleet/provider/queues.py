@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kai_fleet.kube.api import Api, Object
 from kai_fleet.kube.errors import RefusedError, UnreachableError, complaint
-from kai_fleet.provider.errors import PluginError
+from kai_fleet.provider import PluginError
 
 TREE: Final = "kai-fleet/tree"
 API_VERSION: Final = "scheduling.run.ai/v2"
@@ -29,7 +29,7 @@ _WEBHOOK_SECONDS: Final = 30.0
 _GONE_SECONDS: Final = 60.0
 
 
-class ClusterAway(PluginError):  # noqa: N818 - what it is, in the words of its message
+class ClusterAwayError(PluginError):
     """The cluster's API does not answer, or there is no way to it."""
 
 
@@ -56,12 +56,12 @@ class Queues:
         self._cluster = cluster or api.host
         self._cancelled = cancelled
         self._patience = patience
-        self._away = False  # nobody waits for a server that somebody waited for in vain
+        self._away = False  # a server that was waited for in vain is not waited for again
 
     def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
         """The objects by name: those of this tree, and of those `known` the ones of no tree.
 
-        Without the CRD there are none. Raises ClusterAway, and PluginError for a refusal.
+        Without the CRD there are none. Raises ClusterAwayError, and PluginError for a refusal.
         """
         return self._ours(self._all(), set(known))
 
@@ -73,8 +73,8 @@ class Queues:
         project's controller has taken one of ours, and
         SomeQueuesError with every refusal where the cluster refused some.
         """
-        found = self._all()
-        managed = {name: by for name in wanted if (by := managed_by(found.get(name, {})))}
+        live = self._all()
+        managed = {name: by for name in wanted if (by := managed_by(live.get(name, {})))}
         if managed:
             name = min(managed)
             raise PluginError(
@@ -82,10 +82,10 @@ class Queues:
                 f" it anew: give yours another name, or take {name} out of that. To keep it from"
                 " queues that are not its own: allowExternalQueues: true in its chart's commonArgs"
             )
-        ours = self._ours(found, set(known))
-        foreign = sorted(wanted.keys() & found.keys() - ours.keys())
+        ours = self._ours(live, set(known))
+        foreign = sorted(wanted.keys() & live.keys() - ours.keys())
         if foreign:
-            raise PluginError(self._foreign(foreign, found))
+            raise PluginError(self._foreign(foreign, live))
         failed: list[str] = []
 
         def put(name: str) -> None:
@@ -116,24 +116,24 @@ class Queues:
     def _all(self) -> dict[str, Object]:
         try:
             items: list[Object] = self._patient(lambda: self._api.list(PATH))
-        except RefusedError as why:
-            if why.status == 404:
+        except RefusedError as error:
+            if error.status == 404:
                 return {}
             raise PluginError(
-                f"the queues of cluster {self._cluster} cannot be listed: {_words(why)}"
+                f"the queues of cluster {self._cluster} cannot be listed: {_words(error)}"
             ) from None
         return {item["metadata"]["name"]: item for item in items}
 
-    def _ours(self, found: dict[str, Object], known: set[str]) -> dict[str, Object]:
+    def _ours(self, live: dict[str, Object], known: set[str]) -> dict[str, Object]:
         return {
             name: item
-            for name, item in found.items()
+            for name, item in live.items()
             if _tree_of(item) == self._tree or (name in known and _tree_of(item) is None)
         }
 
-    def _foreign(self, names: list[str], found: Mapping[str, Object]) -> str:
+    def _foreign(self, names: list[str], live: Mapping[str, Object]) -> str:
         one = names[0]
-        whose = _tree_of(found[one])
+        whose = _tree_of(live[one])
         owner = f"belongs to the tree {whose}" if whose else "was made by somebody else"
         more = f" (and {len(names) - 1} more: {', '.join(names[1:4])})" if len(names) > 1 else ""
         return (
@@ -155,7 +155,7 @@ class Queues:
             return
         carried = now["metadata"].get("labels") or {}
         if now.get("spec") != spec or not labels.items() <= carried.items():
-            # A replacement, not an apply: a field that somebody else set has to go too.
+            # A replacement, not an apply: a field that others set has to go too.
             body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
             self._patient(lambda: self._api.put(f"{PATH}/{name}", body, fieldManager=_MANAGER))
 
@@ -175,14 +175,14 @@ class Queues:
                 return f"queue {name}: not done, the update was cancelled"
             try:
                 act(name)
-            except RefusedError as why:
-                return f"queue {name}: {_words(why)}"
-            except PluginError as why:
-                return f"queue {name}: {why}"
+            except RefusedError as error:
+                return f"queue {name}: {_words(error)}"
+            except PluginError as error:
+                return f"queue {name}: {error}"
             return None
 
         with ThreadPoolExecutor(_WORKERS) as workers:
-            return [said for said in workers.map(attempt, names) if said]
+            return [line for line in workers.map(attempt, names) if line]
 
     def _patient(self, ask: Callable[[], Any]) -> Any:
         """Ask again while a webhook or an API server that is just starting does not answer.
@@ -195,15 +195,15 @@ class Queues:
             waited = time.monotonic() - begun
             try:
                 return ask()
-            except RefusedError as why:
+            except RefusedError as error:
                 late = self._cancelled() or waited > _WEBHOOK_SECONDS
-                if late or not _passing(why):
+                if late or not _passing(error):
                     raise
-            except UnreachableError as why:
+            except UnreachableError as error:
                 if self._away or self._cancelled() or waited > self._patience:
                     self._away = True
-                    raise ClusterAway(
-                        f"cluster {self._cluster} at {self._api.host}: {complaint(why)}. See that"
+                    raise ClusterAwayError(
+                        f"cluster {self._cluster} at {self._api.host}: {complaint(error)}. See that"
                         " kubectl reaches it, then run the same command again"
                     ) from None
             time.sleep(0.5)
@@ -224,8 +224,8 @@ def managed_by(item: Mapping[str, Any]) -> str | None:
 
 def _tree_of(item: Mapping[str, Any]) -> str | None:
     labels = item["metadata"].get("labels") or {}
-    found = labels.get(TREE)
-    return str(found) if found is not None else None
+    tree = labels.get(TREE)
+    return str(tree) if tree is not None else None
 
 
 def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:
@@ -240,18 +240,18 @@ def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:
     return levels
 
 
-def _passing(why: RefusedError) -> bool:
-    if why.status == 429:
+def _passing(error: RefusedError) -> bool:
+    if error.status == 429:
         return True
     webhook = "failed calling webhook", "failed to call"
-    return why.status == 500 and any(text in why.message for text in webhook)
+    return error.status == 500 and any(text in error.message for text in webhook)
 
 
-def _words(why: RefusedError) -> str:
+def _words(error: RefusedError) -> str:
     """The server's own message."""
-    if why.status == 404 and not why.message:
+    if error.status == 404 and not error.message:
         return "the cluster knows no Queues: KAI is not installed there"
-    return why.message or complaint(why)
+    return error.message or complaint(error)
 
 
 def _several(failed: list[str]) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke, invoke_async
 
-from kai_fleet.provider.queue_specs import unpacked
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import unpacked
 from kai_fleet.state.team_parts import TEAM
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.provider.queue_specs import unpacked
+from kai_fleet.provider.values import unpacked
 from kai_fleet_policies.adapters.plain import get, mapping, text
 from kai_fleet_policies.model import PARENT_ELSEWHERE
 from kai_fleet_policies.unknown import UNKNOWN

@@ -7,19 +7,13 @@ value raises an error (P4). Here every value is read once, and an unknown one is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
-from pulumi_policy import deserialize
-from pulumi_policy import proxy as unknowns
-
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, UNKNOWN_TEXTS
 from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared
 from kai_fleet_policies.unknown import UNKNOWN
-
-SENTINELS: Final = frozenset(
-    value for name, value in vars(unknowns).items() if name.startswith("UNKNOWN_")
-)
 
 
 def stack(resources: Iterable[Any], inputs: Mapping[str, Any] | None = None) -> list[Declared]:
@@ -65,10 +59,10 @@ def _value(value: Any) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "string_value":
         text = value.string_value
-        return UNKNOWN if text in SENTINELS else text
+        return UNKNOWN if text in UNKNOWN_TEXTS else text
     if kind == "struct_value":
         fields = value.struct_value.fields
-        if deserialize.SPECIAL_SIG_KEY in fields:
+        if SIGNATURE in fields:
             return _special(fields)
         return {key: _value(inner) for key, inner in fields.items()}
     if kind == "list_value":
@@ -80,7 +74,7 @@ def _value(value: Any) -> Any:
 
 def _special(fields: Any) -> Any:
     """A secret is read like its value, which no rule repeats; files are nothing to a rule."""
-    signature = fields[deserialize.SPECIAL_SIG_KEY].string_value
-    if signature == deserialize.SPECIAL_SECRET_SIG and "value" in fields:
+    signature = fields[SIGNATURE].string_value
+    if signature == SECRET_MARK and "value" in fields:
         return _value(fields["value"])
     return None

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from kai_fleet import releases
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.kai.keys import GPU_RESOURCES
-from kai_fleet.provider.tokens import QUEUES
+from kai_fleet.provider import QUEUES
 from kai_fleet_policies.adapters import charts, declared_trees
 from kai_fleet_policies.adapters.plain import flag, get, items, mapping, number, text
 from kai_fleet_policies.adapters.pod_templates import workloads

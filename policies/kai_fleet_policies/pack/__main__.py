@@ -1,8 +1,8 @@
-"""The policy pack as the Pulumi engine runs it.
+"""The policy pack of an installed package, as Pulumi's language host runs it.
 
 Nothing may import this module: a policy pack serves the engine and never returns (P5).
 """
 
-import runpy
+from kai_fleet_policies.pack.analyzer import main
 
-runpy.run_module("kai_fleet_policies.pack.analyzer", run_name="__main__")
+main()

@@ -6,20 +6,17 @@ unknown value raises an error (P4), and forgets what was declared.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final
 
-import grpc
 from google.protobuf import json_format
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
-from kai_fleet.provider.process import OPTIONS, leave_with_parent
-from kai_fleet.provider.version import version
+from kai_fleet.provider import version
+from kai_fleet.provider.process import serve
 from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.config import RuleConfig
@@ -98,41 +95,42 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self, policies: Sequence[Policy], declared: Iterable[Declared], *, early: bool = False
     ) -> Any:
         """What was told `early`, of one resource, is not told again with the stack."""
-        read, open_questions = clusters(declared), list[Problem]()
+        every, undecided = clusters(declared), list[Problem]()
         answer = proto.AnalyzeResponse()
         for policy in policies:
             level = self._level(policy)
             if level == proto.DISABLED:
                 continue
             if policy.rule is None:
-                found = open_questions
+                problems = undecided
             else:
-                applied = self._properties(policy).applied
-                found = problems_in(policy.rule, (applied(cluster) for cluster in read))
-                open_questions += [problem for problem in found if problem.undecided]
-                found = [it for it in found if not it.undecided and it not in self._told]
+                config = self._properties(policy)
+                problems = problems_in(policy.rule, (config.applied(cluster) for cluster in every))
+                undecided += [problem for problem in problems if problem.undecided]
+                problems = [it for it in problems if not it.undecided and it not in self._told]
             if early:
-                self._told.update(found)
-            answer.diagnostics.extend(_diagnostic(policy, level, problem) for problem in found)
+                self._told.update(problems)
+            answer.diagnostics.extend(_diagnostic(policy, level, problem) for problem in problems)
         return answer
 
     def _level(self, policy: Policy) -> Any:
-        given = self._config.get(policy.name)
-        return policy.level if given is None else given.enforcementLevel
+        config = self._config.get(policy.name)
+        return policy.level if config is None else config.enforcementLevel
 
     def _properties(self, policy: Policy) -> RuleConfig:
-        given = self._config.get(policy.name)
-        return RuleConfig.of({} if given is None else json_format.MessageToDict(given.properties))
+        config = self._config.get(policy.name)
+        properties = {} if config is None else json_format.MessageToDict(config.properties)
+        return RuleConfig.of(properties)
 
 
-def _diagnostic(policy: Policy, level: Any, found: Problem) -> Any:
-    said = f"{found.rule}: " if policy.rule is None else ""
+def _diagnostic(policy: Policy, level: Any, problem: Problem) -> Any:
+    rule = f"{problem.rule}: " if policy.rule is None else ""
     return proto.AnalyzeDiagnostic(
         policyName=policy.name,
         policyPackName=NAME,
         policyPackVersion=version(),
-        message=f"{policy.description}\n{said}{found.subject}: {found.message}",
-        urn=found.path if found.path.startswith("urn:") else "",
+        message=f"{policy.description}\n{rule}{problem.subject}: {problem.message}",
+        urn=problem.path if problem.path.startswith("urn:") else "",
         description=policy.description,
         enforcementLevel=level,
         severity=policy.severity,
@@ -141,15 +139,4 @@ def _diagnostic(policy: Policy, level: Any, found: Problem) -> Any:
 
 def main() -> None:
     """Answer the engine until it ends this process; never returns (P5)."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
-    analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    leave_with_parent()
-    print(port, flush=True)
-    server.wait_for_termination()
-
-
-if __name__ == "__main__":
-    main()
+    serve(Analyzer(), analyzer_pb2_grpc.add_AnalyzerServicer_to_server, workers=4)

@@ -37,7 +37,7 @@ class Policy:
 
     def info(self) -> Any:
         """The protocol's own record of it."""
-        found = proto.PolicyInfo(
+        info = proto.PolicyInfo(
             name=self.name,
             description=self.description,
             enforcementLevel=self.level,
@@ -46,8 +46,8 @@ class Policy:
             remediation_steps=self.remedy,
         )
         if self.properties:
-            json_format.ParseDict(self.properties, found.configSchema.properties)
-        return found
+            json_format.ParseDict(self.properties, info.configSchema.properties)
+        return info
 
 
 def _of(rule: Rule) -> Policy:

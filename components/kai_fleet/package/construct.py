@@ -1,0 +1,313 @@
+"""The component of each kind, declared as this repository's own program does; and its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.cluster.access import deleted_with
+from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.guards.policies import QUEUES, PolicySet
+from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
+from kai_fleet.host.platform import Platform, PlatformArgs
+from kai_fleet.isolation.team_places import of_team
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
+from kai_fleet.kai.scheduling import declare_scheduling, values_with
+from kai_fleet.monitoring.fleet_monitoring import monitoring_of
+from kai_fleet.package.request import ComponentRequest, by_types
+from kai_fleet.provider import PluginError
+from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, UnknownVersionError
+from kai_fleet.settings.files.secret_values import hide_values
+from kai_fleet.settings.sections import platform, teams
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.queues import leaves
+from kai_fleet.settings.sections.workloads import Workload
+from kai_fleet.state.targeting import declared
+from kai_fleet.team import Team, TeamArgs
+from kai_fleet.teams import teams_of
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet.workloads import placement
+from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
+from kai_fleet.workloads.gpu_pod import GpuPod
+from kai_fleet.workloads.pod_template import PodArgs
+from kai_fleet.workloads.vllm_server import VllmServer, VllmServerArgs
+
+Result = tuple[pulumi.ComponentResource, dict[str, Any]]
+
+NEWEST_KAI: Final[str] = list(KAI)[-1]
+_WORKLOAD_KINDS: Final = {"GpuPod": "pod", "GpuDeployment": "deployment", "VllmServer": "vllm"}
+# The cluster and the team of a workload alone, which are judged with it and not made.
+_SOME_CLUSTER: Final = {"name": "cluster", "context": "cluster"}
+_SOME_TEAM: Final = "team"
+
+
+def platform_component(request: ComponentRequest) -> Result:
+    """The host, then its teams and what they run, all below the one component."""
+    request.arguments()
+    settings = request.settings(request.inputs.raw, {})
+    kubeconfig = request.inputs.at("cluster", "kubeconfig")
+    args = PlatformArgs(settings, request.deployed, kubeconfig)
+    component = Platform(request.name, args, request.opts)
+    monitoring_of(settings, component)
+    run = declared(settings, request.deployed, None)
+    fleet = teams_of(settings, run, component, request.deployed, parent=component)
+    workloads = placement.place(settings, fleet)
+    return component, {
+        "version": settings.kai.version if settings.kai else None,
+        "queues": leaves(settings.queues),
+        "teams": {name: team.summary for name, team in fleet.items()},
+        "kubeconfigs": pulumi.Output.secret(
+            {name: team.vcluster.kubeconfig for name, team in fleet.items()}
+        ),
+        "urls": {name: it["url"] for name, it in workloads.items() if "url" in it},
+    }
+
+
+def team(request: ComponentRequest) -> Result:
+    """A team on a host that another program has, or this one elsewhere."""
+    request.arguments()
+    raw, name, access = request.inputs.raw, request.name, request.access()
+    stack = request.part("cluster", "kai", "guard", "sources")
+    stack["teams"] = {name: request.part(of=teams.Team)}
+    if "gpuResource" in raw:
+        stack["gpu"] = {"resource": raw["gpuResource"]}
+    if "kai" in raw and "queue" in raw:
+        # The host's tree is not ours; this leaf is known of it.
+        stack["queues"] = {raw["queue"]: {"gpu": {"quota": raw.get("gpus", 0)}}}
+    settings = request.settings(stack, {f"teams.{name}": ""})
+    args = TeamArgs.of(settings, name, host=access, deployed=request.deployed)
+    if "namespace" in raw:
+        args = replace(args, namespace=request.inputs.at("namespace"))
+    else:
+        args = replace(args, place=of_team(settings, name, access))
+    component = Team(name, args, request.on_cluster())
+    return component, {
+        "namespace": component.vcluster.namespace,
+        "server": component.vcluster.server,
+        "kubeconfig": component.vcluster.kubeconfig,
+        "version": settings.teams[name].scheduler.version,
+        "queues": component.queues,
+    }
+
+
+def virtual_cluster(request: ComponentRequest) -> Result:
+    """A vCluster in a namespace that is there."""
+    args, name = request.arguments(), request.name
+    scheduler = {"mode": args.mode}
+    if args.mode == "virtual":
+        scheduler["version"] = NEWEST_KAI
+    # Who made the namespace gave the vCluster its rights; else its chart does.
+    isolation = Isolation() if args.prepared else Isolation(level="off")
+    own = request.part(of=teams.Vcluster)
+    own.pop("nodePool", None)  # here it is the team's
+    stack = request.part("cluster", "sources")
+    stack["teams"] = {
+        name: {
+            "scheduler": {"mode": "default"},
+            "nodePool": args.node_pool,
+            "vcluster": own,
+            "isolation": {"level": isolation.level},
+        }
+    }
+    places = {f"teams.{name}.vcluster": "", f"teams.{name}": ""}
+    vcluster = request.settings(stack, places, subject="vcluster").vcluster_of(name)
+    component = VirtualCluster(
+        name,
+        VirtualClusterArgs(
+            host=request.access(),
+            version=vcluster.version or DEFAULT_VCLUSTER,
+            namespace=request.inputs.at("namespace"),
+            mode=args.mode,
+            node_pool=args.node_pool,
+            access=vcluster.access or teams.Access(),
+            kubernetes_version=vcluster.kubernetes_version,
+            chart=vcluster.chart,
+            values=vcluster.values,
+            licensed=vcluster.licensed,
+            untested=vcluster.untested,
+            deployed=request.deployed,
+            isolation=isolation,
+            control_pool=args.control_pool,
+        ),
+        request.on_cluster(),
+    )
+    names = ("namespace", "server", "kubeconfig", "version")
+    return component, {name: getattr(component, name) for name in names}
+
+
+def kai_scheduler(request: ComponentRequest) -> Result:
+    """A KAI, with its shards and topologies."""
+    args = request.arguments()
+    stack = request.part("cluster", "sources")
+    stack["kai"] = request.part(of=platform.HostKai)
+    kai = request.settings(stack, {"kai": ""}).kai
+    access, opts = request.access(), request.on_cluster()
+    assert kai is not None
+    component = KaiScheduler(
+        request.name,
+        KaiSchedulerArgs(
+            version=kai.version,
+            access=access,
+            gpu_sharing=kai.gpu_sharing,
+            chart=kai.chart,
+            values=values_with(kai, kai.version, kai.values, untested=kai.untested),
+            cluster_policy_crd=args.cluster_policy_crd,
+            untested=kai.untested,
+            deployed=request.deployed,
+            ready_timeout=args.ready_timeout,
+        ),
+        opts,
+    )
+    child = pulumi.ResourceOptions(parent=component, deleted_with=opts.deleted_with)
+    declare_scheduling(request.name, kai, component, access, child, untested=kai.untested)
+    return component, {"version": component.version, "namespace": KAI_NAMESPACE}
+
+
+def queue_tree(request: ComponentRequest) -> Result:
+    """Queues of a cluster whose KAI is there."""
+    args = request.arguments()
+    shards = {queue.shard: dict[str, Any]() for queue in args.queues.values() if queue.shard}
+    stack = request.part("cluster", "queues")
+    stack["kai"] = {"version": args.version or NEWEST_KAI, "shards": shards}
+    settings = request.settings(stack, {"kai": "", "queues": "queues"})
+    component = QueueTree(
+        request.name,
+        QueueTreeArgs(
+            settings.queues,
+            request.access(),
+            gpu_limit=args.gpu_limit,
+            parent=args.parent,
+            shard=args.shard,
+            limits=args.limits,
+        ),
+        request.opts,
+    )
+    return component, {"queues": component.leaves}
+
+
+def queue_guard(request: ComponentRequest) -> Result:
+    """What pods may name a queue."""
+    args = request.arguments()
+    guard = QueueGuardArgs(
+        args.team,
+        args.queues,
+        namespace=request.inputs.at("namespace"),
+        mode=args.mode,
+        gpu_sharing=args.gpu_sharing,
+        prefix=args.prefix,
+        pod_groups=args.pod_groups,
+    )
+    component = QueueGuard(request.name, guard, request.on_cluster())
+    return component, {"policy": f"{QUEUES}{args.team}"}
+
+
+def host_guard(request: ComponentRequest) -> Result:
+    """What may be made in a namespace of the host."""
+    args = request.arguments()
+    rules = HostRules(**{it.name: getattr(args, it.name) for it in fields(HostRules)})
+    guard = HostGuardArgs(request.inputs.at("namespace"), rules)
+    component = HostGuard(request.name, guard, request.on_cluster())
+    return component, {"policy": PolicySet(f"-of-{args.team}").called("pods")}
+
+
+def gpu_stack(request: ComponentRequest) -> Result:
+    """What makes nodes advertise GPUs."""
+    request.arguments()
+    stack = request.part("cluster", "sources")
+    stack["gpu"] = request.part(of=platform.Gpu)
+    gpu = request.settings(stack, {"gpu": ""}).gpu
+    args = GpuStackArgs(gpu.provider, gpu.version, gpu.chart, gpu.values)
+    component = GpuStack(request.name, args, request.on_cluster())
+    return component, {"version": component.version, "namespace": component.namespace}
+
+
+def workload(request: ComponentRequest) -> Result:
+    """A pod, a deployment or a vLLM server."""
+    request.arguments()
+    args, opts = _workload_args(request), request.on_cluster()
+    match args:
+        case PodArgs():
+            return GpuPod(request.name, args, opts), {"namespace": args.namespace}
+        case GpuDeploymentArgs():
+            component = GpuDeployment(request.name, args, opts)
+            return component, {"namespace": args.pod.namespace}
+        case VllmServerArgs():
+            server = VllmServer(request.name, args, opts)
+            return server, {"namespace": args.pod.namespace, "url": server.url}
+
+
+def _workload_args(request: ComponentRequest) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
+    """As a stack file's workload has them, with outputs in their places."""
+    raw, name, inputs = request.inputs.raw, request.name, request.inputs
+    own = request.part(of=Workload)
+    own.pop("namespace", None)
+    if queue := raw.get("queue"):
+        scheduler = {"mode": "virtual", "version": NEWEST_KAI}
+        some_team = {"scheduler": scheduler, "gpus": 1_000_000, "queues": {queue: {}}}
+    else:
+        some_team = {"scheduler": {"mode": "default"}, "gpus": 1_000_000}
+    stack = {
+        "cluster": _SOME_CLUSTER,
+        "gpu": {"resource": raw.get("gpuResource", platform.NVIDIA)},
+        "teams": {_SOME_TEAM: some_team},
+        "workloads": {name: {"team": _SOME_TEAM, "kind": _WORKLOAD_KINDS[request.kind], **own}},
+    }
+    settings = request.settings(stack, {f"workloads.{name}": ""}, judge=by_types)
+    args = placement.arguments(settings, name)
+    pod = args if isinstance(args, PodArgs) else args.pod
+    pod = replace(
+        pod,
+        namespace=inputs.at("namespace") or pod.namespace,
+        shard=raw.get("shard"),
+        image=inputs.at("image") or pod.image,
+        env={key: inputs.at("env", key) for key in pod.env},
+    )
+    match args:
+        case PodArgs():
+            return pod
+        case VllmServerArgs():
+            return replace(args, pod=pod, hugging_face_token=inputs.at("huggingFaceToken"))
+        case GpuDeploymentArgs():
+            return replace(args, pod=pod)
+
+
+CONSTRUCTORS: Final[Mapping[str, Callable[[ComponentRequest], Result]]] = {
+    "Platform": platform_component,
+    "Team": team,
+    "VirtualCluster": virtual_cluster,
+    "KaiScheduler": kai_scheduler,
+    "QueueTree": queue_tree,
+    "QueueGuard": queue_guard,
+    "HostGuard": host_guard,
+    "GpuStack": gpu_stack,
+    "GpuPod": workload,
+    "GpuDeployment": workload,
+    "VllmServer": workload,
+}
+
+
+def construct(request: ComponentRequest) -> Result:
+    """Declare the component. Raises PluginError with a sentence for every mistake of its user."""
+    if request.kind not in CONSTRUCTORS:
+        raise PluginError(
+            f"the package kai-fleet has no component {request.kind}; write one of"
+            f" {', '.join(CONSTRUCTORS)}"
+        )
+    cluster = request.opts.deleted_with
+    if isinstance(cluster, pulumi.Resource):
+        # The option holds for the component alone, and what it declares is what would be deleted.
+        inside = pulumi.ResourceOptions(transformations=[deleted_with(cluster)])
+        request = replace(request, opts=pulumi.ResourceOptions.merge(request.opts, inside))
+    if request.inputs.has_secrets:
+        hide_values()
+    try:
+        return CONSTRUCTORS[request.kind](request)
+    except (UnknownVersionError, ValueError, pulumi.RunError) as error:
+        raise PluginError(f"{request.kind} {request.name}: {error}") from None

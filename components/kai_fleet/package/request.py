@@ -1,0 +1,147 @@
+"""One request for a component, and the judgement of its settings by the rules of a stack file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+import pulumi
+from pydantic import BaseModel
+
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.package.arguments import ARGUMENTS
+from kai_fleet.package.inputs import ComponentInputs
+from kai_fleet.provider import PACKAGE, PluginError
+from kai_fleet.settings import Settings, load, validated
+from kai_fleet.settings.mistakes import NAMESPACE, Mistake
+from kai_fleet.state.deployed_state import DeployedState
+
+_KUBERNETES: Final = "kubernetes"
+_PROVIDER: Final = f"pulumi:providers:{_KUBERNETES}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What rules say of a stack file: its settings, what refuses them, and what is doubtful."""
+
+    settings: Settings | None
+    refused: Iterable[Mistake] = ()
+    warnings: Iterable[str] = ()
+
+
+# What a component stands for: a whole stack, or a vCluster without a team.
+Subject: TypeAlias = Literal["stack", "vcluster"]
+# Judges a stack file's `kai-fleet:` part, with its secrets in clear, and what the stack runs now.
+Judge: TypeAlias = Callable[[Mapping[str, Any], DeployedState, Subject], Judgement]
+
+
+def by_types(raw: Mapping[str, Any], deployed: DeployedState, subject: Subject) -> Judgement:
+    """Judge by the types of the settings alone."""
+    loaded = load(raw)
+    return Judgement(loaded.settings, loaded.mistakes)
+
+
+@dataclass(frozen=True)
+class ComponentRequest:
+    """A component of this kind and name, its inputs and options, and what its stack runs now."""
+
+    kind: str
+    name: str
+    inputs: ComponentInputs
+    opts: pulumi.ResourceOptions
+    deployed: DeployedState
+    judge: Judge
+
+    def arguments(self) -> Any:
+        """The inputs as the model of this kind. Raises PluginError with every mistake."""
+        arguments, mistakes, _ = validated(ARGUMENTS[self.kind], self.inputs.raw)
+        self._refuse([*self.inputs.unknown, *(_moved(it, {}) for it in mistakes)])
+        return arguments
+
+    def settings(
+        self,
+        stack: Mapping[str, Any],
+        places: Mapping[str, str],
+        *,
+        judge: Judge | None = None,
+        subject: Subject = "stack",
+    ) -> Settings:
+        """The settings of this stack file, once no rule has anything against them.
+
+        `places` tells what stands at a key of the stack file: its path among the inputs. Raises
+        PluginError with every mistake; advisories are shown as warnings.
+        """
+        judgement = (judge or self.judge)(stack, self.deployed, subject)
+        for warning in judgement.warnings:
+            pulumi.log.warn(f"{self.kind} {self.name}: {warning}")
+        self._refuse(_moved(mistake, places) for mistake in judgement.refused)
+        if judgement.settings is None:
+            raise PluginError(f"{self.kind} {self.name}: its settings cannot be read")
+        return judgement.settings
+
+    def part(self, *keys: str, of: type[BaseModel] | None = None) -> dict[str, Any]:
+        """The inputs with these keys, and those that are fields of a settings model."""
+        fields = of.model_fields if of else {}
+        names = {*keys, *(field.alias or name for name, field in fields.items())}
+        return {key: value for key, value in self.inputs.raw.items() if key in names}
+
+    def access(self) -> ClusterAccess:
+        """How the cluster among the inputs is reached. Raises PluginError."""
+        cluster = self.inputs.raw["cluster"]
+        if ("context" in cluster) == ("kubeconfig" in cluster):
+            message = (
+                "is needed, or kubeconfig, and only one of them: the component never takes whatever"
+                " cluster happens to be current"
+            )
+            self._refuse([Mistake("cluster.context", message)])
+        return ClusterAccess(
+            str(cluster["name"]),
+            context=cluster.get("context"),
+            kubeconfig=self.inputs.at("cluster", "kubeconfig"),
+        )
+
+    def on_cluster(self) -> pulumi.ResourceOptions:
+        """The options with a provider of the cluster, unless the program gave one itself."""
+        providers: dict[str, pulumi.ProviderResource] = {}
+        if isinstance(self.opts.providers, Mapping):  # as the engine hands them over
+            providers |= self.opts.providers
+        if _KUBERNETES in providers or "cluster" not in self.inputs.raw:
+            return self.opts
+        # The parent is known by its URN alone: what it would hand down is said here.
+        aliases = [self._alias_of_provider(alias) for alias in self.opts.aliases or ()]
+        opts = pulumi.ResourceOptions(parent=self.opts.parent, protect=False, aliases=aliases)
+        providers[_KUBERNETES] = self.access().provider(self._provider_name(self.name), opts)
+        return pulumi.ResourceOptions.merge(self.opts, pulumi.ResourceOptions(providers=providers))
+
+    def _provider_name(self, name: str) -> str:
+        """The name of the provider beside a component of this name."""
+        return f"{name}-{self.kind.lower()}-cluster"
+
+    def _alias_of_provider(self, alias: Any) -> str | pulumi.Alias:
+        """The provider's alias where the component has this one."""
+        if isinstance(alias, str):
+            head, _, name = alias.rpartition("::")
+            above = head.removesuffix(f"{PACKAGE}:index:{self.kind}")
+            return f"{above}{_PROVIDER}::{self._provider_name(name)}"
+        fields = {key: value for key, value in vars(alias).items() if value is not ...}
+        fields.pop("type_", None)
+        if isinstance(fields.get("name"), str):
+            fields["name"] = self._provider_name(fields["name"])
+        return pulumi.Alias(**fields)
+
+    def _refuse(self, mistakes: Iterable[Mistake]) -> None:
+        lines = [f"  {it.path}: {it.message}" for it in mistakes]
+        if lines:
+            count = f"{len(lines)} mistake{'s' if len(lines) != 1 else ''}"
+            raise PluginError("\n".join([f"{self.kind} {self.name} has {count}:", *lines]))
+
+
+def _moved(mistake: Mistake, places: Mapping[str, str]) -> Mistake:
+    """A mistake of a stack file at its path among the inputs."""
+    path = mistake.path.removeprefix(f"{NAMESPACE}:")
+    for key in sorted(places, key=len, reverse=True):
+        if f"{path}.".startswith(f"{key}."):
+            rest = path.removeprefix(key).lstrip(".")
+            return replace(mistake, path=".".join(it for it in (places[key], rest) if it))
+    return replace(mistake, path=path)

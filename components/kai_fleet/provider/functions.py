@@ -1,0 +1,48 @@
+"""The functions `kai-fleet:index:secret` and `kai-fleet:index:clusterUid`.
+
+What there is to say of a cluster is an answer, `problem`, not a failure: to that the engine would
+add its own words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, complaint
+from kai_fleet.kube.kubeconfig import Connection
+from kai_fleet.provider.values import secret
+
+_SECRET_SECONDS: Final = 30.0
+_UID_SECONDS: Final = 10.0
+_MOST: Final = 8 << 20  # bytes: etcd holds 1.5 MiB of an object
+_UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
+
+
+def read_secret(way: Connection, namespace: str, name: str) -> dict[str, Any]:
+    """The `data` of a Secret, in base64 and secret; or the `problem` with it."""
+    path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
+    try:
+        content = Api(way, _SECRET_SECONDS, most=_MOST).find(path)
+    except KubeError as error:
+        return {"problem": f"cannot be read: {complaint(error)}"}
+    if content is None:
+        return {"problem": "is not there"}
+    return {"data": secret(content.get("data") or {})}
+
+
+def read_cluster_uid(way: Connection) -> dict[str, Any]:
+    """The `uid` of the namespace `kube-system`; or the `problem`, why it cannot be had.
+
+    Kubernetes makes that namespace once in a cluster's life, so its UID stands for the cluster.
+    """
+    try:
+        namespace = Api(way, _UID_SECONDS).get("/api/v1/namespaces/kube-system")
+    except KubeError as error:
+        return {"problem": complaint(error)}
+    # Of a vCluster, its tenant's own API server says so: nothing else may come of it.
+    uid = str((namespace.get("metadata") or {}).get("uid"))
+    if not _UID.fullmatch(uid):
+        return {"problem": "the namespace kube-system has no UID there"}
+    return {"uid": uid}

@@ -1,0 +1,301 @@
+"""The provider as the engine calls it: the resource `Queues`, a tree of queues, and the functions.
+
+By the protocol's generated classes: of the SDK's own servers one serves components alone, and the
+other is experimental, puts stack traces into messages, and cannot say that a resource was made in
+part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import os
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.struct_pb2 import Struct
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
+
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import Connection, connection
+from kai_fleet.provider import CLUSTER_UID, QUEUES, SECRET, PartialError, PluginError, version
+from kai_fleet.provider.functions import read_cluster_uid, read_secret
+from kai_fleet.provider.process import OPTIONS, announce
+from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
+from kai_fleet.provider.values import Path, packed, plain, spelled, struct, unpacked
+
+# How the cluster is reached is not part of what the tree is: credentials rotate (P3).
+ACCESS: Final = ("context", "kubeconfig")
+# The official Kubernetes provider's variable: what is in a cluster that is gone leaves the state.
+GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+_WORKERS: Final = 64  # the engine runs many operations at once, and one that waits holds its thread
+_READ_PATIENCE: Final = 3.0  # seconds; an API server that restarts refuses for about one
+_KINDS: Final = provider_pb2.PropertyDiff
+
+Properties = dict[str, Any]
+Answer = Callable[[Any, Any, grpc.aio.ServicerContext], Awaitable[Any]]
+
+
+def answering(call: Callable[[Any, Any], Any]) -> Answer:
+    """Make a call of the protocol of a method that takes a request and returns the answer.
+
+    One that is no coroutine runs on a thread of its own. An error reaches the user as one sentence.
+    """
+
+    @functools.wraps(call)
+    async def answer(self: Any, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        try:
+            if inspect.iscoroutinefunction(call):
+                return await call(self, request)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self.workers, call, self, request)
+        except Exception as error:
+            sentence = _sentence(error, call.__name__)
+            await context.abort(grpc.StatusCode.UNKNOWN, str(sentence), _details(sentence))
+            raise AssertionError("abort does not return") from None
+
+    return answer
+
+
+class QueuePlugin(provider_pb2_grpc.ResourceProviderServicer):
+    """Serves every queue tree of a program, whatever its cluster, from one process.
+
+    Calls are named as the protocol names them.
+    """
+
+    def __init__(self) -> None:
+        self.workers = ThreadPoolExecutor(_WORKERS)
+        self._lock = threading.Lock()
+        self._connections: dict[tuple[str, str], Connection] = {}
+        self._cancelled = threading.Event()
+
+    @answering
+    def GetPluginInfo(self, request: Any) -> Any:  # noqa: N802
+        """Its version."""
+        return plugin_pb2.PluginInfo(version=version())
+
+    @answering
+    def CheckConfig(self, request: Any) -> Any:  # noqa: N802
+        """Nothing is configured: each resource says which cluster it is for."""
+        return provider_pb2.CheckResponse(inputs=request.news)
+
+    @answering
+    def DiffConfig(self, request: Any) -> Any:  # noqa: N802
+        """Nothing is configured."""
+        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
+
+    @answering
+    def Configure(self, request: Any) -> Any:  # noqa: N802
+        """What it understands of the protocol."""
+        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
+
+    @answering
+    def Cancel(self, request: Any) -> Empty:  # noqa: N802
+        """End what waits for a cluster."""
+        self._cancelled.set()
+        return Empty()
+
+    @answering
+    def Invoke(self, request: Any) -> Any:  # noqa: N802
+        """A Secret's content, or which cluster it is."""
+        arguments = plain(request.args)
+        if request.tok == CLUSTER_UID:
+            result = read_cluster_uid(self._connection(arguments))
+        elif request.tok == SECRET:
+            way = self._connection(arguments)
+            result = read_secret(way, str(arguments["namespace"]), str(arguments["name"]))
+        else:
+            raise PluginError(f"the plugin kai-fleet serves no function {request.tok}")
+        return provider_pb2.InvokeResponse(**{"return": struct(result)})
+
+    @answering
+    def Check(self, request: Any) -> Any:  # noqa: N802
+        """Whether it is a queue tree."""
+        kind = request.urn.split("::")[-2].rpartition("$")[2]
+        if kind != QUEUES:
+            raise PluginError(f"the plugin kai-fleet serves no resource {kind}")
+        return provider_pb2.CheckResponse(inputs=request.news)
+
+    @answering
+    def Diff(self, request: Any) -> Any:  # noqa: N802
+        """Each queue that differs, at its own path."""
+        changes = dict(_changes(_tree(request.olds), _tree(request.news)))
+        replaces = [path for path in changes if path in ("cluster", "identity")]
+        changes |= dict.fromkeys(replaces, _KINDS.UPDATE_REPLACE)
+        tops = ["queues" if path.startswith("queues") else path for path in changes]
+        answer = provider_pb2.DiffResponse
+        return answer(
+            changes=answer.DIFF_SOME if changes else answer.DIFF_NONE,
+            diffs=list(dict.fromkeys(tops)),
+            replaces=replaces,
+            detailedDiff={path: _KINDS(kind=kind) for path, kind in changes.items()},
+            hasDetailedDiff=True,
+        )
+
+    @answering
+    def Create(self, request: Any) -> Any:  # noqa: N802
+        """The whole tree."""
+        tree = _tree(request.properties)
+        if request.preview:
+            return provider_pb2.CreateResponse(properties=struct(tree))
+        identity = f"{tree['cluster']}/{tree['tree']}"
+        self._make(request.properties, identity, known=())
+        return provider_pb2.CreateResponse(id=identity, properties=struct(tree))
+
+    @answering
+    def Update(self, request: Any) -> Any:  # noqa: N802
+        """The queues that differ."""
+        if not request.preview:
+            self._make(request.news, request.id, known=_tree(request.olds)["queues"])
+        return provider_pb2.UpdateResponse(properties=struct(_tree(request.news)))
+
+    @answering
+    def Read(self, request: Any) -> Any:  # noqa: N802
+        """The queues as they are; no id where none is left."""
+        if not request.inputs.fields:
+            raise PluginError(
+                f"a queue tree is not imported: declare it, and label the queues that it is to"
+                f" take over: kubectl label queue NAME kai-fleet/tree={request.id}"
+            )
+        state = _tree(request.properties)
+        try:
+            live = self._queues(plain(request.inputs), _READ_PATIENCE).live(state["queues"])
+        except ClusterAwayError as error:
+            if _is_gone():
+                return provider_pb2.ReadResponse()
+            raise PluginError(f"{error}. {_if_gone('pulumi refresh')}") from None
+        if not live:
+            return provider_pb2.ReadResponse()
+        state["queues"] = _specs(live)
+        if "labels" in state:
+            state["labels"] = _carried(state["labels"], live)
+        request.inputs.update(state)
+        return provider_pb2.ReadResponse(
+            id=request.id, properties=struct(state), inputs=request.inputs
+        )
+
+    @answering
+    def Delete(self, request: Any) -> Empty:  # noqa: N802
+        """All queues of the tree. The way to the cluster is in the inputs: no state holds it."""
+        state = plain(request.properties)
+        try:
+            self._queues({**plain(request.old_inputs), **state}).remove(state["queues"])
+        except ClusterAwayError as error:
+            if not _is_gone():
+                raise PluginError(f"{error}. {_if_gone('pulumi up')}") from None
+        return Empty()
+
+    def _make(self, inputs: Struct, identity: str, known: Iterable[str]) -> None:
+        """Make the tree as wanted. Raises PartialError with what is there if it is so in part."""
+        tree = _tree(inputs)
+        queues = self._queues(plain(inputs))
+        try:
+            queues.make(unpacked(tree["queues"]), known, tree.get("labels"))
+        except SomeQueuesError as error:
+            tree["queues"] = _specs(queues.live(known))
+            raise PartialError(str(error), identity, tree, inputs) from None
+
+    def _queues(self, properties: Properties, patience: float = 30.0) -> Queues:
+        cluster, tree = str(properties["cluster"]), str(properties["tree"])
+        api = Api(self._connection(properties))
+        return Queues(api, tree, cluster, self._cancelled.is_set, patience)
+
+    def _connection(self, properties: Properties) -> Connection:
+        content = str(properties.get("kubeconfig") or "")
+        context = str(properties.get("context") or "")
+        with self._lock:
+            if (content, context) not in self._connections:
+                try:
+                    way = connection(content) if content else connection(context=context)
+                except UnusableKubeconfigError as error:
+                    where = f"cluster {properties['cluster']}: " if "cluster" in properties else ""
+                    raise ClusterAwayError(f"{where}{error}") from None
+                self._connections[content, context] = way
+            return self._connections[content, context]
+
+
+async def serve(plugin: QueuePlugin) -> None:
+    """Answer the engine at a free port of the loopback; never returns."""
+    server = grpc.aio.server(options=OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    announce(port)
+    await server.wait_for_termination()
+
+
+def _sentence(error: BaseException, call: str) -> PluginError:
+    """What the user reads of an error. The SDK raises another one while it handles ours."""
+    here: BaseException | None = error
+    while here is not None:
+        if isinstance(here, PluginError):
+            return here
+        here = here.__cause__ or here.__context__
+    cause = error.__context__ or error
+    traceback.print_exception(cause)  # the engine keeps it for its verbose log
+    return PluginError(f"the plugin kai-fleet failed at {call}: {cause!r}")
+
+
+def _details(error: PluginError) -> tuple[tuple[str, bytes], ...]:
+    """What the engine is to know of a failure beside its text, as metadata of the answer."""
+    if not isinstance(error, PartialError):
+        return ()
+    partial = provider_pb2.ErrorResourceInitFailed(
+        id=error.resource_id,
+        properties=struct(error.state),
+        inputs=error.inputs,
+        reasons=[str(error)],
+    )
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
+    status.details.add().Pack(partial)
+    return (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+def _tree(properties: Struct) -> Properties:
+    """What the tree is, without the way to its cluster."""
+    return {key: value for key, value in plain(properties).items() if key not in ACCESS}
+
+
+def _specs(live: Mapping[str, Any]) -> dict[str, str]:
+    """Those of live queues, as text."""
+    return packed({name: item.get("spec", {}) for name, item in live.items()})
+
+
+def _carried(labels: Mapping[str, Any], live: Mapping[str, Any]) -> Properties:
+    """Those of the labels that the live queues carry, with the values that they have there."""
+    carried = {}
+    for name, wanted in labels.items():
+        has = live.get(name, {}).get("metadata", {}).get("labels") or {}
+        carried[name] = {key: has[key] for key in wanted if key in has}
+    return carried
+
+
+def _is_gone() -> bool:
+    """Whether the user says that clusters that do not answer are gone for good."""
+    return os.environ.get(GONE, "").lower() in ("1", "t", "true")
+
+
+def _if_gone(command: str) -> str:
+    return f"If that cluster is gone for good: {GONE}=true {command}"
+
+
+def _changes(old: object, new: object, path: Path = ()) -> Iterator[tuple[str, Any]]:
+    """Each leaf that differs, as Pulumi spells its path, and how. A whole queue is one."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in (*old, *(key for key in new if key not in old)):
+            if key not in new:
+                yield spelled((*path, key)), _KINDS.DELETE
+            elif key not in old:
+                yield spelled((*path, key)), _KINDS.ADD
+            else:
+                yield from _changes(old[key], new[key], (*path, key))
+    elif old != new:
+        yield spelled(path), _KINDS.UPDATE
