@@ -3,7 +3,7 @@
 import json
 from types import SimpleNamespace
 
-from kai_fleet_cli.engine.workspace import Workspace
+from kai_fleet_cli.engine.runs import Workspace
 
 MASKED = {"teams": {"ml": {"gpus": 8}}, "kubeconfigs": "[secret]"}
 

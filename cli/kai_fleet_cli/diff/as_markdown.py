@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Final
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import Change
 from kai_fleet_cli.diff.report import Report
 from kai_fleet_cli.diff.sentences import HOST
 from kai_fleet_cli.display import markdown
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.as_markdown import team_table
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kai_fleet.wording import listed
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import Change, Difference, Field
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_policies.amounts import written
 from kai_fleet_policies.model import RESOURCES
 from kai_fleet_policies.queue_tree import UNLIMITED, Resource

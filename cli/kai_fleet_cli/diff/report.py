@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.diff.base import Base, State, planning
 from kai_fleet_cli.diff.changes import Difference, difference
 from kai_fleet_cli.diff.sentences import Sentence, sentences, untouched
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline as offline
 from kai_fleet_cli.plan.picture import Picture, picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kai_fleet.wording import listed
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import Change, Difference, Field
 from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.diff.transitions import (
@@ -16,7 +16,6 @@ from kai_fleet_cli.diff.transitions import (
     vcluster_switch,
 )
 from kai_fleet_cli.display.queue_items import QUEUE
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.plan.picture import Picture, Place, Team
 
 HOST = "host"

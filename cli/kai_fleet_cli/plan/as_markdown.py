@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kai_fleet import releases
+from kai_fleet.wording import counted
 from kai_fleet_cli.display import markdown
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, Place, Team, picture

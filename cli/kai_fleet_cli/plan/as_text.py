@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.display import queue_items
 from kai_fleet_cli.display.queue_items import with_queues
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.problem import Level
