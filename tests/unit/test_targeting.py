@@ -12,7 +12,7 @@ from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.settings import load
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.state.targeting import Declared, Targets, declared
-from kai_fleet_cli.engine import targeting
+from kai_fleet_cli.engine import runs, targeting
 from kai_fleet_cli.plan.recorder import record
 
 TEAM = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "a"}, "gpus": 1}
