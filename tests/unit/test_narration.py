@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pulumi.automation.events import EngineEvent
 
-from kai_fleet_cli.engine.events import Narration, PreviewLines
+from kai_fleet_cli.display.events import Narration, PreviewLines
 
 STACK = "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab"
 TEAM = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml"

@@ -19,8 +19,8 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.wording import MASK
+from kai_fleet_cli.display.events import UNTOUCHED, Narration, PreviewLines
 from kai_fleet_cli.engine import targeting
-from kai_fleet_cli.engine.events import UNTOUCHED, Narration, PreviewLines
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.program import program

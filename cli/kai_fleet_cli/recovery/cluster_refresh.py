@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet_cli.engine.events import Narration, named, operation
+from kai_fleet_cli.display.events import Narration, named, operation
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.recovery.state import ExportedState, provider_of
 
