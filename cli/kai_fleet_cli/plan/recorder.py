@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from kai_fleet.state.stack_outputs import READ_OUTPUTS
 from kai_fleet_cli import property_secrets
 from kai_fleet_cli.program import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
+from kai_fleet_policies.stack.sandbox_variables import WITHOUT_ENGINE
 
 UNKNOWN: Final = "[unknown until the update]"
 
@@ -134,7 +134,7 @@ def record(
     # Else the stack that was declared before this one would be the parent of what has none, and
     # its outputs would be waited for.
     pulumi.runtime.reset_options()
-    with _event_loop() as loop, source_positions(NONE), _without_backend():
+    with _without_engine() as loop, source_positions(NONE):
         mocks.set_mocks(
             echo,
             project=PROJECT,
@@ -153,29 +153,23 @@ def record(
 
 
 @contextmanager
-def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop of its own that only runs when it is told to; then the one before it is back."""
+def _without_engine() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop of its own that only runs when it is told to; then the one before it is back.
+
+    The rules are told that no state is written and no plugin runs.
+    """
     try:
         before = asyncio.get_event_loop()
     except RuntimeError:
         before = None
     with asyncio.Runner(loop_factory=_Loop) as runner:
         asyncio.set_event_loop(runner.get_loop())
+        token = WITHOUT_ENGINE.set(True)
         try:
             yield runner.get_loop()
         finally:
+            WITHOUT_ENGINE.reset(token)
             asyncio.set_event_loop(before)
-
-
-@contextmanager
-def _without_backend() -> Iterator[None]:
-    """A plan writes no state, so it does not matter whose backend this shell names."""
-    before = os.environ.pop("PULUMI_BACKEND_URL", None)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ["PULUMI_BACKEND_URL"] = before
 
 
 def _object(fields: struct_pb2.Struct) -> Any:
