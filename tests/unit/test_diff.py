@@ -52,7 +52,7 @@ def test_a_diff_in_each_format(format):
     [
         (BaseState.NO_PLAN, {}),
         (BaseState.REFUSED, {"problems": (PROBLEM,)}),
-        (BaseState.FAILED, {"said": "ModuleNotFoundError: No module named 'old'"}),
+        (BaseState.FAILED, {"error": "ModuleNotFoundError: No module named 'old'"}),
     ],
 )
 def test_a_base_without_a_plan_shows_the_stack_instead(state, more):

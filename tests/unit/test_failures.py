@@ -200,8 +200,8 @@ def test_the_version_before_is_found_and_nothing_is_written(backend):
     file, environment = backend
     file.write_text(file.read_text()[:30])
     before = {path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()}
-    found = file_backend.newest_copy("dev", environment)
-    assert (found.source, found.resources) == (file.with_name("dev.json.bak"), 3)
+    copy, deployment = file_backend.newest_copy("dev", environment)
+    assert (copy, len(deployment["resources"])) == (file.with_name("dev.json.bak"), 3)
     assert before == {
         path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()
     }
@@ -211,7 +211,7 @@ def test_the_newest_readable_one_is_taken(backend):
     file, environment = backend
     file.unlink()
     file.with_name("dev.json.bak").write_text("")
-    assert file_backend.newest_copy("dev", environment).resources == 2
+    assert len(file_backend.newest_copy("dev", environment)[1]["resources"]) == 2
 
 
 def test_a_version_that_an_import_wrote_is_readable(backend):
@@ -219,7 +219,7 @@ def test_a_version_that_an_import_wrote_is_readable(backend):
     copy = file.with_name("dev.json.bak")
     copy.write_text(json.dumps({"checkpoint": {"Stack": "dev", "Latest": {"resources": [{}] * 9}}}))
     file.write_text("")
-    assert file_backend.newest_copy("dev", environment).resources == 9
+    assert len(file_backend.newest_copy("dev", environment)[1]["resources"]) == 9
 
 
 def test_a_good_state_stays(backend):

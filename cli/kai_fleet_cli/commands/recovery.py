@@ -41,13 +41,14 @@ def restore(
     from kai_fleet_cli.recovery import file_backend
 
     environment = for_stack(stack, say, validated=False)
-    copy = file_backend.newest_copy(stack, environment.variables)
-    say(f"the newest copy that can be read is {copy.source}: {copy.resources} resources")
+    copy, deployment = file_backend.newest_copy(stack, environment.variables)
+    count = len(deployment.get("resources") or [])
+    say(f"the newest copy that can be read is {copy}: {count} resources")
     if not yes and not (sys.stdin.isatty() and Confirm.ask("Import it (pulumi stack import)?")):
         raise UserError(
             f"nothing was done; to import it: .venv/bin/fleet restore --yes --stack {stack}"
         )
     opened = runs.stack(stack, environment.variables)
-    opened.import_stack(automation.Deployment(version=3, deployment=dict(copy.deployment)))
+    opened.import_stack(automation.Deployment(version=3, deployment=deployment))
     say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")
     say(f"to have it say what is there: .venv/bin/fleet up --refresh --stack {stack}")

@@ -50,7 +50,7 @@ class Base:
     resources: tuple[Mapping[str, Any], ...] = ()
     problems: tuple[Mapping[str, str], ...] = ()
     encrypted: Mapping[str, str] = field(default_factory=dict)
-    said: str = ""
+    error: str = ""
 
     @property
     def short(self) -> str:
@@ -122,7 +122,7 @@ class Planning:
             lacking = "No such command" in errors or "No such option" in errors
             state = BaseState.NO_PLAN if lacking else BaseState.FAILED
             lines = errors.strip().splitlines() or [f"exit code {self._process.returncode}"]
-            return Base(*self._about, state, said=lines[-1].strip("│ "))
+            return Base(*self._about, state, error=lines[-1].strip("│ "))
         return Base(
             *self._about,
             # A refused plan has no resources; where it has, the rules had doubts only afterwards.

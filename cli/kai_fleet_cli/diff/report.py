@@ -119,7 +119,7 @@ class DiffReport:
                 )
             case BaseState.FAILED:
                 return (
-                    f"The code at {at} does not run here ({self.base.said}); it may need other"
+                    f"The code at {at} does not run here ({self.base.error}); it may need other"
                     " packages. Compare with a later commit, or run `fleet plan` there in its own"
                     " environment. This is what the work tree declares:"
                 )

@@ -251,12 +251,12 @@ def _value(value: object, other: object) -> str:
     """A long one from a little before the place where it differs from the other."""
     if value is None:
         return "unset"
-    said = str(value)
-    pairs = zip(said, str(other), strict=False)
+    text = str(value)
+    pairs = zip(text, str(other), strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     begin = same - _BEFORE_A_CHANGE if same > _LONGEST_VALUE - _BEFORE_A_CHANGE else 0
-    shown = said[begin : begin + _LONGEST_VALUE]
-    cut = "…" if begin + len(shown) < len(said) else ""
+    shown = text[begin : begin + _LONGEST_VALUE]
+    cut = "…" if begin + len(shown) < len(text) else ""
     return _code(f"{'…' if begin else ''}{shown}{cut}")
 
 
@@ -267,7 +267,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _text(words: str) -> str:
-    """Words that mean nothing to Markdown, on one line; nobody is mentioned by them."""
+    """Words that mean nothing to Markdown, on one line; they mention no user."""
     return " ".join(words.split()).translate(_SPECIAL)
 
 
@@ -292,5 +292,5 @@ def _problems(problems: Iterable[Mapping[str, str]]) -> str:
 def _problem(problem: Mapping[str, str]) -> str:
     word = "**refused**" if problem["level"] == "mandatory" else "warning"
     place = _code(problem["path"] or problem["subject"])
-    said = _text(f"{problem['subject']}: {problem['message']}")
-    return f"- {word} {_code(problem['rule'])} {place}<br>{said}"
+    message = _text(f"{problem['subject']}: {problem['message']}")
+    return f"- {word} {_code(problem['rule'])} {place}<br>{message}"

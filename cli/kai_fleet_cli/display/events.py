@@ -188,8 +188,8 @@ class Narration:
     def _policy(self, told: Any) -> None:
         text = _words(told.message).strip()
         rule, refused = told.policy_name, told.enforcement_level == "mandatory"
-        said = text.partition("\n")[2].strip() or text  # the rule's reason stands above
-        subject = said.partition(": ")[0]
+        message = text.partition("\n")[2].strip() or text  # the rule's reason stands above
+        subject = message.partition(": ")[0]
         if (rule, text) in self._said or any(
             it.endswith(f"[{rule}]") and f": {subject}: " in it for it in self._warned
         ):
@@ -199,7 +199,7 @@ class Narration:
         word = "refused:" if refused else "warning:"
         shown = _coloured(word, "error" if refused else "warning", self._color)
         on = f" ({named(told.resource_urn)})" if told.resource_urn else ""
-        self._show(f"{shown} {said} [{rule}]{on}")
+        self._show(f"{shown} {message} [{rule}]{on}")
 
     def _lines(self, text: str, lead: str = "") -> None:
         for line in _words(text).rstrip("\n").splitlines():

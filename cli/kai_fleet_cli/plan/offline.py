@@ -132,9 +132,9 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _more(resources: Sequence[Registered], said: Iterable[Problem]) -> list[Problem]:
-    """What the policy pack will say of the resources that is not said already."""
-    seen = {(problem.rule, problem.subject) for problem in said}
+def _more(resources: Sequence[Registered], known: Iterable[Problem]) -> list[Problem]:
+    """What the policy pack will say of the resources that is not known already."""
+    seen = {(problem.rule, problem.subject) for problem in known}
     return [
         problem
         for problem in rules.check(from_resources.clusters(as_declared(resources)))

@@ -123,7 +123,7 @@ def record(
     """Everything that a program registers for a stack of these settings, sorted by URN.
 
     `platform` is what the platform stack of a team stack exports under that name. `program` is this
-    project's own unless given.
+    project's own where it is None.
     """
     echo = _Echo(platform)
     recorder = _Recorder(stack, echo)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pulumi import automation
@@ -20,14 +20,6 @@ from kai_fleet_cli.recovery.state import ExportedState, provider_of
 
 _VCLUSTER: Final = ":VirtualCluster$pulumi:providers:kubernetes::"
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Unread:
-    """What a refresh leaves out, by URN; and the vClusters that do not answer, each with why."""
-
-    urns: tuple[str, ...] = ()
-    silent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,14 +40,14 @@ def refresh(
     clear_pending_creates: bool = False,
 ) -> None:
     """Have the state say what is there. Raises CommandError."""
-    unread = _unread(stack)
-    for name, why in unread.silent.items():
+    unread, silent = _unread(stack)
+    for name, why in silent.items():
         show(f"vCluster {name} is not read: {why}")
     show(f"Refreshing ({stack.name})")
     with _differences(stack, show) as (differences, told, note):
         stack.refresh(
             target=list(only) or None,
-            exclude=None if only else list(unread.urns) or None,
+            exclude=None if only else unread or None,
             clear_pending_creates=clear_pending_creates or None,
             on_output=told.keep,
             on_event=note,
@@ -68,14 +60,17 @@ def refresh(
 
 def drift(stack: automation.Stack, show: Say) -> Drift:
     """Look for what was changed by hand, and change nothing. Raises CommandError."""
-    unread = _unread(stack)
+    unread, silent = _unread(stack)
     with _differences(stack, show) as (differences, told, note):
-        stack.preview_refresh(exclude=list(unread.urns) or None, on_output=told.keep, on_event=note)
-    return Drift(differences, unread.silent)
+        stack.preview_refresh(exclude=unread or None, on_output=told.keep, on_event=note)
+    return Drift(differences, silent)
 
 
-def _unread(stack: automation.Stack) -> Unread:
-    """Ask each vCluster of a stack whether it is there, and the same as ever."""
+def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
+    """The URNs that cannot be read, and the vClusters that they are in, each with why.
+
+    Every vCluster of the stack is asked whether it is there, and the same as ever.
+    """
     # A client of Kubernetes: slow to load.
     from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
 
@@ -92,10 +87,8 @@ def _unread(stack: automation.Stack) -> Unread:
                 continue
             if (known := _identity(now, urn)) and uid != known:
                 silent[urn] = "it was made anew"
-    return Unread(
-        tuple(str(it["urn"]) for it in now.resources if _vcluster_of(it) in silent),
-        {urn.rpartition("::")[2]: why for urn, why in silent.items()},
-    )
+    unread = [str(it["urn"]) for it in now.resources if _vcluster_of(it) in silent]
+    return unread, {urn.rpartition("::")[2]: why for urn, why in silent.items()}
 
 
 @contextmanager

@@ -102,21 +102,8 @@ def cut_attributes(stack: str, environment: Mapping[str, str]) -> list[Path]:
     return [attributes for attributes in beside if attributes.stat().st_size == 0]
 
 
-@dataclass(frozen=True)
-class StateCopy:
-    """A readable copy of a stack's state, and its file."""
-
-    source: Path
-    deployment: Mapping[str, Any]
-
-    @property
-    def resources(self) -> int:
-        """How many resources it has."""
-        return len(self.deployment.get("resources") or [])
-
-
-def newest_copy(stack: str, environment: Mapping[str, str]) -> StateCopy:
-    """The newest readable copy of a stack's state, for `pulumi stack import`.
+def newest_copy(stack: str, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
+    """The newest readable copy of a stack's state: its file, and its deployment for an import.
 
     The engine keeps the version before the last write beside the state (`.bak`), one per update in
     the history, and backups. Raises UserError with what to do on another backend, where the state
@@ -148,7 +135,7 @@ def newest_copy(stack: str, environment: Mapping[str, str]) -> StateCopy:
     for copy in copies:
         deployment = _deployment(copy)
         if deployment is not None:
-            return StateCopy(copy, deployment)
+            return copy, deployment
     where = ", ".join(str(copy) for copy in copies) or f"beside {file}"
     raise UserError(
         f"no copy of the state of stack {stack} can be read (looked at: {where}). Take one from"

@@ -223,8 +223,10 @@ def _check_record(cluster: LiveCluster, operation: Operation) -> None:
     """Raises UserError where a tenant may have written what Helm would do."""
     namespace, name = operation.address
     if forged := cluster.forged(namespace, name):
-        said = helm_record.sentence(forged, name, namespace)
-        raise UserError(f"{operation}: {said}, and run the same command again. Nothing was done")
+        sentence = helm_record.sentence(forged, name, namespace)
+        raise UserError(
+            f"{operation}: {sentence}, and run the same command again. Nothing was done"
+        )
 
 
 def _settled(cluster: LiveCluster, operation: Operation, say: Callable[[str], None]) -> str:

@@ -46,8 +46,8 @@ def _in_words() -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as why:
-        said = f"it answers what no Kubernetes does ({type(why).__name__})"
-        raise UnansweredError(said) from None
+        answer = f"it answers what no Kubernetes does ({type(why).__name__})"
+        raise UnansweredError(answer) from None
 
 
 class LiveCluster:
