@@ -19,7 +19,7 @@ from pulumi import automation
 
 from kai_fleet.kube.text import without_controls
 from kai_fleet.provider.paths import parsed
-from kai_fleet.wording import MASK
+from kai_fleet.wording import MASK, counted
 
 Show = Callable[[str], None]
 # What happens to a resource without a change of anything: it may be read, or no longer read.
@@ -267,8 +267,7 @@ class PreviewLines:
             (self._top(change.urn), change.sign) for change in changes
         )
         for (top, sign), number in groups.items():
-            of = "1 resource" if number == 1 else f"{number} resources"
-            yield sign, f"{named(top)}: {of} to {_VERBS[sign]}"
+            yield sign, f"{named(top)}: {counted(number, 'resource')} to {_VERBS[sign]}"
 
     def _top(self, urn: str) -> str:
         """The part of the stack in which a resource is: a team, its namespace, the platform."""

@@ -78,7 +78,8 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
     `environment` goes over this process's own for the engine, its plugins and, while it runs, the
     program.
     """
-    workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
+    with _set(environment):  # the API looks for the CLI on this process's PATH
+        workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
     try:
         try:
             return automation.Stack.create_or_select(name, workspace)
@@ -136,7 +137,7 @@ def up(
         if only is not None:
             show(only.told(stack.name))
         show(f"Updating ({stack.name})")
-        with _environment_of(stack):
+        with _set(stack.workspace.env_vars):
             done = stack.up(
                 program=partial(program, only.targets if only else None),
                 on_output=told.keep,
@@ -172,7 +173,7 @@ def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool =
 
     def run(_: Signals) -> Outcome:
         warnings: list[str] = []  # beside a diff the CLI has them on stderr, somewhere in between
-        with _environment_of(stack):
+        with _set(stack.workspace.env_vars):
             result = stack.preview(
                 on_output=show if details else told.keep,
                 on_error=warnings.append if details else None,
@@ -240,11 +241,10 @@ def destroy(
 
 
 @contextmanager
-def _environment_of(stack: automation.Stack) -> Iterator[None]:
-    """The stack's variables in this process, while its program runs here: KUBECONFIG is read by
-    Pulumi's generated SDK, which takes it from nowhere else.
+def _set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have the variables in this process, while a stack's program runs in it: Pulumi's generated
+    SDK takes KUBECONFIG from nowhere else.
     """
-    variables = stack.workspace.env_vars
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
