@@ -20,6 +20,11 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 queue`, `3 queues`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def nearest_first(wanted: str, names: Sequence[str]) -> list[str]:
     """The names with the one that was probably meant in front."""
     # Comparing with every name is worth its time only for lists that a person could read.

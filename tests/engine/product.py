@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ class Product:
 
     @classmethod
     def of(cls, name: str, sandbox: Any, directory: Path) -> Product:
+        os.environ.update(sandbox.env())  # for the program, which runs in this process
         stack = runs.stack(name, sandbox.env(), directory)
         stack.workspace = automation.LocalWorkspace(  # ours leaves kubeconfigs masked
             work_dir=str(directory), env_vars=sandbox.env(), program=runs.program

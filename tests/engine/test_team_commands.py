@@ -233,7 +233,7 @@ def test_what_came_meanwhile_stays_where_a_team_is_removed(fleet, sandbox, folde
     opened = runs.stack(STACK, sandbox.env(), folder)
     read = state.exported(opened).resources
     before = [it for it in read if not it["urn"].endswith("::nlp-queues")]
-    monkeypatch.setattr(state, "exported", lambda _: state.State({"resources": before}))
+    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({"resources": before}))
     said = []
     with pytest.raises(runs.EngineError):
         runs.up(opened, said.append, color=False, teams=["vision"], removes=True)

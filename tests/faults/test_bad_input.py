@@ -9,7 +9,8 @@ import traceback
 import pytest
 from rich.console import Console
 
-from kai_fleet_cli.plan import as_text, offline
+from kai_fleet_cli.display import as_text
+from kai_fleet_cli.plan import offline
 from tests.faults.bad_files import files
 from tests.faults.wanted import SOAK
 
@@ -35,7 +36,7 @@ def test_every_file_ends_with_a_plan_or_a_report(generated, tmp_path, batch):
         try:
             found = offline.plan("bad", file)
             shown = Console(file=io.StringIO(), width=100)
-            as_text.show(found, shown)
+            as_text.show_plan(found, shown)
             text = found.json() + shown.file.getvalue()
         except Exception:
             wrong.append(f"{what}: {traceback.format_exc(limit=-3)}")

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from kai_fleet_cli.diff import as_markdown, as_text
-from kai_fleet_cli.diff.base import State
+from kai_fleet_cli.diff.base import BaseState
 from kai_fleet_cli.diff.changes import difference
+from kai_fleet_cli.display import as_markdown, as_text
 from tests.unit.golden import compare as golden
 from tests.unit.golden.reports import named, report, without
 
@@ -40,9 +40,9 @@ def test_a_diff_in_each_format(format):
     found = report(edited(), secrets=secrets)
     assert found.exit_code == 3
     text = {
-        "txt": lambda: golden.shown(as_text.show, found),
+        "txt": lambda: golden.shown(as_text.show_diff, found),
         "json": lambda: found.json() + "\n",
-        "md": lambda: as_markdown.page(found),
+        "md": lambda: as_markdown.diff_page(found),
     }[format]()
     golden.check(f"diff.{format}", text)
 
@@ -50,28 +50,30 @@ def test_a_diff_in_each_format(format):
 @pytest.mark.parametrize(
     ("state", "more"),
     [
-        (State.NO_PLAN, {}),
-        (State.REFUSED, {"problems": (PROBLEM,)}),
-        (State.FAILED, {"said": "ModuleNotFoundError: No module named 'old'"}),
+        (BaseState.NO_PLAN, {}),
+        (BaseState.REFUSED, {"problems": (PROBLEM,)}),
+        (BaseState.FAILED, {"error": "ModuleNotFoundError: No module named 'old'"}),
     ],
 )
 def test_a_base_without_a_plan_shows_the_stack_instead(state, more):
     found = report(golden.record(), (), state=state, **more)
-    golden.check(f"base-{state}.md", as_markdown.page(found) + golden.shown(as_text.show, found))
+    golden.check(
+        f"base-{state}.md", as_markdown.diff_page(found) + golden.shown(as_text.show_diff, found)
+    )
     assert found.record()["created"] == []
-    assert found.exit_code == (3 if state is State.NO_PLAN else 1)
+    assert found.exit_code == (3 if state is BaseState.NO_PLAN else 1)
 
 
 def test_nothing_changes():
     found = report(golden.record())
     assert (found.exit_code, found.sentences) == (0, [])
-    assert "Stack lab: nothing changes" in as_markdown.page(found)
-    assert golden.shown(as_text.show, found).endswith("nothing changes\n")
+    assert "Stack lab: nothing changes" in as_markdown.diff_page(found)
+    assert golden.shown(as_text.show_diff, found).endswith("nothing changes\n")
 
 
 def test_a_refused_work_tree_is_not_taken_for_an_empty_one():
     found = report({"stack": "lab", "resources": [], "problems": [PROBLEM]})
-    page = as_markdown.page(found)
+    page = as_markdown.diff_page(found)
     assert found.exit_code == 1
     assert found.record()["deleted"] == []
     assert "guarantees 5 GPUs of 4; write 4" in page
@@ -127,26 +129,26 @@ def test_a_huge_diff_fits_into_a_comment():
         more["urn"] = f"{queue['urn']}{number}"
         more["inputs"]["metadata"]["name"] = f"q{number}"
         now["resources"].append(more)
-    page = as_markdown.page(report(now, base["resources"]))
+    page = as_markdown.diff_page(report(now, base["resources"]))
     assert len(page) < 60_000
     assert "3000 resources created" in page
     assert "and 2900 resources more" in page
-    back = as_markdown.page(report(base, now["resources"]))
+    back = as_markdown.diff_page(report(base, now["resources"]))
     assert len(back) < 60_000
 
 
 def test_a_changed_tree_and_changed_pools_are_drawn_before_and_after():
     record = golden.record()
-    page = as_markdown.page(report(without(record, "dev")))
+    page = as_markdown.diff_page(report(without(record, "dev")))
     pools = page.partition("GPUs by node pool, before and after")[2].partition("</details>")[0]
     before, _, after = pools.partition("After:")
     assert '"dev<br>' in before and '"dev<br>' not in after
     assert "Queues of" not in page, "no queue changes"
-    assert "mermaid" not in as_markdown.page(report(record))
+    assert "mermaid" not in as_markdown.diff_page(report(record))
 
 
 def test_what_a_team_loses_when_it_goes_is_said():
-    page = as_markdown.page(report(without(golden.record(), "dev")))
+    page = as_markdown.diff_page(report(without(golden.record(), "dev")))
     assert "every pod and volume in it" in page
 
 
@@ -155,5 +157,5 @@ def test_a_long_value_is_shown_from_where_it_changes():
     expression = "x" * 500
     for rest, plan in (("serve", record), ("eval, serve", changed := copy.deepcopy(record))):
         named(plan, "research-kai-ready")["inputs"]["create"] = f"{expression}: {rest}"
-    page = as_markdown.page(report(changed, record["resources"]))
+    page = as_markdown.diff_page(report(changed, record["resources"]))
     assert f"| `…{'x' * 38}: serve` | `…{'x' * 38}: eval, serve` |" in page

@@ -126,6 +126,7 @@ def test_a_cancelled_job_leaves_no_files(repository, signalled):
     running = subprocess.Popen(
         command,
         cwd=repository.project,
+        env=repository.environment,
         start_new_session=True,
         # Who started the tests may ignore it, as a shell does for what runs behind it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet_cli.diff.base import State, planning
-from kai_fleet_cli.diff.report import Report
+from kai_fleet_cli.diff.base import BaseState, planning
+from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan import offline
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, git
@@ -29,7 +29,7 @@ def good(repository):
     """The plan at `good`, made once by the code there."""
     with planning(repository.project, "good", "lab") as run:
         base = run.base()
-    assert base.state is State.PLANNED
+    assert base.state is BaseState.PLANNED
     assert base.commit == git(repository.top, "rev-parse", "good")
     return base
 
@@ -41,7 +41,7 @@ def edited(repository, good, tmp_path):
     def report(text):
         file = tmp_path / "Pulumi.lab.yaml"
         file.write_text(text)
-        found = Report("lab", good, offline.plan("lab", file))
+        found = DiffReport("lab", good, offline.plan("lab", file))
         return found, [str(sentence) for sentence in found.sentences]
 
     return report
@@ -114,5 +114,5 @@ def test_the_mode_changed(edited):
 
 def test_only_a_secret_was_encrypted_anew(edited, good):
     found, sentences = edited(GOOD)
-    again = Report("lab", good, found.now, {"other:token": "v1:HIDDEN-TWO"})
+    again = DiffReport("lab", good, found.now, {"other:token": "v1:HIDDEN-TWO"})
     assert (sentences, again.difference.same, again.exit_code) == ([], True, 3)

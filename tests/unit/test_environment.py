@@ -130,5 +130,8 @@ def test_in_a_shell_of_the_sandbox_another_clusters_stack_is_refused_before_it_i
     assert "and make down deletes it" in refusal("prod")
 
 
-def test_in_a_shell_of_the_sandbox_a_plan_is_a_plan(sandbox_shell):
+@pytest.mark.parametrize("runs", [False, True])
+def test_in_a_shell_of_the_sandbox_a_plan_is_a_plan(sandbox_shell, runs):
+    if runs:
+        (sandbox_shell / "kubeconfig").write_text("clusters: []")
     assert offline.plan("prod").ok

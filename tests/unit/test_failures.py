@@ -13,7 +13,7 @@ import pytest
 from pulumi.automation import CommandResult, errors
 
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import failures, locks, restore
+from kai_fleet_cli.recovery import failures, file_backend
 from tests.unit.tool_scripts import script
 
 LOCK = (
@@ -200,8 +200,8 @@ def test_the_version_before_is_found_and_nothing_is_written(backend):
     file, environment = backend
     file.write_text(file.read_text()[:30])
     before = {path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()}
-    found = restore.newest("dev", environment)
-    assert (found.source, found.resources) == (file.with_name("dev.json.bak"), 3)
+    copy, deployment = file_backend.newest_copy("dev", environment)
+    assert (copy, len(deployment["resources"])) == (file.with_name("dev.json.bak"), 3)
     assert before == {
         path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()
     }
@@ -211,7 +211,7 @@ def test_the_newest_readable_one_is_taken(backend):
     file, environment = backend
     file.unlink()
     file.with_name("dev.json.bak").write_text("")
-    assert restore.newest("dev", environment).resources == 2
+    assert len(file_backend.newest_copy("dev", environment)[1]["resources"]) == 2
 
 
 def test_a_version_that_an_import_wrote_is_readable(backend):
@@ -219,12 +219,12 @@ def test_a_version_that_an_import_wrote_is_readable(backend):
     copy = file.with_name("dev.json.bak")
     copy.write_text(json.dumps({"checkpoint": {"Stack": "dev", "Latest": {"resources": [{}] * 9}}}))
     file.write_text("")
-    assert restore.newest("dev", environment).resources == 9
+    assert len(file_backend.newest_copy("dev", environment)[1]["resources"]) == 9
 
 
 def test_a_good_state_stays(backend):
     with pytest.raises(UserError, match="can be read"):
-        restore.newest("dev", backend[1])
+        file_backend.newest_copy("dev", backend[1])
 
 
 def test_nothing_to_put_back_names_what_was_looked_at(backend):
@@ -232,12 +232,12 @@ def test_nothing_to_put_back_names_what_was_looked_at(backend):
     for path in file.parents[2].rglob("*.json*"):
         path.write_text("")
     with pytest.raises(UserError, match=r"dev\.json\.bak.*pulumi stack import --stack dev"):
-        restore.newest("dev", environment)
+        file_backend.newest_copy("dev", environment)
 
 
 def test_another_backend_gets_pulumis_own_way():
     with pytest.raises(UserError, match="pulumi stack export --stack dev --version"):
-        restore.newest("dev", {"PULUMI_BACKEND_URL": "s3://states"})
+        file_backend.newest_copy("dev", {"PULUMI_BACKEND_URL": "s3://states"})
 
 
 def test_a_lock_of_somebody_else_keeps_the_state(backend):
@@ -246,19 +246,19 @@ def test_a_lock_of_somebody_else_keeps_the_state(backend):
     lock.parent.mkdir(parents=True)
     holder = {"pid": 1, "username": "ann", "hostname": "elsewhere", "timestamp": "2026-11-21T15:22"}
     lock.write_text(json.dumps(holder))
-    assert locks.holder("dev", environment) == locks.Holder(
+    assert file_backend.holder("dev", environment) == file_backend.Holder(
         "ann", "elsewhere", 1, "2026-11-21T15:22"
     )
     file.write_text("")
     with pytest.raises(UserError, match="in use by process 1 of ann on elsewhere"):
-        restore.newest("dev", environment)
+        file_backend.newest_copy("dev", environment)
 
 
 def test_a_killed_holder_that_nobody_buried_is_no_running_one(tmp_path):
     engine = tmp_path / "pulumi"
     engine.symlink_to(shutil.which("sleep"))
     process = subprocess.Popen([engine, "60"])
-    holder = locks.Holder("ann", socket.gethostname(), process.pid, "2026-11-21T15:22")
+    holder = file_backend.Holder("ann", socket.gethostname(), process.pid, "2026-11-21T15:22")
     try:
         assert holder.alive is True
     finally:

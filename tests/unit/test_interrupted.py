@@ -10,8 +10,8 @@ import pytest
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.interrupted import Judge
-from kai_fleet_cli.recovery.object_reader import Cluster, Live, Unanswered
-from kai_fleet_cli.recovery.state import RELEASE, Operation, State
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
+from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
 INSIDE = (
@@ -54,7 +54,7 @@ class Fake:
 
     def object(self, inputs, namespace, name):
         if self.silent:
-            raise Unanswered("it does not answer")
+            raise UnansweredError("it does not answer")
         return self.live
 
     def release(self, namespace, name):
@@ -65,17 +65,17 @@ class Fake:
 
 
 def judged(monkeypatch, cluster, what, *resources, since=None):
-    monkeypatch.setattr("kai_fleet_cli.recovery.interrupted.Cluster", lambda *_: cluster)
+    monkeypatch.setattr("kai_fleet_cli.recovery.interrupted.LiveCluster", lambda *_: cluster)
     monkeypatch.setattr("kai_fleet_cli.recovery.interrupted._PATIENCE_SECONDS", 0.0)
     providers = [{"urn": urn, "type": "pulumi:providers:kubernetes"} for urn in (HOST, INSIDE)]
-    now = State({"resources": [*providers, *resources]})
+    now = ExportedState({"resources": [*providers, *resources]})
     judge = Judge(now, ExitStack(), since, lambda _: None)
     judge.decide(what)
-    return judge.verdict
+    return judge.settlement
 
 
 def live(by_pulumi=True, made=NOW, label="ml"):
-    return Live(
+    return LiveObject(
         by_pulumi,
         made,
         {
@@ -109,7 +109,7 @@ def test_what_is_in_our_own_namespace_is_ours(monkeypatch):
         kind="ResourceQuota",
         metadata={"name": "gpus", "namespace": "team-ml"},
     )
-    there = Live(
+    there = LiveObject(
         True,
         BEFORE,
         {
@@ -150,7 +150,7 @@ def test_a_cut_off_upgrade_is_rolled_back_and_that_of_kai_uninstalled(monkeypatc
 def test_the_new_release_of_a_cut_off_replacement_is_uninstalled(monkeypatch):
     """The state has the old one, which is gone, and the update would be told that it exists."""
     known = {**release().resource, "pendingReplacement": True}
-    (left,) = State({"resources": [known]}).operations()
+    (left,) = ExportedState({"resources": [known]}).operations()
     assert left.kind == "replacing"
     verdict = judged(monkeypatch, Fake(status="deployed"), left, known, NAMESPACE)
     assert commands(verdict) == ["helm uninstall ml --namespace team-ml"]
@@ -192,18 +192,18 @@ def test_a_cluster_is_reached_by_a_content_a_path_or_the_environment(tmp_path, m
     monkeypatch.setenv("KUBECONFIG", str(file))
     with ExitStack() as stack:
         for given in ({"kubeconfig": text}, {"kubeconfig": str(file)}, {"context": "b"}):
-            cluster = Cluster({"context": "b"} | given, stack)
-            with pytest.raises(Unanswered, match="does not answer"):
+            cluster = LiveCluster({"context": "b"} | given, stack)
+            with pytest.raises(UnansweredError, match="does not answer"):
                 cluster.release("team-ml", "ml")
-        with pytest.raises(Unanswered, match="cannot be used"):
-            Cluster({"context": "nosuch"}, stack)
+        with pytest.raises(UnansweredError, match="cannot be used"):
+            LiveCluster({"context": "nosuch"}, stack)
 
 
 def test_a_crd_is_known_again_though_the_sdk_spells_its_extensions_otherwise():
     """Else one that a killed run made would stand in the way for good."""
     now = datetime.datetime.now(datetime.UTC)
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    live = Live(True, now, {"spec": {"versions": [{"schema": schema, "served": True}]}})
+    live = LiveObject(True, now, {"spec": {"versions": [{"schema": schema, "served": True}]}})
     given = {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
     assert live.has({"spec": {"versions": [{"schema": given}]}})
     assert not live.has({"spec": {"versions": [{"schema": {**given, "type": "string"}}]}})

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.recovery import object_reader
-from kai_fleet_cli.recovery.state import State
+from kai_fleet_cli.recovery import live_cluster
+from kai_fleet_cli.recovery.state import ExportedState
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -25,7 +25,7 @@ def server():
 def cluster(server, tmp_path):
     """As a run that settles what another one left reaches it."""
     with ExitStack() as stack:
-        yield object_reader.Cluster({"kubeconfig": kubeconfig(server[1])}, stack)
+        yield live_cluster.LiveCluster({"kubeconfig": kubeconfig(server[1])}, stack)
 
 
 def pod(name, namespace="lab", phase="Running"):
@@ -102,7 +102,7 @@ def test_a_vclusters_provider_in_a_state_is_used_for_its_certificates_only():
             }
             for name, kind in kinds.items()
         ]
-        found = State({"resources": resources}).providers()
+        found = ExportedState({"resources": resources}).providers()
         return {urn.rpartition("::")[2]: inputs for urn, inputs in found.items()}
 
     assert yaml.safe_load(providers({})["of-vcluster"]["kubeconfig"])["users"] == document["users"]
@@ -110,8 +110,8 @@ def test_a_vclusters_provider_in_a_state_is_used_for_its_certificates_only():
     assert json.loads(planted["of-host"]["kubeconfig"]) == document
     assert "kubeconfig" not in planted["of-vcluster"]
     says = r"its kubeconfig in the state has users\[0\].user.exec in its key config"
-    with ExitStack() as stack, pytest.raises(object_reader.Unanswered, match=says):
-        object_reader.Cluster(planted["of-vcluster"], stack)
+    with ExitStack() as stack, pytest.raises(live_cluster.UnansweredError, match=says):
+        live_cluster.LiveCluster(planted["of-vcluster"], stack)
 
 
 @pytest.mark.parametrize("odd", [{}, {"metadata": "x"}, {"metadata": {}}])
@@ -119,10 +119,10 @@ def test_what_is_no_object_is_a_silence(server, cluster, odd):
     api, _ = server
     says = "^it answers what no Kubernetes does"
     api.answers["/api/v1/namespaces/kube-system"] = (200, {"kind": "x", **odd})
-    with pytest.raises(object_reader.Unanswered, match=says):
+    with pytest.raises(live_cluster.UnansweredError, match=says):
         cluster.uid()
     api.answers["/api/v1/namespaces/team-ml/secrets"] = (200, {"items": [odd]})
-    with pytest.raises(object_reader.Unanswered, match=says):
+    with pytest.raises(live_cluster.UnansweredError, match=says):
         cluster.release("team-ml", "ml")
 
 
@@ -142,5 +142,5 @@ def test_an_object_that_is_not_there_is_none_and_a_refusal_is_said(server, clust
     api.answers["/api/v1"] = (200, {"resources": [{"kind": "Namespace", "name": "namespaces"}]})
     assert cluster.object(inputs, "", "team-ml") is None
     api.answers["/api/v1/namespaces/team-ml"] = (403, {})
-    with pytest.raises(object_reader.Unanswered, match=r"^it answers 403 Forbidden$"):
+    with pytest.raises(live_cluster.UnansweredError, match=r"^it answers 403 Forbidden$"):
         cluster.object(inputs, "", "team-ml")

@@ -5,7 +5,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from kai_fleet_cli.engine import local_state
+from kai_fleet_cli.engine import environment
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def silent(_):
 
 def test_without_a_login_the_state_is_on_this_machine_for_this_user_only(home):
     said: list[str] = []
-    found = local_state.variables(said.append)
+    found = environment.state_variables(said.append)
     state = Path(found["PULUMI_BACKEND_URL"].removeprefix("file://"))
     passphrase = Path(found["PULUMI_CONFIG_PASSPHRASE_FILE"])
     assert state.is_dir()
@@ -34,23 +34,23 @@ def test_without_a_login_the_state_is_on_this_machine_for_this_user_only(home):
 
 
 def test_the_passphrase_stays_the_same():
-    first, second = (local_state.variables(silent) for _ in range(2))
+    first, second = (environment.state_variables(silent) for _ in range(2))
     assert first == second
     file = Path(first["PULUMI_CONFIG_PASSPHRASE_FILE"])
     text = file.read_text()
-    local_state.variables(silent)
+    environment.state_variables(silent)
     assert file.read_text() == text
 
 
 def test_ones_own_passphrase_is_used(monkeypatch):
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "")
-    assert set(local_state.variables(silent)) == {"PULUMI_BACKEND_URL"}
+    assert set(environment.state_variables(silent)) == {"PULUMI_BACKEND_URL"}
 
 
 @pytest.mark.parametrize("name", ["PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL"])
 def test_a_login_by_environment_is_left_alone(monkeypatch, name):
     monkeypatch.setenv(name, "x")
-    assert local_state.variables(silent) == {}
+    assert environment.state_variables(silent) == {}
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_a_login_by_environment_is_left_alone(monkeypatch, name):
 def test_a_login_by_command_is_left_alone(home, text, kept):
     (home / "pulumi").mkdir()
     (home / "pulumi" / "credentials.json").write_text(text)
-    assert (local_state.variables(silent) == {}) is kept
+    assert (environment.state_variables(silent) == {}) is kept

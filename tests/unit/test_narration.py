@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from pulumi.automation.events import EngineEvent
 
-from kai_fleet_cli.display.narration import Narration
-from kai_fleet_cli.engine.preview_lines import PreviewLines
+from kai_fleet_cli.display.events import Narration, PreviewLines
 
 STACK = "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab"
 TEAM = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml"
@@ -59,9 +58,9 @@ def policy(message, level="advisory", rule="kai-version-supported"):
     )
 
 
-def narrated(*events, color=False):
+def narrated(*events, color=False, home=""):
     lines: list[str] = []
-    narration = Narration(lines.append, color=color)
+    narration = Narration(lines.append, color=color, home=home)
     for it in events:
         narration.hear(it)
     return lines, narration
@@ -142,9 +141,8 @@ def test_passing_states_and_identifiers_are_no_news():
     ]
 
 
-def test_the_sandboxes_own_plugin_is_no_news_in_each_run(monkeypatch):
+def test_the_sandboxes_own_plugin_is_no_news_in_each_run():
     """It is older than the SDK asks for, which `make up` says once. Your own plugin is news."""
-    monkeypatch.setenv("PULUMI_HOME", "/sandbox/pulumi-home")
     using = "using pulumi-resource-kubernetes from $PATH at /{}/bin/pulumi-resource-kubernetes"
     older = "resource plugin kubernetes is expected to have version >=4.34.2, but has {}; the wrong"
     lines, _ = narrated(
@@ -152,6 +150,7 @@ def test_the_sandboxes_own_plugin_is_no_news_in_each_run(monkeypatch):
         told("warning", older.format("4.24.0+20260115"), of=""),
         told("warning", using.format("usr"), of=""),
         told("warning", older.format("4.24.0"), of=""),
+        home="/sandbox/pulumi-home",
     )
     assert lines == [f"warning: {using.format('usr')}", f"warning: {older.format('4.24.0')}"]
 
@@ -172,6 +171,24 @@ def test_a_failure_that_no_event_tells_shows_what_the_engine_printed(by_event):
     narration.keep("error: passphrase must be set")
     narration.failed()
     assert ("error: passphrase must be set" in lines) is not by_event
+
+
+@pytest.mark.parametrize(
+    ("operation", "began"), [("same", False), ("read", False), ("create", True)]
+)
+def test_a_run_has_begun_once_it_changes_something(operation, began):
+    _, narration = narrated(event(resourcePreEvent=step(operation, RELEASE, "ml-release")))
+    assert narration.began is began
+
+
+def test_a_failed_step_is_kept_with_what_the_engine_said_of_it():
+    _, narration = narrated(
+        told("error", "it exists ", urn(RELEASE, "ml-release")),
+        told("error", "already", urn(RELEASE, "ml-release")),
+        event(resOpFailedEvent={**step("create", RELEASE, "ml-release"), "status": 1, "steps": 1}),
+    )
+    ((failed, said),) = narration.failed_steps
+    assert (failed.urn, said) == (urn(RELEASE, "ml-release"), "it exists already")
 
 
 def previewed(*steps, color=False):

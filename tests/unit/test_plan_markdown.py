@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kai_fleet_cli.plan import as_markdown, as_text, mermaid, offline
+from kai_fleet_cli.display import as_markdown, as_text
+from kai_fleet_cli.plan import mermaid, offline
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.stack_file.reading import ROOT, stacks
 from kai_fleet_policies.model import Queue, Share
@@ -37,10 +38,10 @@ config:
 def test_a_plan_in_each_format(format):
     kept = golden.plan_of(golden.record())
     text = {
-        "txt": lambda: golden.shown(as_text.show, kept),
+        "txt": lambda: golden.shown(as_text.show_plan, kept),
         "json": lambda: kept.json() + "\n",
         "yaml": kept.yaml,
-        "md": lambda: as_markdown.page(kept),
+        "md": lambda: as_markdown.plan_page(kept),
     }[format]()
     golden.check(f"plan.{format}", text)
 
@@ -54,10 +55,10 @@ def test_yaml_says_what_json_says():
 def test_colours_are_for_terminals_and_not_with_no_color(monkeypatch):
     kept = golden.plan_of(golden.record())
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[32mfine" in golden.shown(as_text.show, kept, terminal=True)
-    assert "\x1b[" not in golden.shown(as_text.show, kept)
+    assert "\x1b[32mfine" in golden.shown(as_text.show_plan, kept, terminal=True)
+    assert "\x1b[" not in golden.shown(as_text.show_plan, kept)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[32m" not in golden.shown(as_text.show, kept, terminal=True)
+    assert "\x1b[32m" not in golden.shown(as_text.show_plan, kept, terminal=True)
 
 
 def test_the_same_stack_gives_the_same_bytes_in_another_process():
@@ -68,14 +69,14 @@ def test_the_same_stack_gives_the_same_bytes_in_another_process():
         capture_output=True,
         check=True,
     )
-    assert ran.stdout.decode() == as_markdown.page(offline.plan("prod"))
+    assert ran.stdout.decode() == as_markdown.plan_page(offline.plan("prod"))
 
 
 def test_teams_of_one_host_scheduler_share_its_guarantees(tmp_path):
     file = tmp_path / "Pulumi.lab.yaml"
     file.write_text(HOST_MODE)
     found = offline.plan("lab", file)
-    page = as_markdown.page(found)
+    page = as_markdown.plan_page(found)
     assert "| any node (host's KAI) | a, b | 6 | 5 | 1 |" in page
     assert "The host runs KAI `v0.16.8` (supported until 2027-06-30)." in page
     assert '"all<br>gpu 5, limit 6"' in page
@@ -86,7 +87,7 @@ def test_promising_more_than_there_is_stands_out():
     for item in record["resources"]:
         if item["type"].endswith("ResourceQuota") and item["name"].startswith("research"):
             item["inputs"]["spec"]["hard"] = {"requests.nvidia.com/gpu": "3"}
-    page = as_markdown.page(golden.plan_of(record))
+    page = as_markdown.plan_page(golden.plan_of(record))
     assert "| `pool=research` | research | 3 | 4 | **1 too many** |" in page
 
 
@@ -94,7 +95,7 @@ def test_a_refused_stack_shows_its_problems_only():
     problem = mandatory(
         "queue a in ml", "kai-fleet:teams.ml", "is | <b>too</b> @much", "queue-quota"
     )
-    page = as_markdown.page(offline.Plan("lab", problems=(problem,)))
+    page = as_markdown.plan_page(offline.Plan("lab", problems=(problem,)))
     assert "**refused**: 0 resources, 1 problem, 0 warnings" in page
     assert "- **refused** `queue-quota` `kai-fleet:teams.ml`<br>" in page
     assert r"is \| \<b\>too\</b\> \@much" in page

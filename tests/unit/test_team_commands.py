@@ -63,9 +63,9 @@ def test_a_rollback_goes_to_the_last_version_that_ran(project):
         update("v0.17.0", result="failed"),
         update("v0.17.0", kind="preview"),
         # What stood in the file while another team was changed did not run.
-        update("v0.16.8", message="only the platform and team dev"),
+        update("v0.16.8", message="only team dev"),
         *[update("v0.14.7")] * 30,  # other teams' changes
-        update("v0.13.4", message="only the platform and team dev, ml"),
+        update("v0.13.4", message="only team dev, ml"),
         update("v0.7.11"),
     ]
     ran = project.run("team", "rollback", "ml", "-s", "lab", "--yes")

@@ -9,8 +9,8 @@ from pulumi.automation.errors import create_command_error
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import object_reader, state
-from kai_fleet_cli.recovery.state import State
+from kai_fleet_cli.recovery import live_cluster, state
+from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.teams.own_stack import move
 
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
@@ -60,9 +60,9 @@ def moved(monkeypatch, resources=VIRTUAL, *, sure=True, refused=(), more=()):
     monkeypatch.setattr(
         runs, "stack", lambda name, *_: SimpleNamespace(name=name, workspace=workspace)
     )
-    held = {"lab": State({"resources": [*resources, *more]})}
+    held = {"lab": ExportedState({"resources": [*resources, *more]})}
     for read in ("exported", "read"):
-        monkeypatch.setattr(state, read, lambda it: held.get(it.name, State({})))
+        monkeypatch.setattr(state, read, lambda it: held.get(it.name, ExportedState({})))
     move.move("ml", "lab", "lab-ml", {}, said.append, lambda: sure)
     return said, ran
 
@@ -101,20 +101,20 @@ class Records:
 
     forged_ones = ()
 
-    def __init__(self, provider, clusters):
+    def __init__(self, provider, clusters, kubeconfig):
         assert provider == {}
 
     def forged(self, namespace, name):
         assert (namespace, name) == ("team-ml", "ml")
         if self.forged_ones is None:
-            raise object_reader.Unanswered("it does not answer")
+            raise live_cluster.UnansweredError("it does not answer")
         return list(self.forged_ones)
 
 
 @pytest.mark.parametrize("records", [(), None])
 def test_a_record_that_is_well_or_not_read_stops_no_move(monkeypatch, records):
     monkeypatch.setattr(Records, "forged_ones", records)
-    monkeypatch.setattr(object_reader, "Cluster", Records)
+    monkeypatch.setattr(live_cluster, "LiveCluster", Records)
     said, ran = moved(monkeypatch, more=[HOST, RELEASE])
     assert len(ran) == 3
     assert ("was not looked at: it does not answer" in said[0]) is (records is None)
@@ -123,7 +123,7 @@ def test_a_record_that_is_well_or_not_read_stops_no_move(monkeypatch, records):
 def test_a_record_that_somebody_wrote_does_not_come_along(monkeypatch):
     forged = [Forged("sh.helm.release.v1.ml.v9", "has a hook, Job steal")]
     monkeypatch.setattr(Records, "forged_ones", forged)
-    monkeypatch.setattr(object_reader, "Cluster", Records)
+    monkeypatch.setattr(live_cluster, "LiveCluster", Records)
     with pytest.raises(UserError, match="has a hook, Job steal") as why:
         moved(monkeypatch, more=[HOST, RELEASE])
     assert "Nothing was done" in str(why.value)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
-from kai_fleet_cli.engine import removal_question, runs, summary
+from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import state
@@ -95,14 +95,14 @@ def prod(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "stack", opened)
     monkeypatch.setattr(runs, "up", up)
     deployed = [{"urn": URN.format(team)} for team in ("research", "ml")]
-    monkeypatch.setattr(state, "exported", lambda _: state.State({"resources": deployed}))
+    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({"resources": deployed}))
     monkeypatch.setattr(summary, "show", lambda *_: None)
     return told
 
 
 def at_a_terminal(monkeypatch, answer):
-    monkeypatch.setattr(removal_question, "_somebody_is_there", lambda _: True)
-    monkeypatch.setattr(removal_question.Prompt, "ask", lambda *_, **__: answer)
+    monkeypatch.setattr(updates, "_at_a_terminal", lambda: True)
+    monkeypatch.setattr(updates.Prompt, "ask", lambda *_, **__: answer)
 
 
 def run(*arguments):

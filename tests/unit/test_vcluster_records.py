@@ -6,8 +6,8 @@ import pytest
 
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import object_reader, vcluster_records
-from kai_fleet_cli.recovery.state import RELEASE, State
+from kai_fleet_cli.recovery import live_cluster
+from kai_fleet_cli.recovery.state import RELEASE, ExportedState
 
 HOST = "urn:pulumi:lab::kai-fleet::pulumi:providers:kubernetes::host"
 OF = "urn:pulumi:lab::kai-fleet::kai-fleet:index:{}$" + f"{RELEASE}::{{}}-release"
@@ -33,10 +33,12 @@ def believed(monkeypatch, forged, **which):
             asked.append(name)
             return forged.get(name, [])
 
-    monkeypatch.setattr(object_reader, "Cluster", Cluster)
+    monkeypatch.setattr(live_cluster, "LiveCluster", Cluster)
     host = {"urn": HOST, "type": "pulumi:providers:kubernetes", "inputs": {}}
     resources = [host, release("ml"), release("nlp"), release("kai", "KaiScheduler")]
-    vcluster_records.believe(State({"resources": resources}), lambda _: None, **which)
+    live_cluster.check_records(
+        ExportedState({"resources": resources}), None, lambda _: None, **which
+    )
     return asked
 
 

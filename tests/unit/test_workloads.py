@@ -9,7 +9,7 @@ from rich.console import Console
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.gpu_share import GpuShare
 from kai_fleet.workloads import PodArgs, VllmServerArgs
-from kai_fleet_cli.display.workload_table import workload_table
+from kai_fleet_cli.engine.summary import workload_table
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record
 
 CLUSTER = {"name": "lab", "context": "lab"}

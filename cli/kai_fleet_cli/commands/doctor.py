@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.display.screen import clusters_read, say
 from kai_fleet_cli.errors import UserError
 
 
@@ -35,7 +35,6 @@ def doctor(
 
     Exit 0: healthy. 1: broken. 2: cannot look.
     """
-    from kai_fleet_cli.display.progress import clusters_read
     from kai_fleet_cli.doctor import show
     from kai_fleet_cli.doctor.diagnosis import diagnose
     from kai_fleet_cli.doctor.finding import ExitCode

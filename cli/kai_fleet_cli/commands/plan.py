@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import StackFile
+from kai_fleet_cli.commands.options import StackFile, with_exit_codes
 from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.errors import UserError
 
@@ -49,7 +49,8 @@ def plan(
 
     Exit 0: fine. 1: a rule refuses it. 2: the file cannot be read.
     """
-    from kai_fleet_cli.plan import as_markdown, as_text, offline
+    from kai_fleet_cli.display import as_markdown, as_text
+    from kai_fleet_cli.plan import offline
 
     of_file = config and config.stem.removeprefix("Pulumi.")
     result = offline.plan(of_file or "sandbox" if stack is None else stack, config)
@@ -59,12 +60,13 @@ def plan(
         case Format.yaml:
             sys.stdout.write(result.yaml())
         case Format.markdown:
-            sys.stdout.write(as_markdown.page(result))
+            sys.stdout.write(as_markdown.plan_page(result))
         case Format.text:
-            as_text.show(result, Console())
+            as_text.show_plan(result, Console())
     raise typer.Exit(result.exit_code)
 
 
+@with_exit_codes
 def diff(
     base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")],
     stack: StackFile = "sandbox",
@@ -74,21 +76,22 @@ def diff(
 
     Exit 0: nothing. 1: a rule refuses it, or the base. 2: unreadable. 3: something.
     """
-    from kai_fleet_cli.diff import as_markdown, as_text, report
+    from kai_fleet_cli.diff import report
+    from kai_fleet_cli.display import as_markdown, as_text
 
     try:
-        found = report.report(stack, base)
+        result = report.report(stack, base)
     except UserError as why:
         say(f"error: {why}")
         raise typer.Exit(report.UNREADABLE) from None
     match format:
         case DiffFormat.json:
-            sys.stdout.write(found.json() + "\n")
+            sys.stdout.write(result.json() + "\n")
         case DiffFormat.markdown:
-            sys.stdout.write(as_markdown.page(found))
+            sys.stdout.write(as_markdown.diff_page(result))
         case DiffFormat.text:
-            as_text.show(found, Console())
-    raise typer.Exit(found.exit_code)
+            as_text.show_diff(result, Console())
+    raise typer.Exit(result.exit_code)
 
 
 def schema() -> None:

@@ -17,10 +17,10 @@ from kai_fleet_cli.errors import UserError
 def cancel(stack: NamedStack) -> None:
     """Take the lock off a stack whose update was killed. The next `up` goes on from there."""
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.recovery import locks
+    from kai_fleet_cli.recovery import file_backend
 
     environment = for_stack(stack, say, validated=False)
-    holder = locks.holder(stack, environment.variables)
+    holder = file_backend.holder(stack, environment.variables)
     if holder is not None and holder.alive:
         raise UserError(
             f"stack {stack} is being updated by {holder}, and that process runs. Wait for it, or"
@@ -38,16 +38,17 @@ def restore(
     from pulumi import automation
 
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.recovery import restore as copies
+    from kai_fleet_cli.recovery import file_backend
 
     environment = for_stack(stack, say, validated=False)
-    found = copies.newest(stack, environment.variables)
-    say(f"the newest copy that can be read is {found.source}: {found.resources} resources")
+    copy, deployment = file_backend.newest_copy(stack, environment.variables)
+    count = len(deployment.get("resources") or [])
+    say(f"the newest copy that can be read is {copy}: {count} resources")
     if not yes and not (sys.stdin.isatty() and Confirm.ask("Import it (pulumi stack import)?")):
         raise UserError(
             f"nothing was done; to import it: .venv/bin/fleet restore --yes --stack {stack}"
         )
     opened = runs.stack(stack, environment.variables)
-    opened.import_stack(automation.Deployment(version=3, deployment=dict(found.deployment)))
+    opened.import_stack(automation.Deployment(version=3, deployment=deployment))
     say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")
     say(f"to have it say what is there: .venv/bin/fleet up --refresh --stack {stack}")

@@ -9,8 +9,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import StackFile
-from kai_fleet_cli.display.progress import clusters_read
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.display.screen import clusters_read, say
 from kai_fleet_cli.errors import UserError
 
 out = Console()

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
+from kai_fleet_cli.engine.interruption import graceful_shutdown
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.encrypted import encrypted
 
 SHORT: Final = 10  # characters of a commit's name
 # What a git hook is started with would point git at another index or work tree.
+# Where a commit may have the module of the command, and the folders that Python imports from: the
+# last has the module. The second is that of versions up to 0.3.
+_LAYOUTS: Final = (
+    ("kai_fleet_cli", ("components", "policies", "cli")),
+    ("kai_fleet.cli", (".",)),
+)
 _GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
-class State(StrEnum):
+class BaseState(StrEnum):
     """What could be had from the base."""
 
     PLANNED = "planned"
@@ -42,11 +46,11 @@ class Base:
 
     ref: str
     commit: str
-    state: State
+    state: BaseState
     resources: tuple[Mapping[str, Any], ...] = ()
     problems: tuple[Mapping[str, str], ...] = ()
     encrypted: Mapping[str, str] = field(default_factory=dict)
-    said: str = ""
+    error: str = ""
 
     @property
     def short(self) -> str:
@@ -62,7 +66,7 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
     SIGTERM, which CI sends to a cancelled job. Raises UserError.
     """
     commit = _commit(root, ref)
-    with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="kai-fleet-base-") as folder:
+    with graceful_shutdown(), tempfile.TemporaryDirectory(prefix="kai-fleet-base-") as folder:
         # Of the folder that holds the project only; git fails where the commit has no such folder.
         archive = Path(folder) / "project.tar"
         _git(root, "archive", "--format=tar", "--output", str(archive), commit, check=False)
@@ -86,15 +90,22 @@ class Planning:
         self._about = (ref, commit)
         self._file = project / f"Pulumi.{stack}.yaml"
         self._process: subprocess.Popen[str] | None = None
-        self._state = State.PLANNED if self._file.is_file() else State.NO_STACK
-        layout = next((each for each in _LAYOUTS if each.found(project)), None)
-        if layout is None:
-            self._state = State.NO_PLAN
-        elif self._state is State.PLANNED:
+        self._state = BaseState.PLANNED if self._file.is_file() else BaseState.NO_STACK
+        layouts = [
+            (module, folders)
+            for module, folders in _LAYOUTS
+            if Path(project, folders[-1], *module.split("."), "__main__.py").is_file()
+        ]
+        if not layouts:
+            self._state = BaseState.NO_PLAN
+        elif self._state is BaseState.PLANNED:
+            module, folders = layouts[0]
+            path = os.pathsep.join(str(project / folder) for folder in folders)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", layout.module, "plan", "--stack", stack, "--format", "json"],
+                [sys.executable, "-m", module, "plan", "--stack", stack, "--format", "json"],
                 cwd=project,
-                env=_environment() | layout.path(project) | {"PYTHONDONTWRITEBYTECODE": "1"},
+                # The commit's own code comes before what is installed here.
+                env=_environment() | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -109,13 +120,13 @@ class Planning:
         record = _record(out)
         if record is None:
             lacking = "No such command" in errors or "No such option" in errors
-            state = State.NO_PLAN if lacking else State.FAILED
+            state = BaseState.NO_PLAN if lacking else BaseState.FAILED
             lines = errors.strip().splitlines() or [f"exit code {self._process.returncode}"]
-            return Base(*self._about, state, said=lines[-1].strip("│ "))
+            return Base(*self._about, state, error=lines[-1].strip("│ "))
         return Base(
             *self._about,
             # A refused plan has no resources; where it has, the rules had doubts only afterwards.
-            State.PLANNED if record["ok"] or record["resources"] else State.REFUSED,
+            BaseState.PLANNED if record["ok"] or record["resources"] else BaseState.REFUSED,
             tuple(record["resources"]),
             tuple(record.get("problems", ())),
             encrypted(self._file),
@@ -126,29 +137,6 @@ class Planning:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where a commit has the module of the command, and the folders that Python imports from."""
-
-    module: str
-    folders: tuple[str, ...]
-
-    def found(self, project: Path) -> bool:
-        """Whether the commit's files in `project` are laid out so."""
-        inside = Path(self.folders[-1], *self.module.split("."), "__main__.py")
-        return (project / inside).is_file()
-
-    def path(self, project: Path) -> dict[str, str]:
-        """PYTHONPATH for the commit's own code, before what is installed here."""
-        return {"PYTHONPATH": os.pathsep.join(str(project / folder) for folder in self.folders)}
-
-
-_LAYOUTS: Final = (
-    _Layout("kai_fleet_cli", ("components", "policies", "cli")),
-    _Layout("kai_fleet.cli", (".",)),  # up to 0.3
-)
 
 
 def _record(out: str) -> dict[str, Any] | None:
@@ -195,20 +183,3 @@ def _git(root: Path, *arguments: str, check: bool = True) -> str:
 def _environment() -> dict[str, str]:
     unwanted = (*_GIT_VARIABLES, "PYTHONPATH", "PYTHONSAFEPATH")
     return {key: value for key, value in os.environ.items() if key not in unwanted}
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the command through its clean-up."""
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -11,13 +11,13 @@ from typing import Any
 from kai_fleet.state.targeting import TEAM
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
 from kai_fleet_cli.diff import transitions as words
-from kai_fleet_cli.display.queue_items import with_queues
+from kai_fleet_cli.plan.offline import with_queues
 
 Item = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldChange:
     """One field that differs. `old` or `new` is None where the field is not there."""
 
     path: str
@@ -26,11 +26,11 @@ class Field:
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
-        return {"path": self.path, "old": self.old, "new": self.new}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
-class Change:
+class ResourceChange:
     """One resource that is created, changed, replaced or deleted; `team` is "" on the host.
 
     `inputs` are those of the resource as it will be, or as it was where it is deleted.
@@ -40,7 +40,7 @@ class Change:
     type: str
     name: str
     team: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FieldChange, ...] = ()
     reason: str = ""
     inputs: Item = field(default_factory=dict, repr=False, compare=False)
 
@@ -63,20 +63,19 @@ class Change:
 class Difference:
     """The difference of two plans' resources, each part sorted by team and URN."""
 
-    created: tuple[Change, ...] = ()
-    changed: tuple[Change, ...] = ()
-    replaced: tuple[Change, ...] = ()
-    deleted: tuple[Change, ...] = ()
+    created: tuple[ResourceChange, ...] = ()
+    changed: tuple[ResourceChange, ...] = ()
+    replaced: tuple[ResourceChange, ...] = ()
+    deleted: tuple[ResourceChange, ...] = ()
 
     @property
-    def parts(self) -> dict[str, tuple[Change, ...]]:
+    def parts(self) -> dict[str, tuple[ResourceChange, ...]]:
         """The four parts by name, in the order in which they are shown."""
-        return {
-            "created": self.created,
-            "changed": self.changed,
-            "replaced": self.replaced,
-            "deleted": self.deleted,
-        }
+        return dict(vars(self))
+
+    def only(self, wanted: Callable[[ResourceChange], bool]) -> Difference:
+        """The changes that are wanted, each in its part."""
+        return Difference(*(tuple(filter(wanted, part)) for part in self.parts.values()))
 
     @property
     def same(self) -> bool:
@@ -89,8 +88,8 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
     before, after = _Resources.of(base), _Resources.of(now)
     created = [after.change(urn) for urn in after.by_urn.keys() - before.by_urn.keys()]
     deleted = [before.change(urn) for urn in before.by_urn.keys() - after.by_urn.keys()]
-    changed: dict[str, Change] = {}
-    replaced: dict[str, Change] = {}
+    changed: dict[str, ResourceChange] = {}
+    replaced: dict[str, ResourceChange] = {}
     for urn in before.by_urn.keys() & after.by_urn.keys():
         old, new = before.by_urn[urn], after.by_urn[urn]
         fields = tuple(_fields(old.get("inputs", {}), new.get("inputs", {})))
@@ -123,9 +122,9 @@ class _Resources:
         parent = self.by_urn.get(self.by_urn[urn].get("parent", ""))
         return str(parent["type"]) if parent else ""
 
-    def change(self, urn: str) -> Change:
+    def change(self, urn: str) -> ResourceChange:
         item = self.by_urn[urn]
-        return Change(
+        return ResourceChange(
             urn, item["type"], item["name"], self._team(item), inputs=item.get("inputs", {})
         )
 
@@ -141,13 +140,21 @@ class _Resources:
 
 
 def _follow(
-    now: _Resources, changed: dict[str, Change], replaced: dict[str, Change], kept: Any
+    now: _Resources,
+    changed: dict[str, ResourceChange],
+    replaced: dict[str, ResourceChange],
+    kept: Iterable[str],
 ) -> None:
     """Add what is replaced because something else is: all of another cluster, and the waits."""
+
+    def replaces(urn: str, reason: str) -> None:
+        change = changed.pop(urn) if urn in changed else now.change(urn)
+        replaced[urn] = replace(change, reason=reason)
+
     another = {urn for urn, change in replaced.items() if change.type == words.PROVIDER}
     for urn in kept:
         if now.by_urn[urn].get("provider") in another and urn not in replaced:
-            replaced[urn] = _replaced(now, changed, urn, words.AFTER_ITS_PROVIDER)
+            replaces(urn, words.AFTER_ITS_PROVIDER)
     releases = {
         now.by_urn[urn].get("parent")
         for urn, change in replaced.items()
@@ -157,51 +164,41 @@ def _follow(
         item = now.by_urn[urn]
         waits = item["type"] == words.COMMAND and item.get("inputs", {}).get("triggers")
         if waits and item.get("parent") in releases and urn not in replaced:
-            replaced[urn] = _replaced(now, changed, urn, words.AFTER_ITS_RELEASE)
-
-
-def _replaced(now: _Resources, changed: dict[str, Change], urn: str, reason: str) -> Change:
-    change = changed.pop(urn) if urn in changed else now.change(urn)
-    return replace(change, reason=reason)
+            replaces(urn, words.AFTER_ITS_RELEASE)
 
 
 def _version(item: Item) -> str:
     return str(item.get("inputs", {}).get("version", ""))
 
 
-def _sorted(changes: Any) -> tuple[Change, ...]:
+def _sorted(changes: Iterable[ResourceChange]) -> tuple[ResourceChange, ...]:
     return tuple(sorted(changes, key=lambda change: (change.team, change.urn)))
 
 
-def _fields(old: Any, new: Any, path: str = "") -> Iterator[Field]:
+def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:
     """The leaves that differ; a list whose length differs is one leaf."""
-    if isinstance(old, dict) and isinstance(new, dict):
+    if (old or new) and all(it is None or isinstance(it, dict) for it in (old, new)):
+        old, new = old or {}, new or {}
         for key in sorted({*old, *new}):
             inner = f"{path}.{_key(key)}" if path else _key(key)
             yield from _fields(old.get(key), new.get(key), inner)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from _fields(one, other, f"{path}[{index}]")
-    elif old is None and isinstance(new, dict) and new:
-        for key, value in sorted(new.items()):
-            yield from _fields(None, value, f"{path}.{_key(key)}")
-    elif new is None and isinstance(old, dict) and old:
-        for key, value in sorted(old.items()):
-            yield from _fields(value, None, f"{path}.{_key(key)}")
     elif isinstance(old, str) and isinstance(new, str) and "\n" in old and "\n" in new:
         yield from _lines(old.splitlines(), new.splitlines(), path)
     elif old != new or type(old) is not type(new):
-        yield Field(path, old, new)
+        yield FieldChange(path, old, new)
 
 
-def _lines(old: list[str], new: list[str], path: str) -> Iterator[Field]:
+def _lines(old: list[str], new: list[str], path: str) -> Iterator[FieldChange]:
     """The lines of a text that differ, each by its number in the new one."""
     for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
         for offset, (one, other) in enumerate(zip_longest(old[i:j], new[k:m])):
             was, now = (None if it is None else it.strip() for it in (one, other))
-            yield Field(f"{path} line {k + offset + 1}", was, now)
+            yield FieldChange(f"{path} line {k + offset + 1}", was, now)
 
 
 def _key(key: str) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kai_fleet.wording import listed
-from kai_fleet_cli.diff.changes import Change, Difference, Field
-from kai_fleet_cli.display.wording import counted
+from kai_fleet.wording import counted, listed
+from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_policies.amounts import written
 from kai_fleet_policies.model import RESOURCES
 from kai_fleet_policies.queue_tree import UNLIMITED, Resource
@@ -17,14 +16,14 @@ _RESOURCES = "spec.resources."
 _WORDS = {"quota": "quota", "limit": "limit", "overQuotaWeight": "weight"}
 
 
-def queue_sentences(found: Difference) -> Iterator[str]:
-    """What is made, removed, renamed or changed, a part of a sentence each; `found` is queues only.
+def queue_sentences(queues: Difference) -> Iterator[str]:
+    """What is made, removed, renamed or changed of these queues, a part of a sentence each.
 
     A queue that goes and one that comes in the same place with the same shares are one renamed.
     """
-    created = {_queue_name(change) for change in found.created}
-    deleted = {_queue_name(change) for change in found.deleted}
-    for old, new in sorted(_renames(found)):
+    created = {_queue_name(change) for change in queues.created}
+    deleted = {_queue_name(change) for change in queues.deleted}
+    for old, new in sorted(_renames(queues)):
         deleted.remove(old)
         created.remove(new)
         yield (
@@ -36,11 +35,11 @@ def queue_sentences(found: Difference) -> Iterator[str]:
     if deleted:
         them = "it" if len(deleted) == 1 else "them"
         yield f"{_queues(deleted)} deleted, and pods that name {them} are no longer scheduled"
-    for change in found.changed[:MOST]:
+    for change in queues.changed[:MOST]:
         parts = [_field(item) for item in sorted(change.fields, key=_importance)]
         yield f"queue {_queue_name(change)}: {', '.join(parts)}"
-    if len(found.changed) > MOST:
-        yield f"{counted(len(found.changed) - MOST, 'more queue')} changed"
+    if len(queues.changed) > MOST:
+        yield f"{counted(len(queues.changed) - MOST, 'more queue')} changed"
 
 
 def _queues(names: set[str]) -> str:
@@ -48,16 +47,16 @@ def _queues(names: set[str]) -> str:
     return f"queue{'' if one else 's'} {listed(sorted(names), 'and')} {'is' if one else 'are'}"
 
 
-def _renames(found: Difference) -> Iterator[tuple[str, str]]:
+def _renames(queues: Difference) -> Iterator[tuple[str, str]]:
     """Pairs that can be only one another's: the same spec, and no third one like them."""
-    gone = _by_spec(found.deleted)
-    come = _by_spec(found.created)
+    gone = _by_spec(queues.deleted)
+    come = _by_spec(queues.created)
     for spec in gone.keys() & come.keys():
         if len(gone[spec]) == len(come[spec]) == 1:
             yield gone[spec][0], come[spec][0]
 
 
-def _by_spec(changes: tuple[Change, ...]) -> dict[str, list[str]]:
+def _by_spec(changes: tuple[ResourceChange, ...]) -> dict[str, list[str]]:
     by_spec: dict[str, list[str]] = {}
     for change in changes:
         spec = repr(change.inputs.get("spec")) + change.urn.rpartition("::")[0]
@@ -65,19 +64,19 @@ def _by_spec(changes: tuple[Change, ...]) -> dict[str, list[str]]:
     return by_spec
 
 
-def _queue_name(change: Change) -> str:
+def _queue_name(change: ResourceChange) -> str:
     metadata = change.inputs.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return str(name or change.name)
 
 
-def _importance(item: Field) -> tuple[int, str]:
+def _importance(item: FieldChange) -> tuple[int, str]:
     """Quotas first, then limits, then weights, then the rest."""
     last = item.path.rpartition(".")[2]
     return (list(_WORDS).index(last) if last in _WORDS else len(_WORDS), item.path)
 
 
-def _field(item: Field) -> str:
+def _field(item: FieldChange) -> str:
     if item.path == "spec.parentQueue":
         return f"moves from under {item.old or 'the top'} to under {item.new or 'the top'}"
     for resource in RESOURCES:

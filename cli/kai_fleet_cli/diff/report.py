@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet_cli.diff.base import Base, State, planning
+from kai_fleet.wording import counted
+from kai_fleet_cli.diff.base import Base, BaseState, planning
 from kai_fleet_cli.diff.changes import Difference, difference
 from kai_fleet_cli.diff.sentences import Sentence, sentences, untouched
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.plan import offline as offline
+from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.stack_file.encrypted import encrypted, encrypted_anew
 from kai_fleet_cli.stack_file.reading import ROOT
@@ -26,7 +26,7 @@ DIFFERS: Final = 3
 
 
 @dataclass(frozen=True)
-class Report:
+class DiffReport:
     """What a reviewer is shown. `now` is None where the work tree has no file for the stack."""
 
     stack: str
@@ -37,7 +37,7 @@ class Report:
     @cached_property
     def compared(self) -> bool:
         """Whether there are two plans to compare; a stack that is new is compared with nothing."""
-        base = self.base.state in (State.PLANNED, State.NO_STACK)
+        base = self.base.state in (BaseState.PLANNED, BaseState.NO_STACK)
         return base and self.now is not None and not self._refused
 
     @property
@@ -86,10 +86,10 @@ class Report:
         """0 same, 1 problems in the work tree or at the base, 2 unreadable, 3 differs."""
         if self.now is not None and self.now.exit_code:
             return self.now.exit_code
-        if self.base.state in (State.REFUSED, State.FAILED):
+        if self.base.state in (BaseState.REFUSED, BaseState.FAILED):
             return PROBLEMS
         same = self.compared and self.difference.same and not self.encrypted_anew
-        return SAME if same and self.base.state is State.PLANNED else DIFFERS
+        return SAME if same and self.base.state is BaseState.PLANNED else DIFFERS
 
     @cached_property
     def note(self) -> str:
@@ -104,22 +104,22 @@ class Report:
         if self._refused:
             return "The rules refuse the stack as it is now, so there is no plan to compare."
         match self.base.state:
-            case State.NO_STACK:
+            case BaseState.NO_STACK:
                 return f"The stack is new: at {at} there is no Pulumi.{self.stack}.yaml."
-            case State.NO_PLAN:
+            case BaseState.NO_PLAN:
                 return (
                     f"{at} is from before the project had plans, so there is nothing to compare"
                     " with. This is what the work tree declares:"
                 )
-            case State.REFUSED:
+            case BaseState.REFUSED:
                 return (
                     f"At {at} the rules refuse the stack's file, so there is no plan to compare"
                     " with: what is deployed comes from an earlier commit. Compare with the last"
                     " one that was fine. This is what the work tree declares:"
                 )
-            case State.FAILED:
+            case BaseState.FAILED:
                 return (
-                    f"The code at {at} does not run here ({self.base.said}); it may need other"
+                    f"The code at {at} does not run here ({self.base.error}); it may need other"
                     " packages. Compare with a later commit, or run `fleet plan` there in its own"
                     " environment. This is what the work tree declares:"
                 )
@@ -173,7 +173,7 @@ class Report:
         return json.dumps(self.record(), indent=2, ensure_ascii=False)
 
 
-def report(stack: str, ref: str, root: Path = ROOT) -> Report:
+def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     """The diff of a stack of the project in `root` against a commit of its repository.
 
     Raises UserError where `ref` is no commit, or neither side has the stack.
@@ -182,6 +182,6 @@ def report(stack: str, ref: str, root: Path = ROOT) -> Report:
     with planning(root, ref, stack) as run:
         now = offline.plan(stack, file) if file.exists() else None
         base = run.base()
-    if now is None and base.state in (State.NO_STACK, State.NO_PLAN):
+    if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
-    return Report(stack, base, now, encrypted(file))
+    return DiffReport(stack, base, now, encrypted(file))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kai_fleet.wording import listed
-from kai_fleet_cli.diff.changes import Change, Difference, Field
+from kai_fleet.wording import counted, listed
+from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.diff.transitions import (
     AFTER_ITS_PROVIDER,
@@ -15,11 +15,9 @@ from kai_fleet_cli.diff.transitions import (
     kai_switch,
     vcluster_switch,
 )
-from kai_fleet_cli.display.queue_items import QUEUE
-from kai_fleet_cli.display.wording import counted
-from kai_fleet_cli.plan.picture import Picture, Place, Team
+from kai_fleet_cli.plan.picture import HOST, Picture, Place, Team
+from kai_fleet_policies.adapters.declared_trees import QUEUE
 
-HOST = "host"
 _PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
 _IN_GUARD = "kai-fleet:index:QueueGuard$"
@@ -45,47 +43,48 @@ class Sentence:
         return f"{self.subject}: {self.text}"
 
 
-def sentences(old: Picture, new: Picture, found: Difference) -> list[Sentence]:
+def sentences(old: Picture, new: Picture, whole: Difference) -> list[Sentence]:
     """The host first, then every team that anything happens to, by name."""
-    told = [_about(HOST, _host(old, new, found), _of(found, ""))]
+    mine = _of(whole, "")
+    about = [Sentence(HOST, tuple(_host(old, new, mine)) or _only_resources(mine))]
     for name in sorted({*old.teams, *new.teams}):
         before, after = old.teams.get(name), new.teams.get(name)
-        if before is None and after is not None:
-            told.append(Sentence(name, (_added(after),)))
-        elif after is None and before is not None:
-            told.append(Sentence(name, (_removed(before),)))
-        elif before is not None and after is not None:
-            told.append(_about(name, _team(before, after, found), _of(found, name)))
-    return [sentence for sentence in told if sentence.parts]
+        mine = _of(whole, name)
+        parts: tuple[str, ...]
+        if before is None:
+            parts = (_added(new.teams[name]),)
+        elif after is None:
+            parts = (_removed(before),)
+        else:
+            parts = tuple(_team(before, after, mine)) or _only_resources(mine)
+        about.append(Sentence(name, parts))
+    return [sentence for sentence in about if sentence.parts]
 
 
-def _about(subject: str, parts: Iterator[str], mine: Difference) -> Sentence:
-    """The parts, or the resources by name where these are not worth a part of their own."""
-    said = tuple(parts)
+def _only_resources(mine: Difference) -> tuple[str, ...]:
+    """The resources by name, where they are not worth a part of their own."""
     labels = [change.label for change in (*mine.changed, *mine.replaced)]
-    if not said and labels:
-        said = (f"only {listed(labels, 'and')} {'changes' if len(labels) == 1 else 'change'}",)
-    return Sentence(subject, said)
+    if not labels:
+        return ()
+    return (f"only {listed(labels, 'and')} {'changes' if len(labels) == 1 else 'change'}",)
 
 
-def untouched(old: Picture, new: Picture, found: Difference) -> list[str]:
+def untouched(old: Picture, new: Picture, whole: Difference) -> list[str]:
     """The teams of which no resource differs."""
-    touched = {change.team for part in found.parts.values() for change in part}
+    touched = {change.team for part in whole.parts.values() for change in part}
     return sorted((old.teams.keys() & new.teams.keys()) - touched)
 
 
-def _host(old: Picture, new: Picture, found: Difference) -> Iterator[str]:
-    mine = _of(found, "")
+def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[str]:
     if any(change.type == PROVIDER for change in mine.replaced):
         yield "the cluster has another identity: every resource of the stack is made anew there"
         return
     yield from _kai(old.host, new.host, " for all teams in host mode")
     yield from queue_sentences(_queues(mine))
-    yield from _rest(mine, _Told(kai=old.host.kai != new.host.kai))
+    yield from _rest(mine, {"kai"} if old.host.kai != new.host.kai else set())
 
 
-def _team(old: Team, new: Team, found: Difference) -> Iterator[str]:
-    mine = _of(found, new.name)
+def _team(old: Team, new: Team, mine: Difference) -> Iterator[str]:
     if any(change.reason == AFTER_ITS_PROVIDER for change in mine.replaced):
         yield "everything is made anew on the other cluster"
         return
@@ -101,13 +100,9 @@ def _team(old: Team, new: Team, found: Difference) -> Iterator[str]:
         yield f"nodes {old.pool or 'any'} → {new.pool or 'any'}"
     if old.inside.kai is not None and new.inside.kai is not None:
         yield from queue_sentences(_queues(mine))
-    told = _Told(
-        kai=old.inside.kai != new.inside.kai,
-        pool=old.pool != new.pool,
-        mode=old.mode != new.mode,
-        gpus=old.gpus != new.gpus,
-        queues=not _queues(mine).same,
-    )
+    told = {name for name in ("pool", "mode", "gpus") if getattr(old, name) != getattr(new, name)}
+    told |= {"kai"} if old.inside.kai != new.inside.kai else set()
+    told |= set() if _queues(mine).same else {"queues"}
     yield from _rest(mine, told)
 
 
@@ -154,75 +149,58 @@ def _gpus(amount: float | None) -> str:
     return "unbounded" if amount is None else f"{amount:g}"
 
 
-def _of(found: Difference, team: str) -> Difference:
-    parts = {
-        name: tuple(change for change in part if change.team == team)
-        for name, part in found.parts.items()
-    }
-    return Difference(**parts)
+def _of(whole: Difference, team: str) -> Difference:
+    return whole.only(lambda change: change.team == team)
 
 
-def _queues(found: Difference) -> Difference:
-    parts = {
-        name: tuple(change for change in part if change.type == QUEUE)
-        for name, part in found.parts.items()
-    }
-    return Difference(**parts)
+def _queues(mine: Difference) -> Difference:
+    return mine.only(lambda change: change.type == QUEUE)
 
 
-@dataclass(frozen=True)
-class _Told:
-    """What has been said in words, so that its consequences need not be said again."""
-
-    kai: bool = False
-    pool: bool = False
-    mode: bool = False
-    gpus: bool = False
-    queues: bool = False
-
-    def change(self, change: Change) -> bool:
-        """Whether a whole resource has been spoken for."""
-        if change.type in (QUEUE, COMMAND) or change.type.startswith("kai-fleet:"):
-            return True
-        if self.kai and ("KaiScheduler$" in change.urn or "QueueTree$" in change.urn):
-            return True
-        if _IN_GUARD in change.urn and (self.kai or self.mode or self.queues):
-            return True  # it knows the leaf queues by name
-        return self.mode and _IN_VCLUSTER in change.urn
-
-    def field(self, change: Change, item: Field) -> bool:
-        """Whether one field of it has."""
-        if _IN_VCLUSTER in change.urn and item.path == "version":
-            return True
-        if self.pool and item.path.startswith(_NODES):
-            return True
-        return self.gpus and item.path.startswith("spec.hard.")
-
-
-def _rest(found: Difference, told: _Told) -> Iterator[str]:
-    """What the sentences before have not said."""
-    yield from _shards(found)
-    for change in (*found.changed, *found.replaced):
-        fields = [item for item in change.fields if not told.field(change, item)]
-        if fields and not told.change(change):
+def _rest(mine: Difference, told: set[str]) -> Iterator[str]:
+    """What the sentences before have not said; `told` are those whose consequences are known."""
+    yield from _shards(mine)
+    for change in (*mine.changed, *mine.replaced):
+        fields = [item for item in change.fields if not _field_told(change, item, told)]
+        if fields and not _resource_told(change, told):
             yield _changed(change, fields)
-    for what, part in (("is added", found.created), ("is removed", found.deleted)):
+    for what, part in (("is added", mine.created), ("is removed", mine.deleted)):
         for change in part:
-            if not change.type.startswith(_PROVIDERS) and not told.change(change):
+            if not change.type.startswith(_PROVIDERS) and not _resource_told(change, told):
                 yield f"{change.label} {what}"
 
 
-def _shards(found: Difference) -> Iterator[str]:
+def _resource_told(change: ResourceChange, told: set[str]) -> bool:
+    """Whether a whole resource has been spoken for."""
+    if change.type in (QUEUE, COMMAND) or change.type.startswith("kai-fleet:"):
+        return True
+    if "kai" in told and ("KaiScheduler$" in change.urn or "QueueTree$" in change.urn):
+        return True
+    if _IN_GUARD in change.urn and told & {"kai", "mode", "queues"}:
+        return True  # it knows the leaf queues by name
+    return "mode" in told and _IN_VCLUSTER in change.urn
+
+
+def _field_told(change: ResourceChange, item: FieldChange, told: set[str]) -> bool:
+    """Whether one field of a resource has been spoken for."""
+    if _IN_VCLUSTER in change.urn and item.path == "version":
+        return True
+    if "pool" in told and item.path.startswith(_NODES):
+        return True
+    return "gpus" in told and item.path.startswith("spec.hard.")
+
+
+def _shards(mine: Difference) -> Iterator[str]:
     """One step applies them all, which would only show as an environment of a command."""
-    own = [c for c in (*found.changed, *found.replaced) if _IN_SHARDS in c.urn]
+    own = [c for c in (*mine.changed, *mine.replaced) if _IN_SHARDS in c.urn]
     if any(item.path.endswith("KAI_OBJECTS") for change in own for item in change.fields):
         yield "KAI's shards and fairness settings change"
-    for what, part in (("added", found.created), ("removed", found.deleted)):
+    for what, part in (("added", mine.created), ("removed", mine.deleted)):
         if any(_IN_SHARDS in change.urn for change in part):
             yield f"KAI's shards and fairness settings are {what}"
 
 
-def _changed(change: Change, fields: list[Field]) -> str:
+def _changed(change: ResourceChange, fields: list[FieldChange]) -> str:
     shown = ", ".join(
         f"{item.path} {_value(item.old)} → {_value(item.new)}" for item in fields[:_FEW_FIELDS]
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -56,3 +57,20 @@ class Flags:
 
     yes: bool = False
     no_up: bool = False
+
+
+@contextmanager
+def clusters_read() -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr while a stack's clusters are read, on a terminal only.
+
+    Yields what takes how many of all have answered.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = TextColumn("reading clusters"), BarColumn(), MofNCompleteColumn()
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
+        task = shown.add_task("", total=None)
+        yield lambda done, of: shown.update(task, completed=done, total=of)

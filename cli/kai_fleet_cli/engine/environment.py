@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+import platformdirs
+
 from kai_fleet.cluster import kind
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.engine import local_state
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
 KIND_CHECK: Final = Path(kind.__file__).with_name("check.sh")
-ENGINE_TOOLS: Final = ("pulumi",)
+_LOGGED_IN_BY: Final = ("PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL")
+_PASSPHRASES: Final = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
         return _own_cluster(say)
     _require_kind()
     own = _own_cluster(say)
-    return replace(own, variables={**own.variables, **local_state.variables(say)})
+    return replace(own, variables={**own.variables, **state_variables(say)})
 
 
 def _file_of(platform: str) -> Path:
@@ -125,8 +129,44 @@ def _own_cluster(say: Say) -> Environment:
     from sandbox.tools import toolbox
 
     try:
-        found = toolbox.ensure(ENGINE_TOOLS, say)
+        pulumi = toolbox.ensure(("pulumi",), say)["pulumi"]
     except toolbox.ToolError as why:
         raise UserError(str(why)) from None
-    folders = dict.fromkeys(str(tool.path.parent) for tool in found.values())
-    return Environment({"PATH": os.pathsep.join([*folders, os.environ.get("PATH", "")])})
+    path = os.pathsep.join([str(pulumi.path.parent), os.environ.get("PATH", "")])
+    return Environment({"PATH": path})
+
+
+def state_variables(say: Say) -> dict[str, str]:
+    """The engine's variables for the state of a kind stack; {} where there is a Pulumi login.
+
+    Without one the state goes to the user's data folder, its secrets under a passphrase made at
+    first use and kept beside it, readable by the user alone: what they protect is a cluster on this
+    machine.
+    """
+    if any(os.environ.get(name) for name in _LOGGED_IN_BY) or _current_login():
+        return {}
+    folder = platformdirs.user_data_path("kai-fleet") / "kind"
+    state = folder / "state"
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    say(f"no Pulumi login here: the state is kept in {folder}")
+    variables = {"PULUMI_BACKEND_URL": f"file://{state}"}
+    if not any(name in os.environ for name in _PASSPHRASES):
+        variables["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_passphrase(folder / "passphrase"))
+    return variables
+
+
+def _current_login() -> str:
+    """The backend that `pulumi login` chose; "" for none."""
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    try:
+        chosen = json.loads((home / "credentials.json").read_text(encoding="utf-8"))
+        return str(chosen.get("current") or "")
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def _passphrase(file: Path) -> Path:
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+    return file

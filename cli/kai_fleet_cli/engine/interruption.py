@@ -89,9 +89,9 @@ def _typed() -> bool:
 
 def _engines() -> list[psutil.Process]:
     """The CLI among this process's own children; the sandbox's servers may be others."""
-    found = []
+    engines = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
             if child.name() == "pulumi":
-                found.append(child)
-    return found
+                engines.append(child)
+    return engines

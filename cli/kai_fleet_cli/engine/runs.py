@@ -7,8 +7,10 @@ leave teams out. Plain `pulumi up` runs the same program, by the CLI's Python ho
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,16 +18,14 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet_cli.display.narration import Narration
+from kai_fleet.wording import MASK
+from kai_fleet_cli.display.events import UNTOUCHED, Narration, PreviewLines
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
-from kai_fleet_cli.engine.preview_lines import PreviewLines
-from kai_fleet_cli.engine.steps import UNTOUCHED, Steps
-from kai_fleet_cli.engine.workspace import Workspace
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.program import program
 from kai_fleet_cli.recovery import cluster_refresh, failures, reconcile, state
-from kai_fleet_cli.recovery.state import State
+from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file.reading import ROOT
 
 POLICY_PACK: Final = str(ROOT / "policies" / "pack")
@@ -56,14 +56,31 @@ class Outcome:
         return not any(n for what, n in self.changes.items() if what not in UNTOUCHED)
 
 
+class Workspace(automation.LocalWorkspace):
+    """An update ends with its stack's outputs. Those that are secrets stay masked.
+
+    The Automation API reads them in clear, by one more start of the CLI.
+    """
+
+    def stack_outputs(self, stack_name: str) -> automation.OutputMap:
+        """The outputs of a stack, by `pulumi stack output`. Raises CommandError."""
+        command = ["stack", "output", "--json", "--stack", stack_name]
+        done = self.pulumi_command.run(command, self.work_dir, dict(self.env_vars))
+        return {
+            name: automation.OutputValue(value, secret=value == MASK)
+            for name, value in json.loads(done.stdout).items()
+        }
+
+
 def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
     """The stack of that name, created on first use; `directory` holds its file.
 
-    `environment` goes over this process's own, for the engine, its plugins and the program.
+    `environment` goes over this process's own for the engine, its plugins and, while it runs, the
+    program.
     """
-    os.environ.update(environment)
-    try:
+    with _set(environment):  # the API looks for the CLI on this process's PATH
         workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
+    try:
         try:
             return automation.Stack.create_or_select(name, workspace)
         except automation.errors.CommandError as why:
@@ -71,9 +88,8 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
                 raise
             return automation.Stack.select(name, workspace)  # another command made it meanwhile
     except automation.errors.CommandError as why:
-        raise EngineError(
-            failures.explain(f"opening stack {name}", name, why), began=False
-        ) from None
+        explained = failures.explain(f"opening stack {name}", name, why, environment)
+        raise EngineError(explained, began=False) from None
 
 
 def up(
@@ -94,57 +110,53 @@ def up(
     `teams`: only these; everything else in the stack stays as it is. `grants`: with what they were
     granted for stacks of their own. `removes`: one of them goes. Raises EngineError.
     """
-    steps = Steps()
-    told = Narration(show, color=color)
-
-    def note(event: automation.EngineEvent) -> None:
-        steps.note(event)
-        told.hear(event)
+    told = _narration(stack, show, color=color)
 
     def run(signals: Signals) -> Outcome:
         known = reconcile.before(stack, show, refresh=refresh)
         mended: set[str] = set()
         while True:  # what waits for the mended things may stand in the way as well
-            steps.failed.clear()
+            told.failed_steps.clear()
             signals.check()
             try:
                 return once(known)
             except automation.errors.CommandError:
                 signals.check()
-                failed = {step.urn for step, _ in steps.failed}
+                failed = {step.urn for step, _ in told.failed_steps}
                 if failed <= mended or not reconcile.after(
-                    stack, steps.failed, show, refresh=refresh
+                    stack, told.failed_steps, show, refresh=refresh
                 ):
                     raise
                 mended |= failed
                 known = state.exported(stack)
 
-    def once(known: State) -> Outcome:
+    def once(known: ExportedState) -> Outcome:
         only = None
         if teams is not None:
             only = targeting.of_teams(teams, known.resources, grants=grants, removes=removes)
         if only is not None:
             show(only.told(stack.name))
         show(f"Updating ({stack.name})")
-        done = stack.up(
-            program=partial(program, only.targets if only else None),
-            on_output=told.keep,
-            on_event=note,
-            policy_packs=[POLICY_PACK],
-            policy_pack_configs=_pack_config(stack),
-            color=_color(color),
-            parallel=parallel,
-            suppress_outputs=True,  # the table that follows says it better
-            target=list(only.urns) if only and not only.others else None,
-            target_dependents=True if only and not only.others else None,
-            exclude=list(only.others) if only and only.others else None,
-            message=only.message if only else None,
-            show_secrets=False,
-        )
+        with _set(stack.workspace.env_vars):
+            done = stack.up(
+                program=partial(program, only.targets if only else None),
+                on_output=told.keep,
+                on_event=told.hear,
+                policy_packs=[POLICY_PACK],
+                policy_pack_configs=_pack_config(stack),
+                color=_color(color),
+                parallel=parallel,
+                suppress_outputs=True,  # the table that follows says it better
+                target=list(only.urns) if only and not only.others else None,
+                target_dependents=True if only and not only.others else None,
+                exclude=list(only.others) if only and only.others else None,
+                message=only.message if only else None,
+                show_secrets=False,
+            )
         outputs = {name: it.value for name, it in done.outputs.items() if not it.secret}
         return Outcome(_counted(done.summary.resource_changes), outputs)
 
-    return _guarded("the update", stack.name, run, told, steps)
+    return _guarded("the update", stack, run, told)
 
 
 def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool = False) -> Outcome:
@@ -152,33 +164,35 @@ def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool =
 
     A line per resource that would change; `details`: the engine's own diff of every property.
     """
-    told = Narration(show, color=color, steps=False)
-    found = PreviewLines()
+    told = _narration(stack, show, color=color, steps=False)
+    lines = PreviewLines()
 
-    def note(event: automation.EngineEvent) -> None:
+    def hear(event: automation.EngineEvent) -> None:
         told.hear(event)
-        found.hear(event)
+        lines.hear(event)
 
     def run(_: Signals) -> Outcome:
-        warned: list[str] = []  # beside a diff the CLI says them on stderr, somewhere in between
-        result = stack.preview(
-            on_output=show if details else told.keep,
-            on_error=warned.append if details else None,
-            on_event=None if details else note,
-            policy_packs=[POLICY_PACK],
-            policy_pack_configs=_pack_config(stack),
-            color=_color(color),
-            diff=details,
-        )
-        for line in warned:
+        warnings: list[str] = []  # beside a diff the CLI has them on stderr, somewhere in between
+        with _set(stack.workspace.env_vars):
+            result = stack.preview(
+                on_output=show if details else told.keep,
+                on_error=warnings.append if details else None,
+                on_event=None if details else hear,
+                policy_packs=[POLICY_PACK],
+                policy_pack_configs=_pack_config(stack),
+                color=_color(color),
+                diff=details,
+            )
+        for line in warnings:
             show(line)
         outcome = Outcome(_counted(result.change_summary))
         if not (details or outcome.unchanged):
-            for line in found.lines(color=color):
+            for line in lines.lines(color=color):
                 show(line)
         return outcome
 
-    return _guarded("the preview", stack.name, run, None if details else told)
+    # The engine's own diff has said what failed.
+    return _guarded("the preview", stack, run, None if details else told)
 
 
 def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
@@ -190,8 +204,9 @@ def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
         with graceful_shutdown():
             return cluster_refresh.drift(stack, show)
     except automation.errors.CommandError as why:
-        said = failures.explain("the look at the clusters", stack.name, why)
-        raise EngineError(said, began=False) from None
+        what = "the look at the clusters"
+        explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
+        raise EngineError(explained, began=False) from None
 
 
 def destroy(
@@ -207,8 +222,7 @@ def destroy(
     `remove`: then the stack itself as well, with its history and its file. `refresh`: look first
     at what is really there.
     """
-
-    told = Narration(show, color=color)
+    told = _narration(stack, show, color=color)
 
     def run(signals: Signals) -> Outcome:
         reconcile.before(stack, show, refresh=refresh, command="destroy")
@@ -223,7 +237,29 @@ def destroy(
         )
         return Outcome(_counted(done.summary.resource_changes))
 
-    return _guarded("the removal", stack.name, run, told)
+    return _guarded("the removal", stack, run, told)
+
+
+@contextmanager
+def _set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have the variables in this process, while a stack's program runs in it: Pulumi's generated
+    SDK takes KUBECONFIG from nowhere else.
+    """
+    before = {name: os.environ[name] for name in variables if name in os.environ}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _narration(
+    stack: automation.Stack, show: Show, *, color: bool, steps: bool = True
+) -> Narration:
+    home = stack.workspace.env_vars.get("PULUMI_HOME", "")
+    return Narration(show, color=color, steps=steps, home=home)
 
 
 def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
@@ -242,10 +278,9 @@ def _color(color: bool) -> str:
 
 def _guarded(
     what: str,
-    stack: str,
+    stack: automation.Stack,
     run: Callable[[Signals], Outcome],
     told: Narration | None,
-    steps: Steps | None = None,
 ) -> Outcome:
     """Run the engine; raises EngineError, and Interrupted once the engine has stopped."""
     with graceful_shutdown() as signals:
@@ -255,5 +290,6 @@ def _guarded(
             signals.check()
             if told is not None:
                 told.failed()
-            began = steps is None or steps.began
-            raise EngineError(failures.explain(what, stack, why), began=began) from None
+            began = told is None or told.began
+            explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
+            raise EngineError(explained, began=began) from None

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from kai_fleet_cli.display.workload_table import workload_table
 from kai_fleet_cli.engine.runs import Outcome
 
 _SANDBOX_TOOLS: Final = '  eval "$(.venv/bin/fleet sandbox env)"   # its kubectl, helm and pulumi'
@@ -56,6 +55,24 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
         console.print(
             "\n".join(["Next:", *tools, _next(name, teams)]), markup=False, soft_wrap=True
         )
+
+
+def workload_table(workloads: Mapping[str, Mapping[str, Any]]) -> Table:
+    """One line per workload: whose it is, its queue, its GPUs, and where it answers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("workload", "kind", "team", "namespace", "queue", "GPU", "inside at"):
+        table.add_column(column, overflow="fold")
+    for name, about in workloads.items():
+        table.add_row(
+            escape(name),
+            about["kind"],
+            escape(about["team"]),
+            escape(about["namespace"]),
+            escape(about.get("queue") or "-"),
+            escape(about.get("gpu") or "-"),
+            escape(about.get("url") or "-"),
+        )
+    return table
 
 
 def _scheduler(about: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,8 +12,6 @@ from kai_fleet_cli.recovery.state import provider_of
 
 _PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
 _LEAD: Final = "only team "
-# Messages of earlier versions named the platform or the removal as well.
-_MESSAGE: Final = re.compile(r"only (?:the platform and |the removal of )?team (.+)")
 
 
 @dataclass(frozen=True)
@@ -87,12 +84,12 @@ def of_teams(
 def _taken_along(patterns: Collection[str], state: Sequence[Mapping[str, Any]]) -> set[str]:
     """What the patterns hit, is below that, or depends on it."""
     ends = tuple(pattern.removeprefix("**") for pattern in patterns)
-    found: set[str] = set()
+    along: set[str] = set()
     for resource in state:  # each comes after what it depends on
         urn = str(resource["urn"])
-        if urn.endswith(ends) or not found.isdisjoint(_needed(resource)):
-            found.add(urn)
-    return found
+        if urn.endswith(ends) or not along.isdisjoint(_needed(resource)):
+            along.add(urn)
+    return along
 
 
 def _needed(resource: Mapping[str, Any]) -> Iterator[str]:
@@ -104,5 +101,4 @@ def _needed(resource: Mapping[str, Any]) -> Iterator[str]:
 
 def was_about(message: str, team: str) -> bool:
     """Whether an update with this message in the history was about a team."""
-    found = _MESSAGE.fullmatch(message)
-    return found is None or team in found[1].split(", ")
+    return not message.startswith(_LEAD) or team in message.removeprefix(_LEAD).split(", ")

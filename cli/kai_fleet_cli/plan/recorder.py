@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pulumi
 from google.protobuf import json_format, struct_pb2
-from pulumi.runtime import config, mocks, rpc
-from pulumi.runtime import settings as runtime_settings
+from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
-from pulumi.runtime.stack import register_stack_transformation, wait_for_rpcs
-from pulumi.runtime.sync_await import _ensure_event_loop
+from pulumi.runtime.stack import wait_for_rpcs
 
 from kai_fleet.host.platform_reading import OUTPUT
 from kai_fleet.provider import QUEUES
@@ -24,9 +22,10 @@ from kai_fleet.provider.values import unpacked
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.source_positions import NONE, source_positions
 from kai_fleet.state.deployed_state import READ_OUTPUTS, STACK
+from kai_fleet_cli import property_secrets
 from kai_fleet_cli.program import program as own_program
-from kai_fleet_cli.property_secrets import SIGNATURE, is_secret
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
+from kai_fleet_policies.stack.sandbox_variables import WITHOUT_ENGINE
 
 UNKNOWN: Final = "[unknown until the update]"
 
@@ -44,14 +43,7 @@ class Registered:
 
     def record(self) -> dict[str, Any]:
         """The six fields that the plan's JSON shows."""
-        return {
-            "urn": self.urn,
-            "type": self.type,
-            "name": self.name,
-            "parent": self.parent,
-            "provider": self.provider,
-            "inputs": self.inputs,
-        }
+        return dict(vars(self))
 
 
 class _Echo(mocks.Mocks):
@@ -85,8 +77,8 @@ class _Recorder(mocks.MockMonitor):
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         answer, _ = self.mocks.call(mocks.MockCallArgs(request.tok, {}, request.provider))
-        given = json_format.ParseDict(answer, struct_pb2.Struct())
-        return resource_pb2.ResourceInvokeResponse(**{"return": given})
+        values = json_format.ParseDict(answer, struct_pb2.Struct())
+        return resource_pb2.ResourceInvokeResponse(**{"return": values})
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         urn = self._note(request, request.object)
@@ -96,9 +88,9 @@ class _Recorder(mocks.MockMonitor):
         urn = self._note(request, request.properties)
         return resource_pb2.ReadResourceResponse(urn=urn)
 
-    def _note(self, request: Any, inputs: Any) -> str:
+    def _note(self, request: Any, inputs: struct_pb2.Struct) -> str:
         urn = self.make_urn(request.parent, request.type, request.name)
-        plain = _plain(json_format.MessageToDict(inputs))
+        plain = _object(inputs)
         if request.type == QUEUES:
             plain["queues"] = unpacked(plain["queues"])
         self.registered[urn] = Registered(
@@ -130,19 +122,18 @@ def record(
     """Everything that a program registers for a stack of these settings, sorted by URN.
 
     `platform` is what the platform stack of a team stack exports under that name. `program` is this
-    project's own unless given.
+    project's own where it is None.
     """
     echo = _Echo(platform)
     recorder = _Recorder(stack, echo)
     silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
     # The engine hands objects over with their keys sorted.
-    given = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
-    config.set_all_config({f"{NAMESPACE}:{key}": value for key, value in given.items()})
+    values = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
+    pulumi.runtime.set_all_config({f"{NAMESPACE}:{key}": value for key, value in values.items()})
     # Else the stack that was declared before this one would be the parent of what has none, and
     # its outputs would be waited for.
-    runtime_settings.ROOT.set(None)
-    runtime_settings.SETTINGS.outputs.clear()
-    with _event_loop() as loop, source_positions(NONE), _without_backend():
+    pulumi.runtime.reset_options()
+    with _without_engine() as loop, source_positions(NONE):
         mocks.set_mocks(
             echo,
             project=PROJECT,
@@ -152,50 +143,55 @@ def record(
             logger=silent,
             organization="organization",
         )
-        # Each resource is registered while the next ones are declared. Else what the SDK keeps of
-        # all of them until then, some hundred objects each, is searched for garbage time and again.
-        register_stack_transformation(lambda _: loop.run_until_complete(asyncio.sleep(0)))
         try:
             (program or own_program)()
         finally:
             loop.run_until_complete(wait_for_rpcs())
-    found = (it for it in recorder.registered.values() if it.type != STACK)
-    return sorted(found, key=lambda it: it.urn)
+    declared = (it for it in recorder.registered.values() if it.type != STACK)
+    return sorted(declared, key=lambda it: it.urn)
 
 
 @contextmanager
-def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop of its own that only runs when it is told to; then the one before it is back."""
-    before = _ensure_event_loop()  # type: ignore[no-untyped-call]
+def _without_engine() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop of its own that only runs when it is told to; then the one before it is back.
+
+    The rules are told that no state is written and no plugin runs.
+    """
+    try:
+        before = asyncio.get_event_loop()
+    except RuntimeError:
+        before = None
     with asyncio.Runner(loop_factory=_Loop) as runner:
         asyncio.set_event_loop(runner.get_loop())
+        token = WITHOUT_ENGINE.set(True)
         try:
             yield runner.get_loop()
         finally:
+            WITHOUT_ENGINE.reset(token)
             asyncio.set_event_loop(before)
 
 
-@contextmanager
-def _without_backend() -> Iterator[None]:
-    """A plan writes no state, so it does not matter whose backend this shell names."""
-    before = os.environ.pop("PULUMI_BACKEND_URL", None)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ["PULUMI_BACKEND_URL"] = before
+def _object(fields: struct_pb2.Struct) -> Any:
+    """A registered object as a reader may see it, its keys sorted."""
+    values = fields.fields
+    if property_secrets.SIGNATURE in values:
+        signature = values[property_secrets.SIGNATURE].string_value
+        return SECRET if signature == property_secrets.SECRET else UNKNOWN
+    return {key: _plain(values[key]) for key in sorted(values)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: struct_pb2.Value) -> Any:
     """A registered value as a reader may see it."""
-    if isinstance(value, dict):
-        if SIGNATURE in value:
-            return SECRET if is_secret(value) else UNKNOWN
-        return {key: _plain(item) for key, item in sorted(value.items())}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if value == rpc.UNKNOWN:
-        return UNKNOWN
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    match value.WhichOneof("kind"):
+        case "struct_value":
+            return _object(value.struct_value)
+        case "list_value":
+            return [_plain(item) for item in value.list_value.values]
+        case "string_value":
+            return UNKNOWN if value.string_value == rpc.UNKNOWN else value.string_value
+        case "number_value":
+            number = value.number_value
+            return int(number) if number.is_integer() else number
+        case "bool_value":
+            return value.bool_value
+    return None

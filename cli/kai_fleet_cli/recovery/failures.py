@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from pulumi import automation
 
-from kai_fleet_cli.recovery import file_backend, locks
+from kai_fleet_cli.recovery import file_backend
 
 _AGAIN: Final = "then run the same command again: it goes on from here"
 # What stands in the engine's output, and the sentence for it; the first that fits is said.
@@ -101,12 +101,22 @@ _STATE: Final = re.compile(
 )
 
 
-def explain(what: str, stack: str, why: automation.errors.CommandError) -> str:
-    """One sentence for a user: what happened to `what` (the update…), and what to do."""
+def explain(
+    what: str,
+    stack: str,
+    why: automation.errors.CommandError,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """One sentence for a user: what happened to `what` (the update…), and what to do.
+
+    `environment` is what the engine had besides this process's own.
+    """
+    environment = environment or {}
     text = str(why)
     if isinstance(why, automation.errors.ConcurrentUpdateError):
-        held = locks.named_in(text)
-        if held and held.alive is False and file_backend.folder({}) and not locks.holder(stack, {}):
+        held = file_backend.holder_in(text)
+        ended = held is not None and held.alive is False and file_backend.folder(environment)
+        if ended and not file_backend.holder(stack, environment):
             return f"{what} did not start: another one has just ended. Run the same command again"
         return locked(what, stack, held)
     killed = re.search(r"code: -(\d+)", text)
@@ -124,7 +134,7 @@ def explain(what: str, stack: str, why: automation.errors.CommandError) -> str:
             f" mirror, --file ARCHIVE for what you have), {_AGAIN}"
         )
     complaint = last_words(text)
-    if "EOF" in complaint and (cut := file_backend.cut_attributes(stack, {})):
+    if "EOF" in complaint and (cut := file_backend.cut_attributes(stack, environment)):
         return cut_off(stack, cut)
     if _STATE.search(complaint):
         return (
@@ -160,7 +170,7 @@ def cut_off(stack: str, files: Sequence[Path]) -> str:
     )
 
 
-def locked(what: str, stack: str, holder: locks.Holder | None) -> str:
+def locked(what: str, stack: str, holder: file_backend.Holder | None) -> str:
     """What to do where another run has the stack's lock."""
     cancel = f".venv/bin/fleet cancel --stack {stack}"
     lead = f"{what} cannot start: another one holds the stack's lock"
@@ -181,5 +191,5 @@ def naming(text: str, stack: str, teams: Sequence[str]) -> str:
 
 def last_words(text: str) -> str:
     """The engine's own error line out of a CommandError's dump of everything."""
-    errors = [found.strip() for found in re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)]
-    return _LEAD.sub("", errors[-1], count=1) if errors else ""
+    errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)
+    return _LEAD.sub("", errors[-1].strip(), count=1) if errors else ""

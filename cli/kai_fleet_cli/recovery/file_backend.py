@@ -1,56 +1,89 @@
-"""Where a file backend (`file://…`) keeps a stack: its state, its lock, older versions."""
+"""What a file backend (`file://…`) keeps of a stack: its state, its lock, older copies.
+
+Read only: what is in it is written by Pulumi alone. `environment` is added to this process's own.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import PROJECT
 
 _SCHEME: Final = "file://"
+# The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
+_HOLDER: Final = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
+_ENDED: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
-def address(environment: Mapping[str, str]) -> str:
+def _address(environment: Mapping[str, str]) -> str:
     """The backend's URL; "" where it is the one of `pulumi login`."""
     return {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
 
 
 def folder(environment: Mapping[str, str]) -> Path | None:
-    """Its folder; None for every other backend."""
-    url = address(environment)
+    """The folder of a file backend; None for every other backend."""
+    url = _address(environment)
     if not url.startswith(_SCHEME):
         return None
     return Path(url.removeprefix(_SCHEME)).expanduser() / ".pulumi"
 
 
-def state_file(stack: str, environment: Mapping[str, str]) -> Path | None:
-    """The file with a stack's state."""
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a stack's lock."""
+
+    user: str
+    host: str
+    pid: int
+    since: str
+
+    @property
+    def alive(self) -> bool | None:
+        """Whether it runs; None on another machine, where that cannot be seen.
+
+        A killed process keeps its name and number until its parent asks for its end, which the
+        first process of a container may do late or never.
+        """
+        if self.host != socket.gethostname():
+            return None
+        try:
+            process = psutil.Process(self.pid)
+            return "pulumi" in process.name() and process.status() not in _ENDED
+        except psutil.Error:
+            return False
+
+    def __str__(self) -> str:
+        """For a sentence."""
+        return f"process {self.pid} of {self.user} on {self.host}, since {self.since[:19]}"
+
+
+def holder_in(text: str) -> Holder | None:
+    """The holder that the engine's refusal names."""
+    match = _HOLDER.search(text)
+    return Holder(match[1], match[2], int(match[3]), match[4]) if match else None
+
+
+def holder(stack: str, environment: Mapping[str, str]) -> Holder | None:
+    """The holder of a stack's lock; None without a lock, and on another backend."""
     base = folder(environment)
-    return None if base is None else base / "stacks" / PROJECT / f"{stack}.json"
-
-
-def locks(stack: str, environment: Mapping[str, str]) -> list[Path]:
-    """The locks on a stack: one, or none."""
-    base = folder(environment)
-    return [] if base is None else sorted((base / "locks").glob(f"*/{PROJECT}/{stack}/*.json"))
-
-
-def older(stack: str, environment: Mapping[str, str]) -> list[Path]:
-    """Earlier versions, newest first: the one before the last write, then those of each update."""
-    file = state_file(stack, environment)
-    base = folder(environment)
-    if file is None or base is None:
-        return []
-    before = file.with_name(f"{file.name}.bak")
-    others = [
-        *base.glob(f"history/{PROJECT}/{stack}/*.checkpoint.json"),
-        *base.glob(f"backups/{PROJECT}/{stack}/*.json"),
-    ]
-    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    return [before, *others] if before.exists() else others
+    locks = sorted((base / "locks").glob(f"*/{PROJECT}/{stack}/*.json")) if base else []
+    for file in locks:
+        try:
+            lock = json.loads(file.read_text())
+            return Holder(lock["username"], lock["hostname"], lock["pid"], lock["timestamp"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def cut_attributes(stack: str, environment: Mapping[str, str]) -> list[Path]:
@@ -60,26 +93,67 @@ def cut_attributes(stack: str, environment: Mapping[str, str]) -> list[Path]:
     whole. It does without one that is not there. Those beside other stacks' states count as well:
     a team stack reads its platform's.
     """
-    file, base = state_file(stack, environment), folder(environment)
-    if file is None or base is None:
+    base = folder(environment)
+    if base is None:
         return []
-    beside = [*file.parent.glob("*.attrs")]
+    beside = [*(base / "stacks" / PROJECT).glob("*.attrs")]
     for kind in ("locks/*", "history", "backups"):
         beside += base.glob(f"{kind}/{PROJECT}/{stack}/*.attrs")
     return [attributes for attributes in beside if attributes.stat().st_size == 0]
 
 
-def read(file: Path) -> dict[str, Any] | None:
+def newest_copy(stack: str, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
+    """The newest readable copy of a stack's state: its file, and its deployment for an import.
+
+    The engine keeps the version before the last write beside the state (`.bak`), one per update in
+    the history, and backups. Raises UserError with what to do on another backend, where the state
+    is well, where an update runs, and where no copy can be read.
+    """
+    base = folder(environment)
+    if base is None:
+        raise UserError(
+            f"the state of stack {stack} is not in files of this machine"
+            f" ({_address(environment) or 'your pulumi login'}). Take a version from there:"
+            f" pulumi stack history --stack {stack}, pulumi stack export --stack {stack} --version"
+            f" <number> --file good.json, pulumi stack import --stack {stack} --file good.json"
+        )
+    in_use = holder(stack, environment)
+    if in_use is not None and in_use.alive is not False:
+        raise UserError(
+            f"stack {stack} is in use by {in_use}. Wait for it; if it was killed, run:"
+            f" .venv/bin/fleet cancel --stack {stack}"
+        )
+    file = base / "stacks" / PROJECT / f"{stack}.json"
+    if _deployment(file) is not None:
+        raise UserError(f"the state of stack {stack} can be read ({file}); nothing is put back")
+    copies = [
+        *base.glob(f"history/{PROJECT}/{stack}/*.checkpoint.json"),
+        *base.glob(f"backups/{PROJECT}/{stack}/*.json"),
+    ]
+    copies.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    copies[:0] = file.parent.glob(f"{stack}.json.bak")
+    for copy in copies:
+        deployment = _deployment(copy)
+        if deployment is not None:
+            return copy, deployment
+    where = ", ".join(str(copy) for copy in copies) or f"beside {file}"
+    raise UserError(
+        f"no copy of the state of stack {stack} can be read (looked at: {where}). Take one from"
+        f" your own backups: pulumi stack import --stack {stack} --file <backup>"
+    )
+
+
+def _deployment(file: Path) -> dict[str, Any] | None:
     """The deployment in a state file; None where there is no readable one.
 
     An update writes its key as `latest`, an import as `Latest`.
     """
     try:
         checkpoint = json.loads(file.read_text())["checkpoint"]
-        found = {key.lower(): value for key, value in checkpoint.items()}
+        entries = {key.lower(): value for key, value in checkpoint.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    latest = found.get("latest")
-    if latest is None and "stack" in found:
+    latest = entries.get("latest")
+    if latest is None and "stack" in entries:
         return {}  # a stack that was never updated
     return latest if isinstance(latest, dict) else None

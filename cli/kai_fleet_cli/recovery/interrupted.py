@@ -1,38 +1,114 @@
-"""What became of something that a run had begun to make, by what its cluster has of it."""
+"""What became of something that a run had begun to make, by what its cluster has of it.
+
+And Helm's own commands for a release that a killed run left half-way.
+"""
 
 from __future__ import annotations
 
 import datetime
+import os
+import shlex
+import subprocess
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.releases import helm_record
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery.helm import Remedy
-from kai_fleet_cli.recovery.object_reader import Cluster, Live, Unanswered
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
 from kai_fleet_cli.recovery.state import (
     NAMESPACE,
     OF_VCLUSTER,
     RELEASE,
+    ExportedState,
     Operation,
-    State,
     provider_of,
 )
-from kai_fleet_cli.recovery.vcluster_records import is_of_vcluster
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
+_HELM_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True)
+class HelmRemedy:
+    """`helm uninstall` or `helm rollback` of a release; `provider` has the way to its cluster.
+
+    `hooks` are those of Helm's record. Of a vCluster's release a tenant may have written that, and
+    no vCluster chart has any.
+    """
+
+    verb: str
+    namespace: str
+    name: str
+    provider: Mapping[str, Any]
+    hooks: bool = True
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command's, without the way to the cluster."""
+        without = [] if self.hooks else ["--no-hooks"]
+        return [self.verb, self.name, "--namespace", self.namespace, *without]
+
+    @property
+    def context(self) -> list[str]:
+        """The option that names the cluster in a kubeconfig."""
+        context = self.provider.get("context")
+        return ["--kube-context", str(context)] if context else []
+
+    def __str__(self) -> str:
+        """The command as a person runs it with that cluster's kubeconfig."""
+        return shlex.join(["helm", *self.arguments, *self.context])
+
+    def run(self, environment: Mapping[str, str]) -> None:
+        """Run it. Raises UserError with Helm's words, or the command where there is no Helm."""
+        with _way_in(self) as (way, file):
+            try:
+                done = subprocess.run(
+                    ["helm", *self.arguments, *way],
+                    env={**os.environ, **environment},
+                    pass_fds=[file] if file is not None else [],
+                    capture_output=True,
+                    text=True,
+                    timeout=_HELM_SECONDS,
+                    check=False,
+                )
+            except FileNotFoundError:
+                raise UserError(f"helm is not on PATH; install it, or run: {self}") from None
+            except subprocess.TimeoutExpired:
+                raise UserError(f"{self} did not end within {_HELM_SECONDS:.0f} s") from None
+        if done.returncode != 0 and "not found" not in done.stderr:
+            raise UserError(f"{self} failed: {done.stderr.strip()}")
+
+
+@contextmanager
+def _way_in(remedy: HelmRemedy) -> Iterator[tuple[list[str], int | None]]:
+    """Options for the cluster, and the open file that they name.
+
+    A kubeconfig's content is handed over in memory: a killed run leaves no file with a key.
+    """
+    kubeconfig = str(remedy.provider.get("kubeconfig") or "")
+    if "\n" not in kubeconfig:
+        yield [*(["--kubeconfig", kubeconfig] if kubeconfig else []), *remedy.context], None
+        return
+    if not hasattr(os, "memfd_create"):
+        raise UserError(f"with the kubeconfig of that cluster, run: {remedy}")
+    file = os.memfd_create("kubeconfig", 0)
+    try:
+        os.write(file, kubeconfig.encode())
+        yield ["--kubeconfig", f"/proc/self/fd/{file}", *remedy.context], file
+    finally:
+        os.close(file)
 
 
 @dataclass
-class Verdict:
+class Settlement:
     """What is to be done. `unanswered` are clusters that could not be asked."""
 
     imports: list[Operation] = field(default_factory=list)
-    remedies: list[tuple[Operation, Remedy]] = field(default_factory=list)
+    remedies: list[tuple[Operation, HelmRemedy]] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
 
     @property
@@ -51,15 +127,16 @@ class Judge:
 
     def __init__(
         self,
-        now: State,
+        now: ExportedState,
         clusters: ExitStack,
         since: datetime.datetime | None,
         say: Callable[[str], None],
+        kubeconfig: str | None = None,
     ) -> None:
-        self.verdict = Verdict()
+        self.settlement = Settlement()
         self._now, self._since, self._say = now, since, say
-        self._known, self._clusters = now.providers(), clusters
-        self._asked: dict[str, Cluster] = {}
+        self._known, self._clusters, self._kubeconfig = now.providers(), clusters, kubeconfig
+        self._reached: dict[str, LiveCluster] = {}
 
     def decide(self, operation: Operation) -> None:
         """Look at one; what is not on a cluster, and changes of objects, are simply done again."""
@@ -72,39 +149,41 @@ class Judge:
                 self._release(cluster, operation, missing)
             else:
                 self._object(cluster, operation)
-        except Unanswered as why:
+        except UnansweredError as why:
             if self._inside(operation):
                 # Should it be there, the update is told so, and it is looked at again then.
                 self._say(f"{operation}: its vCluster cannot be asked: {why}")
             else:
-                self.verdict.unanswered.append(f"{operation}: its cluster cannot be asked: {why}")
+                self.settlement.unanswered.append(
+                    f"{operation}: its cluster cannot be asked: {why}"
+                )
 
-    def _cluster(self, operation: Operation) -> Cluster:
+    def _cluster(self, operation: Operation) -> LiveCluster:
         urn = provider_of(operation.resource)
-        if urn not in self._asked:
+        if urn not in self._reached:
             if urn not in self._known:
-                raise Unanswered("the state does not know its provider")
-            self._asked[urn] = Cluster(self._known[urn], self._clusters)
-        return self._asked[urn]
+                raise UnansweredError("the state does not know its provider")
+            self._reached[urn] = LiveCluster(self._known[urn], self._clusters, self._kubeconfig)
+        return self._reached[urn]
 
-    def _object(self, cluster: Cluster, operation: Operation) -> None:
+    def _object(self, cluster: LiveCluster, operation: Operation) -> None:
         live = cluster.object(operation.resource["inputs"], *operation.address)
         if live is None:
             self._say(f"{operation}: it was not made; it will be now")
         elif self._ours(operation, live):
             self._say(f"{operation}: an interrupted run made it; it is taken into the state")
-            self.verdict.imports.append(operation)
+            self.settlement.imports.append(operation)
         else:
             self._say(f"{operation}: {operation.id} is there, but this stack did not make it")
 
-    def _ours(self, operation: Operation, live: Live) -> bool:
+    def _ours(self, operation: Operation, live: LiveObject) -> bool:
         if not live.by_pulumi or not live.has(operation.resource["inputs"]):
             return False
         if self._since is None or self._inside(operation) or self._in_own_namespace(operation):
             return True
         return live.made >= self._since.replace(microsecond=0)
 
-    def _release(self, cluster: Cluster, operation: Operation, missing: bool) -> None:
+    def _release(self, cluster: LiveCluster, operation: Operation, missing: bool) -> None:
         status = _settled(cluster, operation, self._say)
         half_made = operation.kind in ("creating", "replacing")
         if status == "absent":
@@ -118,12 +197,12 @@ class Judge:
             )
             verb = "rollback" if back and not half_made else "uninstall"
             provider = self._known[provider_of(operation.resource)]
-            of_vcluster = is_of_vcluster(operation.urn)
-            if of_vcluster:
-                _believe(cluster, operation)
-            remedy = Remedy(verb, *operation.address, provider, hooks=not of_vcluster)
+            if operation.of_vcluster:
+                _check_record(cluster, operation)
+            hooks = not operation.of_vcluster
+            remedy = HelmRemedy(verb, *operation.address, provider, hooks=hooks)
             self._say(f"{operation}: it is there as {status}, and was not finished: {remedy}")
-            self.verdict.remedies.append((operation, remedy))
+            self.settlement.remedies.append((operation, remedy))
 
     def _in_own_namespace(self, operation: Operation) -> bool:
         """Whether it is in a namespace that this stack made, on the same cluster."""
@@ -140,15 +219,17 @@ class Judge:
         return OF_VCLUSTER in provider_of(operation.resource)
 
 
-def _believe(cluster: Cluster, operation: Operation) -> None:
+def _check_record(cluster: LiveCluster, operation: Operation) -> None:
     """Raises UserError where a tenant may have written what Helm would do."""
     namespace, name = operation.address
-    if found := cluster.forged(namespace, name):
-        said = helm_record.sentence(found, name, namespace)
-        raise UserError(f"{operation}: {said}, and run the same command again. Nothing was done")
+    if forged := cluster.forged(namespace, name):
+        sentence = helm_record.sentence(forged, name, namespace)
+        raise UserError(
+            f"{operation}: {sentence}, and run the same command again. Nothing was done"
+        )
 
 
-def _settled(cluster: Cluster, operation: Operation, say: Callable[[str], None]) -> str:
+def _settled(cluster: LiveCluster, operation: Operation, say: Callable[[str], None]) -> str:
     """A release's status; one that is pending is looked at again for a minute."""
     until = time.monotonic() + _PATIENCE_SECONDS
     status = cluster.release(*operation.address)

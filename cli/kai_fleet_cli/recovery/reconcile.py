@@ -19,11 +19,11 @@ from pulumi import automation
 from rich.prompt import Confirm
 
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import cluster_refresh, failures, locks, state, vcluster_records
-from kai_fleet_cli.recovery.state import RELEASE, Operation, State, provider_of
+from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, state
+from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.recovery.interrupted import Verdict
+    from kai_fleet_cli.recovery.interrupted import Settlement
 
 Say = Callable[[str], None]
 # What the API server, Helm and the providers say of a thing that is there.
@@ -33,26 +33,30 @@ _LOCKED: Final = ("another operation (install/upgrade/rollback) is in progress",
 _HISTORY: Final = 20  # updates to look back
 
 
-def before(stack: automation.Stack, say: Say, *, refresh: bool, command: str = "up") -> State:
+def before(
+    stack: automation.Stack, say: Say, *, refresh: bool, command: str = "up"
+) -> ExportedState:
     """Make the state say what is there: with `refresh`, or where the last run was cut off.
 
     Returns the state as it is then, with its secrets encrypted. Raises CommandError; and UserError
     where a person has to agree first, where the host cluster cannot be asked, and with Helm's words
     where Helm fails.
     """
-    found = state.exported(stack)
-    begun = found.operations()
+    exported = state.exported(stack)
+    begun = exported.operations()
     if not begun and not refresh:
-        return found
-    holder = locks.holder(stack.name, stack.workspace.env_vars)
+        return exported
+    holder = file_backend.holder(stack.name, stack.workspace.env_vars)
     if holder is not None:  # what has begun may be that run's, which is at work
         what = "the removal" if command == "destroy" else "the update"
         raise UserError(failures.locked(what, stack.name, holder))
     if begun:
         told = ", ".join(f"{operation} ({operation.kind})" for operation in begun)
         _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
+    from kai_fleet_cli.recovery import live_cluster  # a client of Kubernetes: slow to load
+
     # A refresh would take over what the records say, and the update after it act on that.
-    vcluster_records.believe(state.read(stack), say)
+    live_cluster.check_records(state.read(stack), _kubeconfig(stack), say)
     cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
     now = state.read(stack)
     operations = now.operations()
@@ -81,12 +85,12 @@ def after(
     if not operations:
         return False
     now = state.read(stack)
-    verdict = _judge(stack, now, operations, _failing_since(stack), say)
-    if not verdict.decided:
+    settlement = _judge(stack, now, operations, _failing_since(stack), say)
+    if not settlement.decided:
         return False
     told = ", ".join(str(operation) for operation in operations)
     _agree(stack, f"an earlier run of this stack left: {told}", refresh, command, say)
-    _carry_out(stack, now, verdict, say)
+    _carry_out(stack, now, settlement, say)
     return True
 
 
@@ -116,7 +120,7 @@ def _in_the_way(step: Any, message: str) -> Operation | None:
 
 
 def _resource(new: Any) -> dict[str, Any]:
-    found = {
+    resource = {
         "urn": new.urn,
         "custom": True,
         "type": new.type,
@@ -124,7 +128,7 @@ def _resource(new: Any) -> dict[str, Any]:
         "parent": new.parent,
         "provider": new.provider,
     }
-    return {key: value for key, value in found.items() if value not in (None, "")}
+    return {key: value for key, value in resource.items() if value not in (None, "")}
 
 
 def _failing_since(stack: automation.Stack) -> datetime.datetime:
@@ -140,34 +144,40 @@ def _failing_since(stack: automation.Stack) -> datetime.datetime:
 
 def _judge(
     stack: automation.Stack,
-    now: State,
+    now: ExportedState,
     operations: Sequence[Operation],
     since: datetime.datetime | None,
     say: Say,
-) -> Verdict:
-    # A client of Kubernetes: seldom needed, and slow to load.
-    from kai_fleet_cli.recovery.interrupted import Judge
+) -> Settlement:
+    from kai_fleet_cli.recovery.interrupted import Judge  # slow to load, and seldom needed
 
     with ExitStack() as clusters:
-        judge = Judge(now, clusters, since, say)
+        judge = Judge(now, clusters, since, say, _kubeconfig(stack))
         for operation in operations:
             judge.decide(operation)
-    if judge.verdict.unanswered:
+    if judge.settlement.unanswered:
         raise UserError(
             f"what the last run of stack {stack.name} left cannot be settled:"
-            f" {'; '.join(judge.verdict.unanswered)}. See that kubectl reaches the cluster, then"
+            f" {'; '.join(judge.settlement.unanswered)}. See that kubectl reaches the cluster, then"
             " run the same command again"
         )
-    return judge.verdict
+    return judge.settlement
 
 
-def _carry_out(stack: automation.Stack, now: State, verdict: Verdict, say: Say) -> None:
-    for _, remedy in verdict.remedies:
+def _kubeconfig(stack: automation.Stack) -> str | None:
+    """The way to the host of a provider that names none, as the engine has it."""
+    return stack.workspace.env_vars.get("KUBECONFIG")
+
+
+def _carry_out(
+    stack: automation.Stack, now: ExportedState, settlement: Settlement, say: Say
+) -> None:
+    for _, remedy in settlement.remedies:
         remedy.run(stack.workspace.env_vars)
-    for operation in verdict.imports:
+    for operation in settlement.imports:
         _take_in(stack, operation, say)
     known = now.urns()
-    mended = [operation.urn for operation, _ in verdict.remedies if operation.urn in known]
+    mended = [operation.urn for operation, _ in settlement.remedies if operation.urn in known]
     root = next(str(it["urn"]) for it in now.resources if it["type"] == state.STACK)
     cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
 

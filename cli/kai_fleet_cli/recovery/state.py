@@ -15,7 +15,7 @@ from kai_fleet_cli.property_secrets import opened
 STACK: Final = "pulumi:pulumi:Stack"
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's provider
+OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
 REFUSED: Final = "kubeconfigRefused"
 _KUBERNETES: Final = "kubernetes:"
 
@@ -46,6 +46,11 @@ class Operation:
         return self.type.startswith(_KUBERNETES)
 
     @property
+    def of_vcluster(self) -> bool:
+        """Whether it is the release of a vCluster."""
+        return f"{OF_VCLUSTER}{RELEASE}::" in self.urn
+
+    @property
     def address(self) -> tuple[str, str]:
         """The object's namespace, "" where it has none, and its name."""
         inputs = self.resource.get("inputs") or {}
@@ -66,7 +71,7 @@ class Operation:
         return f"{kind} {self.urn.rpartition('::')[2]}"
 
 
-class State:
+class ExportedState:
     """An exported deployment; nothing here writes one."""
 
     def __init__(self, deployment: Mapping[str, Any]) -> None:
@@ -75,8 +80,8 @@ class State:
     @property
     def resources(self) -> list[dict[str, Any]]:
         """Every resource, in the order in which they depend on one another."""
-        found = self._deployment.get("resources")
-        return found if isinstance(found, list) else []
+        resources = self._deployment.get("resources")
+        return resources if isinstance(resources, list) else []
 
     def urns(self) -> set[str]:
         """The resources that the state has."""
@@ -84,39 +89,37 @@ class State:
 
     def operations(self) -> list[Operation]:
         """What was begun and not ended, and releases that are not there as a whole."""
-        pending = self._deployment.get("pending_operations") or []
-        found = [Operation(str(each["type"]), each["resource"]) for each in pending]
-        known = {operation.urn for operation in found}
-        return found + [
+        entries = self._deployment.get("pending_operations") or []
+        pending = [Operation(str(entry["type"]), entry["resource"]) for entry in entries]
+        known = {operation.urn for operation in pending}
+        return pending + [
             Operation(kind, resource)
             for resource in self.resources
             if resource["type"] == RELEASE and resource["urn"] not in known
-            if (kind := _left(resource))
+            if (kind := _unfinished(resource))
         ]
 
     def providers(self) -> dict[str, dict[str, Any]]:
         """The inputs of the stack's providers by URN.
 
-        Of a vCluster's, the kubeconfig is built anew: earlier versions of this program took what
-        was in a Secret that tenants write. One that is refused has the reason at `REFUSED`, and no
-        way to a cluster.
+        Of a vCluster's, the kubeconfig is built anew: a team stack's state is the team's to write.
+        One that is refused has the reason at `REFUSED`, and no way to a cluster.
         """
-        return {
-            urn: _of_vcluster(inputs) if OF_VCLUSTER in urn else inputs
+        providers = {
+            str(resource["urn"]): opened(resource.get("inputs") or {})
             for resource in self.resources
             if str(resource["type"]).startswith("pulumi:providers:")
-            for urn, inputs in [(str(resource["urn"]), opened(resource.get("inputs") or {}))]
         }
+        for urn, inputs in providers.items():
+            if OF_VCLUSTER in urn:
+                try:
+                    inputs["kubeconfig"] = rebuild(str(inputs.get("kubeconfig") or ""))[0]
+                except TenantKubeconfigError as why:
+                    providers[urn] = {REFUSED: f"its kubeconfig in the state {why}"}
+        return providers
 
 
-def _of_vcluster(inputs: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return inputs | {"kubeconfig": rebuild(str(inputs.get("kubeconfig") or ""))[0]}
-    except TenantKubeconfigError as why:
-        return {REFUSED: f"its kubeconfig in the state {why}"}
-
-
-def _left(release: Mapping[str, Any]) -> str:
+def _unfinished(release: Mapping[str, Any]) -> str:
     """What an earlier run was doing with a release that it did not end; "" for nothing."""
     if release.get("pendingReplacement"):
         return "replacing"
@@ -126,7 +129,7 @@ def _left(release: Mapping[str, Any]) -> str:
     return ""
 
 
-def exported(stack: automation.Stack) -> State:
+def exported(stack: automation.Stack) -> ExportedState:
     """The stack's state with its secrets encrypted, by `pulumi stack export`. Raises CommandError.
 
     The Automation API's own export has them in clear, and takes twice as long.
@@ -134,12 +137,12 @@ def exported(stack: automation.Stack) -> State:
     workspace = stack.workspace
     command = ["stack", "export", "--stack", stack.name]
     done = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))
-    return State(json.loads(done.stdout).get("deployment") or {})
+    return ExportedState(json.loads(done.stdout).get("deployment") or {})
 
 
-def read(stack: automation.Stack) -> State:
+def read(stack: automation.Stack) -> ExportedState:
     """The stack's state, secrets in clear: for this process only. Raises CommandError."""
-    return State(stack.export_stack().deployment or {})
+    return ExportedState(stack.export_stack().deployment or {})
 
 
 def provider_of(resource: Mapping[str, Any]) -> str:

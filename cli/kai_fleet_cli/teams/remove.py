@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.wording import counted
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
 from kai_fleet_cli.teams import queues as team_queues

@@ -9,12 +9,12 @@ from typing import Any
 from rich.markup import escape
 from rich.prompt import Confirm
 
+from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.screen import Flags, Screen, engine_line
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import Environment, for_stack
 from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.plan import as_text
 from kai_fleet_cli.recovery import failures
 from kai_fleet_cli.stack_file.reading import parse, path_of
 from kai_fleet_cli.stack_file.write import Edit, restore, write
@@ -97,7 +97,7 @@ def _show_verdict(change: Change, screen: Screen) -> None:
         before = set(validation.validate(change.platform, ()).problems)
         shown = [problem for problem in verdict.problems if problem not in before]
     for problem in shown:
-        screen.out.print(as_text.line(problem.record()), highlight=False, soft_wrap=True)
+        screen.out.print(as_text.problem_line(problem.record()), highlight=False, soft_wrap=True)
     if verdict.refused:
         raise UserError("the rules refuse this; nothing is written")
 

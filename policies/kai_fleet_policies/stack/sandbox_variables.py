@@ -7,6 +7,7 @@ With PULUMI_HOME alone the sandbox's plugins would run on that cluster, a stand-
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +18,15 @@ from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet_policies.problem import Problem, mandatory
 
 RULE: Final = "sandbox-variables"
+# Of an offline plan: it writes no state and runs no plugin, whatever the shell has.
+WITHOUT_ENGINE: Final = ContextVar("WITHOUT_ENGINE", default=False)
 _CONTEXT: Final = "kai-fleet-sandbox"
 
 
 def problems(settings: Settings) -> list[Problem]:
     """What is wrong where the state would be the sandbox's and the cluster is not."""
+    if WITHOUT_ENGINE.get():
+        return []
     home = Path(os.environ.get("PULUMI_HOME", "/"))
     in_backend = os.environ.get("PULUMI_BACKEND_URL") == f"file://{home.parent / 'state'}"
     in_sandbox = home.name == "pulumi-home" and (

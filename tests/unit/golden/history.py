@@ -39,6 +39,7 @@ SECRETS = (
 )
 
 
+CODE = ("components", "policies", "cli")
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
@@ -71,11 +72,17 @@ class Repository:
         git(self.top, "commit", "--quiet", "--no-verify", "--message", tag)
         git(self.top, "tag", tag)
 
+    @property
+    def environment(self):
+        """Of a command that is to run the project's own code, as from an environment of its own."""
+        folders = (str(self.project / name) for name in CODE)
+        return {**os.environ, "COLUMNS": "200", "PYTHONPATH": os.pathsep.join(folders)}
+
     def fleet(self, *arguments):
         return subprocess.run(
             [sys.executable, "-m", "kai_fleet_cli", *arguments],
             cwd=self.project,
-            env={**os.environ, "COLUMNS": "200"},
+            env=self.environment,
             capture_output=True,
             text=True,
             check=False,
@@ -99,7 +106,7 @@ def made(scratch, top):
     repository.file.write_text(GOOD)
     (repository.top / ".gitignore").write_text("__pycache__/\n")
     repository.commit("before-plans")
-    for name in ("components", "policies", "cli"):
+    for name in CODE:
         shutil.copytree(ROOT / name, repository.project / name)  # bytecode too: that is quicker
     shutil.copy(ROOT / "__main__.py", repository.project)
     (repository.project / "Pulumi.other.yaml").write_text(GOOD)

@@ -1,16 +1,16 @@
 """Reports of diffs, made from a plan that is kept in a file."""
 
-from kai_fleet_cli.diff.base import Base, State
-from kai_fleet_cli.diff.report import Report
+from kai_fleet_cli.diff.base import Base, BaseState
+from kai_fleet_cli.diff.report import DiffReport
 from tests.unit.golden import compare as golden
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def report(now, base=None, *, state=State.PLANNED, secrets=({}, {}), **more):
+def report(now, base=None, *, state=BaseState.PLANNED, secrets=({}, {}), **more):
     before = golden.record()["resources"] if base is None else base
     found = Base("main", COMMIT, state, tuple(before), encrypted=secrets[0], **more)
-    return Report("lab", found, golden.plan_of(now), secrets[1])
+    return DiffReport("lab", found, golden.plan_of(now), secrets[1])
 
 
 def named(record, name):

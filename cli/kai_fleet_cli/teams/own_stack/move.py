@@ -12,7 +12,7 @@ from kai_fleet.state.targeting import TEAM
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import failures, state, vcluster_records
+from kai_fleet_cli.recovery import failures, live_cluster, state
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
 _PROVIDER: Final = "pulumi:providers:"
@@ -46,7 +46,7 @@ def move(
     if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
         raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
     # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
-    vcluster_records.believe(state.read(old), say, only=team)
+    live_cluster.check_records(state.read(old), environment.get("KUBECONFIG"), say, only=team)
     commands = _commands(resources, urn, source, dest)
     for command in commands:
         say(f"pulumi {' '.join(command)}")

@@ -1,0 +1,177 @@
+"""Reading from a cluster what a stack has there; nothing is written through it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, RefusedError, UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import connection
+from kai_fleet.releases import helm_record
+from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, provider_of
+
+_MANAGER: Final = "pulumi"  # the provider writes under managers whose names begin so
+_ABSENT: Final = 404
+_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class LiveObject:
+    """An object that is there: whether a Pulumi provider writes it, and when it was made."""
+
+    by_pulumi: bool
+    made: datetime.datetime
+    content: Mapping[str, Any]
+
+    def has(self, inputs: Mapping[str, Any]) -> bool:
+        """Whether it is as these inputs want it; the server may have added to it."""
+        return _within(inputs, self.content)
+
+
+class UnansweredError(Exception):
+    """The cluster cannot be asked; the message says why."""
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Raise UnansweredError for what is no object: the API server that answers may be a tenant's,
+    and so may be what it answers.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as why:
+        answer = f"it answers what no Kubernetes does ({type(why).__name__})"
+        raise UnansweredError(answer) from None
+
+
+class LiveCluster:
+    """One cluster, reached as the provider with these inputs reaches it.
+
+    `kubeconfig` is the path for a provider without one: KUBECONFIG in the engine's environment.
+    """
+
+    def __init__(
+        self, provider: Mapping[str, Any], stack: ExitStack, kubeconfig: str | None = None
+    ) -> None:
+        if REFUSED in provider:
+            raise UnansweredError(str(provider[REFUSED]))
+        try:
+            # As for the provider, it is a file's content or its path.
+            own, context = provider.get("kubeconfig"), provider.get("context")
+            if own and "\n" in own:
+                way = connection(own, context=context)
+            else:
+                way = connection(file=own or kubeconfig, context=context)
+        except UnusableKubeconfigError as why:
+            raise UnansweredError(str(why)) from None
+        self._api = Api(way, _SECONDS)
+        stack.callback(self._api.close)
+
+    @_in_words()
+    def object(self, inputs: Mapping[str, Any], namespace: str, name: str) -> LiveObject | None:
+        """The object; None where it is not there, or about to go."""
+        version, kind = str(inputs["apiVersion"]), str(inputs["kind"])
+        group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        served = (self._get(group) or {}).get("resources", [])
+        plurals = [it["name"] for it in served if it["kind"] == kind and "/" not in it["name"]]
+        if not plurals:
+            return None
+        where = f"/namespaces/{namespace}" if namespace else ""
+        live = self._get(f"{group}{where}/{plurals[0]}/{name}")
+        if live is None or live["metadata"].get("deletionTimestamp"):
+            return None
+        managers = live["metadata"].get("managedFields") or []
+        return LiveObject(
+            any(str(entry.get("manager", "")).startswith(_MANAGER) for entry in managers),
+            datetime.datetime.fromisoformat(live["metadata"]["creationTimestamp"]),
+            live,
+        )
+
+    @_in_words()
+    def release(self, namespace: str, name: str) -> str:
+        """A Helm release's status, as Helm keeps it; "absent" without one."""
+        labels = [it["metadata"]["labels"] for it in self._secrets(namespace, name)]
+        records = [(int(label["version"]), label["status"]) for label in labels]
+        return str(max(records, default=(0, "absent"))[1])
+
+    def forged(self, namespace: str, name: str) -> list[Forged]:
+        """Records of a vCluster's release that its chart did not make."""
+        return helm_record.forged(self._secrets(namespace, name), name, namespace)
+
+    @_in_words()
+    def uid(self) -> str:
+        """Which cluster it is: the UID of its namespace `kube-system`."""
+        system = self._get("/api/v1/namespaces/kube-system")
+        return str(system["metadata"]["uid"]) if system else ""
+
+    def _secrets(self, namespace: str, release: str) -> list[Any]:
+        wanted = helm_record.SELECTOR.format(release)
+        path = f"/api/v1/namespaces/{namespace}/secrets"
+        items: list[Any] = (self._get(path, labelSelector=wanted) or {}).get("items", [])
+        return items
+
+    def _get(self, path: str, **query: str) -> dict[str, Any] | None:
+        try:
+            return self._api.get(path, **query)
+        except RefusedError as why:
+            if why.status == _ABSENT:
+                return None
+            raise UnansweredError(f"it answers {why}") from None
+        except KubeError as why:
+            raise UnansweredError(f"it does not answer: {why}") from None
+
+
+def check_records(
+    now: ExportedState,
+    kubeconfig: str | None,
+    say: Callable[[str], None],
+    only: str | None = None,
+) -> None:
+    """Check Helm's records of a stack's vClusters before something else than an update acts on
+    them. Of an update's own steps `fleet-probe record` looks at them.
+
+    `only` is a team. A record that cannot be read stops nothing: Helm cannot read it either. Raises
+    UserError where a record is not of its chart.
+    """
+    known, wrong = now.providers(), []
+    for resource in now.resources:
+        operation = Operation("updating", resource)
+        if not operation.of_vcluster:
+            continue
+        namespace, name = operation.address
+        if only not in (None, name):
+            continue
+        try:
+            with ExitStack() as clusters:
+                cluster = LiveCluster(known[provider_of(resource)], clusters, kubeconfig)
+                forged = cluster.forged(namespace, name)
+        except (UnansweredError, KeyError) as why:
+            say(f"warning: Helm's record of release {name} was not looked at: {why}")
+            continue
+        if forged:
+            wrong.append(helm_record.sentence(forged, name, namespace))
+    if wrong:
+        raise UserError(f"{'. '.join(wrong)}; then run the same command again. Nothing was done")
+
+
+def _spelled(key: str) -> str:
+    """A field as the API has it: the SDK cannot have dashes in the `x-kubernetes-…` of a CRD."""
+    return key.replace("_", "-") if key.startswith("x_kubernetes_") else key
+
+
+def _within(wanted: Any, live: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(live, Mapping) and all(
+            _within(value, live.get(_spelled(key))) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(live, list) and len(live) == len(wanted) and all(map(_within, wanted, live))
+        )
+    return wanted == live or str(wanted) == str(live)
