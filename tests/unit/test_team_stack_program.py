@@ -7,7 +7,6 @@ from contextvars import ContextVar
 import pulumi
 import pytest
 import yaml
-
 from pulumi.runtime import config
 
 from kai_fleet.host import platform_reading

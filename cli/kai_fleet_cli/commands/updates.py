@@ -36,7 +36,7 @@ def up(
     """
     from kai_fleet_cli.engine import removal_question, runs, summary
     from kai_fleet_cli.recovery import failures
-    from kai_fleet_policies.stack.unnamed_removals import VARIABLE
+    from kai_fleet_policies.unnamed_removals import VARIABLE
 
     names = remove_team or []
     with resumable_by(f"up --refresh --stack {stack}", say):

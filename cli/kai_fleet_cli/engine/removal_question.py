@@ -14,8 +14,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_policies import validation
-from kai_fleet_policies.stack import unnamed_removals
+from kai_fleet_policies import unnamed_removals, validation
 
 
 def named(stack: automation.Stack, already: Sequence[str], console: Console) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pulumi
 
@@ -13,8 +12,6 @@ from kai_fleet.guards.guard_policies import GuardPolicies
 from kai_fleet.guards.policies import Kind, PolicySet
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
-
-_POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 
 
 @dataclass
@@ -74,33 +71,9 @@ class QueueGuard(pulumi.ComponentResource):
             of = PolicySet(f"-{args.team}")
             made = {}
             for own_kind, body in rules.policies(of).items():
-                outside = own_kind == "outside-queues"
-                before = f"{args.team}-outside-queues-policy"
-                old = _of_0_3(opts, "OutsideQueues", _POLICY, before) if outside else None
-                part = "outside-policy" if outside else "policy"
-                own = pulumi.ResourceOptions.merge(child, old)
-                made[own_kind] = registering.policy(f"{name}-{part}", body, own)
-        olds = {
-            "templates-binding": ("TemplateWarning", f"{args.team}-templates-binding"),
-            "outside-binding": ("OutsideQueues", f"{args.team}-outside-queues-binding"),
-        }
+                part = "outside-policy" if own_kind == "outside-queues" else "policy"
+                made[own_kind] = registering.policy(f"{name}-{part}", body, child)
         for part, body in rules.bindings(of, args.namespace).items():
             kind: Kind = "outside-queues" if part.startswith("outside") else "queues"
-            after = registering.after(child, made[kind])
-            if part in olds:
-                component, before_name = olds[part]
-                old = _of_0_3(opts, component, f"{_POLICY}Binding", before_name)
-                after = pulumi.ResourceOptions.merge(after, old)
-            registering.binding(f"{name}-{part}", body, after)
+            registering.binding(f"{name}-{part}", body, registering.after(child, made[kind]))
         self.register_outputs({"policy": of.called("queues")})
-
-
-def _of_0_3(
-    opts: pulumi.ResourceOptions | None, component: str, kind: str, name: str
-) -> pulumi.ResourceOptions:
-    """The alias of a child that had a component of its own in release 0.3.0, beside the guard."""
-    if opts is None or opts.parent is None:
-        return pulumi.ResourceOptions()
-    chain = f"kai-fleet:index:{component}${kind}"
-    before = opts.parent.urn.apply(lambda urn: f"{urn.rpartition('::')[0]}${chain}::{name}")
-    return pulumi.ResourceOptions(aliases=[before])

@@ -9,8 +9,6 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke, invoke_async
 
-from kai_fleet.provider.queue_specs import unpacked
-from kai_fleet.provider.tokens import QUEUES
 from kai_fleet.state.stack_outputs import full_name
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
@@ -28,15 +26,14 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 @dataclass(frozen=True)
 class DeployedState:
     """Chart versions by the name of the Release resource, and what waits were triggered by; the
-    identifiers of clusters by the name of their provider; the specs of queues by the name of their
-    tree; what policies of admission want, and the annotations of namespaces, by their name; the
-    URNs of all resources, and the stack's outputs, secrets in clear.
+    identifiers of clusters by the name of their provider; what policies of admission want, and the
+    annotations of namespaces, by their name; the URNs of all resources, and the stack's outputs,
+    secrets in clear.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
-    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     policies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     urns: frozenset[str] = frozenset()
@@ -113,7 +110,6 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
     versions: dict[str, str] = {}
     triggers: dict[str, Sequence[Any]] = {}
     clusters: dict[str, str] = {}
-    queues: dict[str, Mapping[str, Any]] = {}
     policies: dict[str, Sequence[str]] = {}
     bounds: dict[str, Mapping[str, str]] = {}
     urns: set[str] = set()
@@ -126,8 +122,6 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
             versions[name] = version
         if kind == PROVIDER and outputs.get("clusterIdentifier"):
             clusters[name] = str(outputs["clusterIdentifier"])
-        if kind == QUEUES:
-            queues[name] = unpacked(outputs.get("queues")) or {}
         if kind == POLICY:
             policies[name] = expressions(outputs.get("spec") or {})
         if kind == NAMESPACE:
@@ -136,6 +130,4 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
             triggers[name] = outputs.get("triggers") or []
         if kind == STACK:
             said = outputs
-    return DeployedState(
-        versions, triggers, clusters, queues, policies, bounds, frozenset(urns), said
-    )
+    return DeployedState(versions, triggers, clusters, policies, bounds, frozenset(urns), said)
