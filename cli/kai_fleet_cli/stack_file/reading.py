@@ -77,7 +77,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
         document = yaml_file.load(text)
     except MarkedYAMLError as why:
         raise Unreadable(f"{name} {yaml_file.mistake(text, why)}") from None
-    except yaml_file.Odd as why:
+    except yaml_file.RefusedYamlError as why:
         raise Unreadable(f"{name} {why}") from None
     except (YAMLError, ValueError, RecursionError) as why:
         first = str(why).partition("\n")[0]

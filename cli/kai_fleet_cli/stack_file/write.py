@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.stack_file.edit import NotEditable, with_values, without
+from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
 
 _MODE: Final = 0o644
 
@@ -49,7 +49,7 @@ def edited(
         after = with_values(text, values)
         for keys in gone:
             after = without(after, keys)
-    except NotEditable as why:
+    except NotEditableError as why:
         raise UserError(f"{path.name}: {why}") from None
     return Edit(path, text, after)
 

@@ -11,7 +11,7 @@ from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.quantities import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.stack_file import reading, yaml_text
+from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit, edited
 from kai_fleet_cli.teams.lookup import GRANTS, PLATFORM, TEAM, TEAMS, Platform, own_stack
 from kai_fleet_cli.teams.questions import Answers
@@ -113,7 +113,7 @@ def own_file(platform: Platform, name: str, team: Mapping[str, Any]) -> Edit:
         f"{NAMESPACE}:{TEAM}": {"name": name} | dict(team),
     }
     head = _HEAD.format(name=name, platform=platform.stack)
-    return Edit(file, None, head + yaml_text.block({"config": config}, 0))
+    return Edit(file, None, head + edit.block({"config": config}))
 
 
 def words(name: str, team: Mapping[str, Any]) -> str:

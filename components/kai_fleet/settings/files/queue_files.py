@@ -41,7 +41,7 @@ def opened(queues: Any) -> Any:
         raise NoTree(f"names {queues}, {yaml_file.mistake(text, why)}") from None
     except NoTree as why:
         raise NoTree(f"names {queues}, which {why}") from None
-    except yaml_file.Odd as why:
+    except yaml_file.RefusedYamlError as why:
         raise NoTree(f"names {queues}, {why}") from None
     except (OSError, YAMLError, ValueError, RecursionError) as why:
         raise NoTree(f"names {queues}, which cannot be read: {why}") from None
