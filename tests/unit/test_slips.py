@@ -9,7 +9,7 @@ from pulumi.runtime import config
 from kai_fleet.settings import load, read_config
 from kai_fleet_cli.engine import sandbox_variables
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.reading import ROOT, Unreadable, parse
+from kai_fleet_cli.stack_file.reading import ROOT, StackFileError, parse
 from kai_fleet_cli.stack_file.write import Edit, restore
 from kai_fleet_policies import validation
 
@@ -35,7 +35,7 @@ HF = "hf_" + "a1B2" * 8
     ],
 )
 def test_a_misspelt_prefix_is_refused_with_the_key_that_was_meant(key, meant):
-    with pytest.raises(Unreadable) as refusal:
+    with pytest.raises(StackFileError) as refusal:
         parse(f"{HEAD}  {key}: {{}}\n", "Pulumi.prod.yaml")
     assert f"{key} " in str(refusal.value)
     assert f"write {meant}" in str(refusal.value)
@@ -43,7 +43,7 @@ def test_a_misspelt_prefix_is_refused_with_the_key_that_was_meant(key, meant):
 
 @pytest.mark.parametrize("key", ["teams", "kai-flet:teams", "queues"])
 def test_a_key_beside_config_is_refused(key):
-    with pytest.raises(Unreadable, match=f"write kai-fleet:{key.rpartition(':')[2]} there"):
+    with pytest.raises(StackFileError, match=f"write kai-fleet:{key.rpartition(':')[2]} there"):
         parse(f"{HEAD}{key}: {{}}\n", "Pulumi.prod.yaml")
     assert parse(f"encryptionsalt: v1:x\nenvironment: [a]\n{HEAD}", "Pulumi.prod.yaml")
 
@@ -189,7 +189,7 @@ def test_kubeconfigs_are_ignored_by_git():
     ],
 )
 def test_an_odd_value_is_refused_by_its_line(value, said):
-    with pytest.raises(Unreadable) as refusal:
+    with pytest.raises(StackFileError) as refusal:
         parse(f"{HEAD}  kai-fleet:gpu: {{values: {{a: {value}}}}}\n", "Pulumi.prod.yaml")
     assert said in str(refusal.value)
     assert "line 3" in str(refusal.value) or "kai-fleet:gpu.values" in str(refusal.value)
@@ -231,19 +231,19 @@ def test_an_odd_value_is_refused_by_its_line(value, said):
     ],
 )
 def test_a_slip_in_the_yaml_says_what_to_do(text, said):
-    with pytest.raises(Unreadable) as refusal:
+    with pytest.raises(StackFileError) as refusal:
         parse(text, "Pulumi.prod.yaml")
     assert str(refusal.value).startswith("Pulumi.prod.yaml")
     assert said in str(refusal.value)
 
 
 def test_a_file_that_is_none_is_said_by_its_path_or_line(tmp_path):
-    with pytest.raises(Unreadable, match=f"{tmp_path}/x.yaml is not there$"):
+    with pytest.raises(StackFileError, match=f"{tmp_path}/x.yaml is not there$"):
         reading.read(tmp_path / "x.yaml")
-    with pytest.raises(Unreadable, match=f"{tmp_path} cannot be read: Is a directory$"):
+    with pytest.raises(StackFileError, match=f"{tmp_path} cannot be read: Is a directory$"):
         reading.read(tmp_path)
     (tmp_path / "y.yaml").write_bytes(b"config:\n  a: \xe9\n")
-    with pytest.raises(Unreadable, match="line 2: is no UTF-8; save it as UTF-8"):
+    with pytest.raises(StackFileError, match="line 2: is no UTF-8; save it as UTF-8"):
         reading.read(tmp_path / "y.yaml")
 
 
@@ -310,7 +310,7 @@ def test_plain_values_pass(value):
 def test_anchors_that_stand_for_billions_are_refused_at_once():
     lines = ["  a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"  a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 20)]
-    with pytest.raises(Unreadable, match="stands for more than"):
+    with pytest.raises(StackFileError, match="stands for more than"):
         parse("config:\n" + "\n".join(lines), "Pulumi.prod.yaml")
 
 

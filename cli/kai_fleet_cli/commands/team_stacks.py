@@ -35,7 +35,7 @@ def move(
 
     # The rules are asked about the platform's file: the team's own has no grant before the one
     # move, and none after the other.
-    platform = to if is_team_stack(_read(stack)) else stack
+    platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
     environment = for_stack(platform, _say)
 
     def sure() -> bool:
@@ -65,7 +65,7 @@ def credentials(
     from kai_fleet.settings.tenant import is_team_stack
     from kai_fleet_cli.teams.own_stack import credentials as team_credentials
 
-    raw = _read(stack)
+    raw = reading.read(reading.path_of(stack))
     if is_team_stack(raw):
         raise UserError(f"stack {stack} is a team stack; name its platform's: --stack …")
     settings = load(raw).settings
@@ -79,13 +79,6 @@ def credentials(
         team, settings.cluster.context, days, stack, environment.variables.get("KUBECONFIG")
     )
     write_private(content, output)
-
-
-def _read(stack: str) -> dict[str, object]:
-    try:
-        return reading.read(reading.path_of(stack))
-    except reading.Unreadable as why:
-        raise UserError(str(why)) from None
 
 
 def _say(text: str) -> None:

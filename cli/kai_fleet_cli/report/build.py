@@ -23,10 +23,7 @@ from kai_fleet_policies import validation
 def of_file(stack: str, file: Path | None = None) -> Report:
     """The report of a stack's file alone. Raises UserError for one that cannot be read."""
     path = file or reading.path_of(stack)
-    try:
-        raw = reading.read(path)
-    except reading.Unreadable as why:
-        raise UserError(str(why)) from None
+    raw = reading.read(path)
     verdict = validation.validate(raw, facts_of=facts_beside(path))
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))

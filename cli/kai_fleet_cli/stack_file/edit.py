@@ -49,7 +49,7 @@ def with_values(text: str, values: Mapping[tuple[str, ...], Any]) -> str:
 
 
 def without(text: str, keys: Keys) -> str:
-    """The text without the key at that place and all below it. Raises NotEditableError, KeyError."""
+    """The text without the key at that place, which there is. Raises NotEditableError."""
     with _editing(keys):
         wanted = here = _document(text)
         for key in keys[:-1]:

@@ -22,7 +22,7 @@ def facts_beside(team_file: Path) -> FactsOf:
         file = team_file.parent / f"Pulumi.{bare}.yaml"
         try:
             raw = reading.read(file)
-        except reading.Unreadable as why:
+        except reading.StackFileError as why:
             raise NoPlatform(f"is {stack}: {why}") from None
         if is_team_stack(raw):
             raise NoPlatform(f"is {stack}, which is a team stack itself; write its platform's")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from kai_fleet.settings.files.queue_files import NoTree, opened
+from kai_fleet.settings.files.queue_files import QueueFileError, read_tree
 from kai_fleet.settings.quantities import UNLIMITED, gpu_devices
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.queues import Queue, QueueTree
@@ -52,8 +52,8 @@ def every(tree: Any) -> Iterator[Written]:
     nothing of what is no tree.
     """
     try:
-        yield from _below(opened(tree), ())
-    except NoTree:
+        yield from _below(read_tree(tree), ())
+    except QueueFileError:
         return
 
 
@@ -80,8 +80,8 @@ def gpu_quotas(tree: Any, gpus: float | None) -> dict[tuple[str, ...], float]:
     team's. What is no right tree has none.
     """
     try:
-        filled = with_quotas(_TREE.validate_python(opened(tree)), gpus)
-    except (NoTree, ValidationError):
+        filled = with_quotas(_TREE.validate_python(read_tree(tree)), gpus)
+    except (QueueFileError, ValidationError):
         return {}
     return dict(_quotas(filled, ()))
 
