@@ -31,7 +31,7 @@ def move(
     Edit both stack files first; update both stacks afterwards. See docs/team-stacks.md.
     """
     from kai_fleet.settings.tenant import is_team_stack
-    from kai_fleet_cli.teams.own_stack import move as team_move
+    from kai_fleet_cli.teams import move as team_move
 
     # The rules are asked about the platform's file: the team's own has no grant before the one
     # move, and none after the other.
@@ -63,7 +63,7 @@ def credentials(
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
     from kai_fleet.settings import load
     from kai_fleet.settings.tenant import is_team_stack
-    from kai_fleet_cli.teams.own_stack import credentials as team_credentials
+    from kai_fleet_cli.teams import credentials as team_credentials
 
     raw = reading.read(reading.path_of(stack))
     if is_team_stack(raw):

@@ -128,12 +128,13 @@ def _set(text: str, keys: Keys, value: Any) -> str:
     if node is None:
         return _with_line_end(text) + block(_nested(keys, value), 0, _newline(text))
     for depth, key in enumerate(keys):
-        entry = _entry(node, key)
+        mapping = _mapping(node)
+        entry = _entry(mapping, key)
         below = _nested(keys[depth + 1 :], value)
         if entry is None:
-            return _add(text, node, key, below)
+            return _add(text, mapping, key, below)
         if depth == len(keys) - 1 or _is_empty(entry[1]):
-            return _replace(text, entry, below, in_braces=bool(node.flow_style))
+            return _replace(text, entry, below, in_braces=bool(mapping.flow_style))
         node = entry[1]
     return text
 
@@ -144,10 +145,14 @@ def _nested(keys: Keys, value: Any) -> Any:
     return value
 
 
-def _entry(node: Node, key: str) -> tuple[ScalarNode, Node] | None:
-    """The key's node and its value's; raises ValueError for what is no mapping."""
+def _mapping(node: Node | None) -> MappingNode:
     if not isinstance(node, MappingNode):
         raise ValueError("no mapping")
+    return node
+
+
+def _entry(node: MappingNode, key: str) -> tuple[ScalarNode, Node] | None:
+    """The key's node and its value's."""
     every = ((name, value) for name, value in node.value if isinstance(name, ScalarNode))
     return next((entry for entry in every if entry[0].value == key), None)
 
@@ -158,7 +163,7 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, MappingNode) and not node.value
 
 
-def _add(text: str, node: Node, key: str, value: Any) -> str:
+def _add(text: str, node: MappingNode, key: str, value: Any) -> str:
     """One more entry at the end of a mapping."""
     if not node.flow_style:
         last = _end(text, *node.value[-1])
@@ -189,15 +194,13 @@ def _with_lines(text: str, index: int, value: Mapping[str, Any], indent: int) ->
 
 
 def _cut(text: str, keys: Keys) -> str:
-    node = _composed(text)
-    above: tuple[ScalarNode, Node] | None = None
-    entry: tuple[ScalarNode, Node] | None = None
-    for key in keys:
-        above, node = entry, entry[1] if entry is not None else node
-        entry = _entry(node, key) if node is not None else None
-        if entry is None:
-            raise ValueError("merged in from an anchor")
-    assert node is not None and entry is not None
+    node, above = _mapping(_composed(text)), None
+    for key in keys[:-1]:
+        above = _entry(node, key)
+        node = _mapping(above[1] if above else None)
+    entry = _entry(node, keys[-1])
+    if entry is None:
+        raise ValueError("merged in from an anchor")
     if node.flow_style:
         return _cut_from_braces(text, node.value, [name for name, _ in node.value].index(entry[0]))
     start = text.rfind("\n", 0, entry[0].start_mark.index) + 1
