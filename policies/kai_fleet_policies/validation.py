@@ -26,7 +26,7 @@ _NEED_ALL_AMOUNTS: Final = frozenset({"queue-quota", "queue-zero-quota"})
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SettingsVerdict:
     """The settings of a stack, and everything that is wrong or doubtful about them."""
 
     settings: Settings | None
@@ -50,7 +50,7 @@ def validate(
     encrypted: frozenset[str] = frozenset(),
     more: Iterable[Mistake] = (),
     only: Sequence[Rule] = rules.RULES,
-) -> Verdict:
+) -> SettingsVerdict:
     """Types and rules in one report, so that one edit can put everything right.
 
     Where a key is wrong the rules still judge the rest, but not what the wrong key touches.
@@ -65,13 +65,13 @@ def validate(
             touched = within(problem.path, loaded.dropped)
             if not (loaded.dropped and (touched or problem.rule in _NEED_ALL_AMOUNTS)):
                 problems.append(problem)
-    return Verdict(loaded.settings, tuple(problems))
+    return SettingsVerdict(loaded.settings, tuple(problems))
 
 
-def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = _no_platform) -> Verdict:
+def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = _no_platform) -> SettingsVerdict:
     """What the types say, without the rules: for a command that declares nothing."""
     loaded = _loaded(raw, facts_of)
-    return Verdict(loaded.settings, tuple(_as_problems(loaded.mistakes)))
+    return SettingsVerdict(loaded.settings, tuple(_as_problems(loaded.mistakes)))
 
 
 def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:

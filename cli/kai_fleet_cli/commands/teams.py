@@ -58,7 +58,7 @@ def add(
     screen = Screen.standard()
     platform = lookup.platform(stack)
     changes.check_new(platform, name)
-    given = questions.TeamAnswers(
+    answers = questions.TeamAnswers(
         mode,
         version,
         questions.pairs(pool or (), "--pool", f"kai-fleet/pool={name}"),
@@ -72,7 +72,7 @@ def add(
         host = connect.to_platform(platform, screen.say).host
         return host.nodes() if host else []
 
-    answers = questions.complete(given, platform, name, screen, nodes)
+    answers = questions.complete(answers, platform, name, screen, nodes)
     make(changes.add(platform, name, answers, own=own_stack), flags, screen, name)
 
 

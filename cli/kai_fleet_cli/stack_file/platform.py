@@ -1,4 +1,4 @@
-"""A platform's facts from its stack file, for a team stack's plan: no engine is asked."""
+"""A platform's facts from its stack file, for a team stack's plan, which needs no engine."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class Edit:
         """The lines that change, as in `diff -U0`: for people, before anything is written."""
         old = (self.before or "").splitlines()
         new = (self.after or "").splitlines()
-        found = difflib.unified_diff(old, new, n=0, lineterm="")
-        return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+        diff = difflib.unified_diff(old, new, n=0, lineterm="")
+        return [line for line in diff if not line.startswith(("---", "+++", "@@"))]
 
 
 def edited(
@@ -85,7 +85,7 @@ def write(edits: Sequence[Edit]) -> None:
 
 
 def restore(edits: Sequence[Edit]) -> list[str]:
-    """Every file as it was before, byte for byte; but not one that somebody wrote meanwhile.
+    """Every file as it was before, byte for byte; but not one that was written meanwhile.
 
     Returns the names of those, which stay as they are.
     """

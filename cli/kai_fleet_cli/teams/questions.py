@@ -1,4 +1,4 @@
-"""What `fleet team add` needs to know: from flags, or asked with what is sensible and legal."""
+"""What `fleet team add` needs to know: from flags, or by questions with sensible defaults."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class FreePool:
         return f"{self.key}={self.value} ({self.nodes} node{plural}, {self.gpus} GPUs)"
 
 
-def pairs(given: Sequence[str], flag: str, example: str) -> dict[str, str]:
+def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
     """`KEY=VALUE` flags as a mapping. Raises UserError."""
     values: dict[str, str] = {}
-    for item in given:
+    for item in items:
         key, sign, value = item.partition("=")
         if not sign or not key or not value:
             raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
@@ -57,17 +57,17 @@ def pairs(given: Sequence[str], flag: str, example: str) -> dict[str, str]:
 
 
 def complete(
-    given: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, nodes: Callable[[], Any]
+    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, nodes: Callable[[], Any]
 ) -> TeamAnswers:
-    """The answers with what is missing asked for; without a terminal UserError names the flag."""
+    """Ask for what no flag says. Without a terminal a UserError names the flag."""
     ask = _Questions(platform, name, screen, nodes)
-    mode = given.mode or ask.mode()
+    mode = flags.mode or ask.mode()
     if mode not in MODES:
         raise UserError(f"--mode {mode} is none; write one of {', '.join(MODES)}")
-    answers = replace(given, mode=mode)
-    if mode != "virtual" and given.version:
+    answers = replace(flags, mode=mode)
+    if mode != "virtual" and flags.version:
         raise UserError(f"--version is for mode virtual; mode {mode} has no KAI of its own")
-    if mode == "default" and given.queues:
+    if mode == "default" and flags.queues:
         raise UserError("--queue is for modes virtual and host; mode default has no queues")
     if mode == "virtual" and not answers.version:
         answers = replace(answers, version=ask.version())

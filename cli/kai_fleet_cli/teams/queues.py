@@ -136,15 +136,15 @@ def split(tree: Any, gpus: int, part: int) -> TreeParts:
 def joined(tree: Any, other: Any) -> dict[Field, float | int]:
     """The numbers of a tree with those of the same queues of another one added."""
     trial = {queue.keys: queue for queue in every(other)}
-    found: dict[Field, float | int] = {}
+    numbers: dict[Field, float | int] = {}
     for queue in every(tree):
         twin = trial.get(queue.keys)
         for field in ("quota", "limit"):
             mine = _amount(queue, field)
             theirs = _amount(twin, field) if twin else None
             if mine is not None and theirs:
-                found[queue.place(field)] = _number(mine + theirs)
-    return found
+                numbers[queue.place(field)] = _number(mine + theirs)
+    return numbers
 
 
 def with_numbers(tree: Any, numbers: Mapping[Field, float | int]) -> Any:
@@ -180,17 +180,17 @@ def _shared(amounts: Mapping[Field, int], total: int) -> dict[Field, int]:
     if not whole:
         return dict.fromkeys(amounts, 0)
     exact = {keys: amount * total / whole for keys, amount in amounts.items()}
-    found = {keys: int(value // _STEP) * _STEP for keys, value in exact.items()}
-    left = total - sum(found.values())
-    for keys in sorted(exact, key=lambda k: found[k] - exact[k]) * 2:
-        more = min(left, amounts[keys] - found[keys], _STEP)
-        found[keys] += more
+    shares = {keys: int(value // _STEP) * _STEP for keys, value in exact.items()}
+    left = total - sum(shares.values())
+    for keys in sorted(exact, key=lambda k: shares[k] - exact[k]) * 2:
+        more = min(left, amounts[keys] - shares[keys], _STEP)
+        shares[keys] += more
         left -= more
     for keys in amounts:  # what is finer than a step
-        more = min(left, amounts[keys] - found[keys])
-        found[keys] += more
+        more = min(left, amounts[keys] - shares[keys])
+        shares[keys] += more
         left -= more
-    return found
+    return shares
 
 
 def _limits(

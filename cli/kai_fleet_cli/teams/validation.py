@@ -20,7 +20,7 @@ from kai_fleet_policies.rules.teams import team_granted, team_parent_queue
 _OF_GRANTS: Final = (team_granted.NAME, team_parent_queue.NAME)
 
 
-def validate(platform: PlatformFile, edits: Sequence[Edit]) -> validation.Verdict:
+def validate(platform: PlatformFile, edits: Sequence[Edit]) -> validation.SettingsVerdict:
     """The rules' verdict on the platform with its team stacks, as the edits would leave them.
 
     Teams with stacks of their own count as the platform's: their pools and GPUs come out of the
@@ -40,7 +40,7 @@ def validate(platform: PlatformFile, edits: Sequence[Edit]) -> validation.Verdic
     problems = [_in_own_file(problem, of_own) for problem in verdict.problems]
     if grants is not None and verdict.settings is not None:
         problems += _against_grants(raw | {GRANTS: grants}, own)
-    return validation.Verdict(verdict.settings, tuple(dict.fromkeys(problems)))
+    return validation.SettingsVerdict(verdict.settings, tuple(dict.fromkeys(problems)))
 
 
 def _against_grants(
