@@ -75,10 +75,10 @@ def read(platform: PlatformFile, connected: Connected) -> Listing:
     stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
     if connected.variables is not None:
         with ThreadPoolExecutor(4) as pool:
-            reads = {s: pool.submit(stack_state.read, s, connected.variables) for s in stacks}
-        for stack, reading in reads.items():
+            futures = {s: pool.submit(stack_state.read, s, connected.variables) for s in stacks}
+        for stack, future in futures.items():
             try:
-                states[stack] = reading.result()
+                states[stack] = future.result()
             except UserError as error:
                 notes.append(str(error))
     notes += [why for state in states.values() for why in state.refused.values()]
