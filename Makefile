@@ -30,7 +30,8 @@ check: setup       ## format, lint, types, licences and known vulnerabilities of
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	.venv/bin/python -m kai_fleet_cli.reference.licenses
+	.venv/bin/pip-licenses >/dev/null
+	.venv/bin/python -m kai_fleet_cli.reference.audit
 
 format: setup      ## put the format right
 	.venv/bin/ruff format .

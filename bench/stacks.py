@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from kai_fleet_cli.stack_file.yaml_text import plain
+from kai_fleet_cli.stack_file.edit import unshared
 
 UNLIMITED = {"quota": "unlimited"}
 BASE: dict[str, Any] = {
@@ -64,4 +64,4 @@ def teams(count: int, version: str, queues: int = 2) -> dict[str, Any]:
 
 def text(data: Any) -> str:
     """As YAML without anchors, which nobody writes."""
-    return yaml.dump(plain(data), Dumper=yaml.CSafeDumper, sort_keys=False)
+    return yaml.dump(unshared(data), Dumper=yaml.CSafeDumper, sort_keys=False)

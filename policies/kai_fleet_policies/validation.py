@@ -10,15 +10,15 @@ import pulumi
 
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.clear_secrets import in_clear
+from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.sources import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, Tenant, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet_policies import rules
+from kai_fleet_policies import rules, unnamed_removals
 from kai_fleet_policies.adapters import from_settings, from_tenant_settings
 from kai_fleet_policies.problem import Level, Problem, mandatory
 from kai_fleet_policies.rules import Rule
-from kai_fleet_policies.stack import left_out_quotas, sandbox_variables, unnamed_removals
 
 CONFIG_RULE: Final = "config"
 # Sums are wrong where an amount had to be left out.
@@ -26,7 +26,7 @@ _NEED_ALL_AMOUNTS: Final = frozenset({"queue-quota", "queue-zero-quota"})
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SettingsVerdict:
     """The settings of a stack, and everything that is wrong or doubtful about them."""
 
     settings: Settings | None
@@ -38,62 +38,59 @@ class Verdict:
         return [p for p in self.problems if p.level is Level.MANDATORY]
 
 
-def _nobody(stack: str) -> NoReturn:
+def _no_platform(stack: str) -> NoReturn:
     raise NoPlatformError(f"is {stack}, which is not looked up here")
 
 
 def validate(
     raw: Mapping[str, Any],
     deployed: DeployedState | None = None,
-    facts_of: FactsOf = _nobody,
+    facts_of: FactsOf = _no_platform,
     *,
     encrypted: frozenset[str] = frozenset(),
     more: Iterable[Mistake] = (),
     only: Sequence[Rule] = rules.RULES,
-) -> Verdict:
+) -> SettingsVerdict:
     """Types and rules in one report, so that one edit can put everything right.
 
-    Where a key is wrong the rules are still asked about the rest, but not about what the wrong
-    key touches. `facts_of` tells a team stack of its platform; nobody else asks it. `encrypted` are
-    the keys with encrypted values, where `raw` has them decrypted; `more` are mistakes that were
-    found before. `only` are the rules that are asked.
+    Where a key is wrong the rules still judge the rest, but not what the wrong key touches.
+    `facts_of` gives the platform of a team stack. `encrypted` are the keys with encrypted values,
+    where `raw` has them decrypted; `more` are mistakes of the reading. `only` are the rules to
+    apply.
     """
     loaded = _loaded(raw, facts_of)
-    problems = _problems([*more, *in_clear(raw, encrypted), *loaded.mistakes])
+    problems = _as_problems([*more, *in_clear(raw, encrypted), *loaded.mistakes])
     if loaded.settings is not None:
-        for problem in _said(loaded.settings, deployed, only, hidden=bool(encrypted)):
-            touched = any(
-                f"{problem.path}.".startswith(f"{path}.") or path.startswith(f"{problem.path}.")
-                for path in loaded.dropped
-            )
+        for problem in _judge(loaded.settings, deployed, only, hidden=bool(encrypted)):
+            touched = within(problem.path, loaded.dropped)
             if not (loaded.dropped and (touched or problem.rule in _NEED_ALL_AMOUNTS)):
                 problems.append(problem)
-    return Verdict(loaded.settings, tuple(problems))
+    return SettingsVerdict(loaded.settings, tuple(problems))
 
 
-def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = _nobody) -> Verdict:
-    """What the types say alone, for who does not make anything of these settings."""
+def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = _no_platform) -> SettingsVerdict:
+    """What the types say, without the rules: for a command that declares nothing."""
     loaded = _loaded(raw, facts_of)
-    return Verdict(loaded.settings, tuple(_problems(loaded.mistakes)))
+    return SettingsVerdict(loaded.settings, tuple(_as_problems(loaded.mistakes)))
 
 
 def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     return load_tenant(raw, facts_of) if is_team_stack(raw) else load(raw)
 
 
-def _problems(found: Iterable[Mistake]) -> list[Problem]:
+def _as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
     return [
         mandatory(f"key {_last(mistake.path)}", mistake.path, mistake.message, CONFIG_RULE)
-        for mistake in found
+        for mistake in mistakes
     ]
 
 
-def _said(
+def _judge(
     settings: Settings, deployed: DeployedState | None, only: Sequence[Rule], *, hidden: bool
 ) -> list[Problem]:
     if isinstance(settings, Tenant):
-        read = from_tenant_settings.clusters(settings, deployed, hidden=hidden)
-        return from_tenant_settings.about_team(settings, rules.check(read, only))
+        clusters = from_tenant_settings.clusters(settings, deployed, hidden=hidden)
+        return from_tenant_settings.about_team(settings, rules.check(clusters, only))
     return rules.check(from_settings.clusters(settings, deployed, hidden=hidden), only)
 
 
@@ -102,22 +99,17 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
 
     `whole`: the run is about the whole stack, so that it removes what is not declared.
 
-    Raises pulumi.RunError with the whole report where a rule refuses them, or the way to them
-    from what the stack runs now.
+    Raises pulumi.RunError with the whole report where a rule refuses them, or the removal of a
+    team that is deployed.
     """
-    raw, encrypted, wrong = read_config()
+    raw, encrypted, mistakes = read_config()
     if "sources" in encrypted:
-        wrong.append(Mistake(key_path(("sources",)), ENCRYPTED))
-    verdict = validate(raw, deployed, facts_of, encrypted=encrypted, more=wrong)
-    changed = []
-    if verdict.settings is not None:
-        changed = left_out_quotas.problems(verdict.settings, deployed.queues)
-    for problem in (*verdict.problems, *changed):
+        mistakes.append(Mistake(key_path(("sources",)), ENCRYPTED))
+    verdict = validate(raw, deployed, facts_of, encrypted=encrypted, more=mistakes)
+    for problem in verdict.problems:
         if problem.level is Level.ADVISORY:
             pulumi.log.warn(str(problem))
     refused = verdict.refused
-    if verdict.settings is not None:
-        refused += sandbox_variables.problems(verdict.settings)
     if whole and verdict.settings is not None:
         refused += unnamed_removals.problems(verdict.settings, deployed.teams)
     if refused or verdict.settings is None:

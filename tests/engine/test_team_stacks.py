@@ -19,7 +19,7 @@ from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.teams.own_stack import credentials, move
+from kai_fleet_cli.teams import credentials, move
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,

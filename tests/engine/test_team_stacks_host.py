@@ -9,7 +9,7 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
-from kai_fleet_cli.teams.own_stack import credentials
+from kai_fleet_cli.teams import credentials
 from tests.engine.product import Product, api, cluster_roles, namespaces, project, queues
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(600)]

@@ -1,4 +1,4 @@
-"""Stacks of release 0.1.0, updated by this one: the team's namespace becomes the platform's.
+"""Stacks without isolation, updated to have it.
 
 Nothing is made anew, the preview says so, and it names the running pods that the new guard would
 refuse. The tests of a mode build on each other.
@@ -11,7 +11,6 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet_cli.engine import runs
-from tests.engine import old_states
 from tests.engine.guarded_pods import pod
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
@@ -50,7 +49,7 @@ def product(request, sandbox, place, tmp_path_factory):
     def one_team(config):
         config["kai-fleet:cluster"]["name"] = "older"
         config["kai-fleet:gpu"]["provider"] = "none"
-        config["kai-fleet:isolation"] = {"level": "off"}  # as there was none
+        config["kai-fleet:isolation"] = {"level": "off"}
         config.pop("kai-fleet:teamStacks")
         config.update(request.param)
 
@@ -70,8 +69,6 @@ def old(product, host):
     """
     product.up()
     exported = product.stack.export_stack()
-    exported.deployment["resources"] = old_states.before(exported.deployment["resources"])
-    product.stack.import_stack(exported)
     bad = pod("root", scheduler=None, nodeSelector=POOL, hostPID=True)
     every = pod("every-gpu", scheduler=None, nodeSelector=POOL)
     every["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]

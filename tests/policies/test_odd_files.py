@@ -80,7 +80,7 @@ def test_a_file_ends_with_settings_or_with_sentences(keys):
     begun = time.process_time()
     try:
         raw = reading.parse(text, "Pulumi.odd.yaml")
-    except reading.Unreadable as why:
+    except reading.StackFileError as why:
         assert str(why).startswith("Pulumi.odd.yaml")
         assert str(why).isprintable()
     else:

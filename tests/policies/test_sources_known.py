@@ -335,7 +335,7 @@ def test_sources_are_read_by_reviewers_and_so_in_clear(monkeypatch):
     read = {"cluster": CLUSTER, "sources": MIRRORED}, frozenset({"sources"}), []
     monkeypatch.setattr(validation, "read_config", lambda: read)
     with pytest.raises(pulumi.RunError, match=r"kai-fleet:sources: .*write it in clear"):
-        validation.checked_settings(DeployedState(), validation._nobody)
+        validation.checked_settings(DeployedState(), validation._no_platform)
 
 
 def test_images_of_workloads_are_their_users_own():

@@ -38,7 +38,7 @@ def test_a_stacks_teams_are_told_where_they_could_go():
 
 def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
     monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(variables={}))
-    monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.State({"ml": "v0.7.11"}))
+    monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.StackState({"ml": "v0.7.11"}))
     said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
     assert (
         "ml runs KAI v0.7.11 (no support dates are published for line v0.7); v0.7.11 → v0.16.8: "

@@ -11,8 +11,7 @@ from rich.console import Console
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.teams import connect, questions, stack_state
-from kai_fleet_cli.teams.listing import as_text, rows
+from kai_fleet_cli.teams import connect, listing, questions, stack_state
 from tests.unit import vcluster_secrets
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"
@@ -221,10 +220,10 @@ def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 def test_no_value_of_the_table_is_cut_off(width):
-    short = rows.Row(
+    short = listing.TeamRow(
         "ml", "prod", "virtual", "v0.16.8", "v0.9.3", "2027-06-30", ("a",), 8, 8.0, 1.0
     )
-    long = rows.Row(
+    long = listing.TeamRow(
         "computer-vision-and-robotics",
         "prod-computer-vision-and-robotics",
         "virtual",
@@ -237,7 +236,7 @@ def test_no_value_of_the_table_is_cut_off(width):
         127.5,
     )
     out = Console(file=io.StringIO(), width=width)
-    as_text.show("prod", rows.Listing((short, long), ()), out)
+    listing.show("prod", listing.Listing((short, long), ()), out)
     lines = out.file.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     assert "…" not in "".join(lines)

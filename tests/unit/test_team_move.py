@@ -11,7 +11,7 @@ from kai_fleet_cli.engine import runs
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import live_cluster, state
 from kai_fleet_cli.recovery.state import ExportedState
-from kai_fleet_cli.teams.own_stack import move
+from kai_fleet_cli.teams import move
 
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kai_fleet_cli.teams.blue_green.split import joined, split, with_numbers
-from kai_fleet_cli.teams.queues import every
+from kai_fleet_cli.teams.queues import every, joined, split, with_numbers
 from kai_fleet_policies import validation
 
 NAMES = st.lists(st.from_regex(r"[a-z]{1,4}", fullmatch=True), unique=True, max_size=3)

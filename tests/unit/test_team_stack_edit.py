@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from kai_fleet_cli.stack_file.edit import NotEditable, with_values, without
+from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
 from kai_fleet_cli.stack_file.reading import ROOT
 
 TEAMS = ("config", "kai-fleet:teams")
@@ -127,7 +127,7 @@ def test_any_layout_takes_a_team_and_gives_it_back(text):
     ],
 )
 def test_what_cannot_be_edited_safely_is_refused(text):
-    with pytest.raises(NotEditable, match="by hand"):
+    with pytest.raises(NotEditableError, match="by hand"):
         with_value(text, (*TEAMS, "b", "gpus"), 3)
         with_value(text, (*TEAMS, "a", "new"), 3)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 import pulumi
 import pytest
 import yaml
+from pulumi.runtime import config
 
+from kai_fleet.host import platform_reading
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
+from kai_fleet.settings.files import secret_values
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.diff.changes import difference
@@ -186,3 +191,38 @@ def test_a_team_stack_that_holds_its_namespace_itself_takes_nothing_away(monkeyp
     monkeypatch.setattr("kai_fleet.program.read_deployed_state", lambda: held)
     with pytest.raises(pulumi.RunError, match="move team vision to stack lab and back"):
         team_stack("vision", VISION, {**LAB, "teamStacks": GRANTS})
+
+
+VALUES = {"controlPlane": {"statefulSet": {"labels": {"a": "of-the-chart"}}}}
+
+
+def chart_values(team, platform):
+    """What a team stack gives the charts that it installs, as a plan shows it."""
+    found = team_stack("vision", {**VISION, **team}, {**platform, "teamStacks": GRANTS})
+    return str([item.inputs for item in found if item.type.endswith(":Release")])
+
+
+def test_encrypted_chart_values_of_its_team_are_secrets(monkeypatch):
+    scheduler = {**VISION["scheduler"], "values": {"admission": {"certSecretName": "of-kai"}}}
+    team = {"scheduler": scheduler, "vcluster": {"values": VALUES}}
+    shown = chart_values(team, LAB)
+    assert "of-kai" in shown and "of-the-chart" in shown
+    monkeypatch.setattr(config, "is_config_secret", lambda key: key == "kai-fleet:team")
+    shown = chart_values(team, LAB)
+    assert "of-kai" not in shown and "of-the-chart" not in shown
+
+
+@pytest.mark.parametrize("names", [["platform"], []])
+def test_encrypted_chart_values_of_its_platform_are_secrets(monkeypatch, names):
+    """The engine's answer to an invoke has them in clear, and names the outputs that are secret."""
+    monkeypatch.setattr(secret_values, "_HIDDEN", ContextVar("hidden", default=False))
+    ask = platform_reading.invoke
+
+    def answer(token, args):
+        answered = ask(token, args)
+        answered.value["secretOutputNames"] = names
+        return answered
+
+    monkeypatch.setattr(platform_reading, "invoke", answer)
+    platform = {**LAB, "vcluster": {**LAB["vcluster"], "values": VALUES}}
+    assert ("of-the-chart" in chart_values({}, platform)) == (not names)

@@ -18,7 +18,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
-from kai_fleet_policies.stack.unnamed_removals import VARIABLE
+from kai_fleet_policies.unnamed_removals import VARIABLE
 
 CLUSTER = {"name": "prod", "context": "prod"}
 TEAM = {"scheduler": {"mode": "default"}, "gpus": 1, "nodePool": {"pool": "a"}}

@@ -15,7 +15,7 @@ from kai_fleet_cli.engine.interruption import Interrupted
 from kai_fleet_cli.errors import UserError
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.teams.update import Change
+    from kai_fleet_cli.teams.changes import TeamChange
 
 Name = Annotated[str, typer.Argument(help="The team's name.")]
 Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
@@ -48,7 +48,7 @@ def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def finish(change: Change, flags: Flags, screen: Screen, done: str) -> None:
+def finish(change: TeamChange, flags: Flags, screen: Screen, done: str) -> None:
     """Carry a change out, and say so where it was."""
     from kai_fleet_cli.teams import update
 
@@ -70,7 +70,7 @@ def write_private(content: str, output: Path | None, then: str = "") -> None:
     Screen.standard().line(f"{output} is written{then and f': {then}'}")
 
 
-def make(change: Change, flags: Flags, screen: Screen, name: str) -> None:
+def make(change: TeamChange, flags: Flags, screen: Screen, name: str) -> None:
     """Carry out what makes a team, and say what to do first with it."""
     from kai_fleet_cli.display import first_steps
     from kai_fleet_cli.teams import update

@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.prompt import Confirm
 
 from kai_fleet_cli.commands.options import write_private
-from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 
 app = typer.Typer(help="The teams of a stack.", no_args_is_help=True)
-notes = Console(stderr=True)
 
 
 @app.command()
@@ -31,24 +29,24 @@ def move(
     Edit both stack files first; update both stacks afterwards. See docs/team-stacks.md.
     """
     from kai_fleet.settings.tenant import is_team_stack
-    from kai_fleet_cli.teams.own_stack import move as team_move
+    from kai_fleet_cli.teams import move as team_move
 
-    # The rules are asked about the platform's file: the team's own has no grant before the one
-    # move, and none after the other.
-    platform = to if is_team_stack(_read(stack)) else stack
-    environment = for_stack(platform, _say)
+    # The rules judge the platform's file: the team's own has no grant before the one move, and
+    # none after the other.
+    platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
+    environment = for_stack(platform, say)
 
     def sure() -> bool:
         if not yes and not Screen.standard().asks:
             raise UserError("there is no terminal to ask at, so write --yes")
         return yes or Confirm.ask("Run it now?", default=False)
 
-    team_move.move(team, stack, to, environment.variables, _say, sure)
-    _say(f"next: make up STACK={platform}")
+    team_move.move(team, stack, to, environment.variables, say, sure)
+    say(f"next: make up STACK={platform}")
     if platform == to:
-        _say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
+        say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
     else:
-        _say(f"then: make up STACK={to}")
+        say(f"then: make up STACK={to}")
 
 
 @app.command()
@@ -63,9 +61,9 @@ def credentials(
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
     from kai_fleet.settings import load
     from kai_fleet.settings.tenant import is_team_stack
-    from kai_fleet_cli.teams.own_stack import credentials as team_credentials
+    from kai_fleet_cli.teams import credentials as team_credentials
 
-    raw = _read(stack)
+    raw = reading.read(reading.path_of(stack))
     if is_team_stack(raw):
         raise UserError(f"stack {stack} is a team stack; name its platform's: --stack …")
     settings = load(raw).settings
@@ -74,19 +72,8 @@ def credentials(
             f"Pulumi.{stack}.yaml names no context of your kubeconfig; for a platform that keeps a"
             " kubeconfig as a secret, make the token by hand: see docs/team-stacks.md"
         )
-    environment = for_stack(stack, _say)
+    environment = for_stack(stack, say)
     content = team_credentials.kubeconfig(
         team, settings.cluster.context, days, stack, environment.variables.get("KUBECONFIG")
     )
     write_private(content, output)
-
-
-def _read(stack: str) -> dict[str, object]:
-    try:
-        return reading.read(reading.path_of(stack))
-    except reading.Unreadable as why:
-        raise UserError(str(why)) from None
-
-
-def _say(text: str) -> None:
-    notes.print(text, highlight=False, markup=False, soft_wrap=True)

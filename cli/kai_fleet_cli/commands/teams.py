@@ -1,4 +1,4 @@
-"""`fleet team …` and `fleet teams`: teams added, switched, rolled back and removed."""
+"""`fleet team …` and `fleet teams`: teams added, switched, tried beside, removed and listed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kai_fleet_cli.commands import trials
 from kai_fleet_cli.commands.options import (
     Name,
     NoUp,
@@ -25,10 +24,9 @@ from kai_fleet_cli.display.screen import Flags, Screen
 from kai_fleet_cli.errors import UserError
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.teams.lookup import Place, Platform
+    from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 
 app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
-app.add_typer(trials.app)
 
 Pools = Annotated[
     list[str] | None, typer.Option("--pool", help="KEY=VALUE: a label of its nodes; repeatable.")
@@ -55,13 +53,12 @@ def add(
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
     flags = Flags(yes, no_up)
-    from kai_fleet_cli.teams import add as team_add
-    from kai_fleet_cli.teams import connect, lookup, questions
+    from kai_fleet_cli.teams import changes, connect, lookup, questions
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-    team_add.check_new(platform, name)
-    given = questions.Answers(
+    changes.check_new(platform, name)
+    answers = questions.TeamAnswers(
         mode,
         version,
         questions.pairs(pool or (), "--pool", f"kai-fleet/pool={name}"),
@@ -75,9 +72,8 @@ def add(
         host = connect.to_platform(platform, screen.say).host
         return host.nodes() if host else []
 
-    answers = questions.complete(given, platform, name, screen, nodes)
-    change = team_add.added(platform, name, answers, own=own_stack)
-    make(change, flags, screen, name)
+    answers = questions.complete(answers, platform, name, screen, nodes)
+    make(changes.add(platform, name, answers, own=own_stack), flags, screen, name)
 
 
 @app.command()
@@ -86,10 +82,9 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from kai_fleet_cli.teams import lookup
-    from kai_fleet_cli.teams import switch as team_switch
+    from kai_fleet_cli.teams import changes, lookup
 
-    change = team_switch.switched(lookup.platform(stack), name, version)
+    change = changes.switch(lookup.platform(stack), name, version)
     finish(change, Flags(yes, no_up), Screen.standard(), f"team {name} runs KAI {version}")
 
 
@@ -97,20 +92,16 @@ def switch(
 @with_exit_codes
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
-    from kai_fleet_cli.teams import connect, history, lookup, stack_state
-    from kai_fleet_cli.teams import switch as team_switch
+    from kai_fleet_cli.teams import changes, connect, lookup, stack_state
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-
-    def earlier(place: Place) -> tuple[str | None, str | None]:
-        connected = connect.to_platform(platform, screen.say)
-        if connected.variables is None:
-            raise UserError(connected.note)
-        runs = stack_state.read(place.stack, connected.variables).versions.get(name)
-        return history.earlier_version(place, connected.variables), runs
-
-    change = team_switch.rolled_back(platform, name, earlier)
+    place = platform.team(name)
+    changes.written_kai(place)  # refuses teams without a KAI before anything is read
+    variables = connect.variables(platform, screen.say)
+    running = stack_state.read(place.stack, variables).versions.get(name)
+    earlier = stack_state.earlier_version(place, variables)
+    change = changes.roll_back(platform, place, earlier, running)
     done = f"team {name} is back on the KAI version that it ran before"
     finish(change, Flags(yes, no_up), screen, done)
 
@@ -122,12 +113,11 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
     flags = Flags(yes or no_up, no_up)
     from rich.prompt import Prompt
 
-    from kai_fleet_cli.teams import lookup, update
-    from kai_fleet_cli.teams import remove as team_remove
+    from kai_fleet_cli.teams import changes, lookup, update
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-    place = team_remove.to_remove(platform, name)
+    place = changes.to_remove(platform, name)
     if not (screen.asks or yes or no_up):
         raise UserError(
             f"team {name} and all its pods would be gone; there is no terminal to ask at, so write"
@@ -139,7 +129,7 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
         return typed.strip() == name
 
     pods = None if yes else _pods(platform, place, screen)  # who is sure need not wait
-    change = team_remove.removed(platform, place, pods)
+    change = changes.remove(platform, place, pods)
     if update.carry_out(change, flags, screen, sure) is not None:
         screen.line(f"Done: team {name} is gone.")
 
@@ -160,10 +150,8 @@ def kubeconfig(
     screen = Screen.standard()
     platform = lookup.platform(stack)
     place = platform.team(name)
-    connected = connect.to_platform(platform, screen.say)
-    if connected.variables is None:
-        raise UserError(connected.note)
-    content = stack_state.read(place.stack, connected.variables).kubeconfig(name)
+    variables = connect.variables(platform, screen.say)
+    content = stack_state.read(place.stack, variables).kubeconfig(name)
     if not content:
         raise UserError(
             f"team {name} is in {place.file.name}, but was never made; run: make up"
@@ -174,34 +162,84 @@ def kubeconfig(
         screen.line(first_steps.for_the_team(str(output)))
 
 
+@app.command("try")
+@with_exit_codes
+def try_(
+    name: Name,
+    version: Version,
+    gpus: Annotated[int, typer.Option("--gpus", help="How many of the team's GPUs it gets.")],
+    pool: Annotated[
+        list[str], typer.Option("--pool", help="KEY=VALUE: a label of the nodes it gets.")
+    ],
+    stack: Stack = "sandbox",
+    yes: Yes = False,
+    no_up: NoUp = False,
+) -> None:
+    """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
+    flags = Flags(yes, no_up)
+    from kai_fleet_cli import cluster_reader
+    from kai_fleet_cli.teams import connect, lookup, questions, trial
+
+    screen = Screen.standard()
+    platform = lookup.platform(stack)
+    labels = questions.pairs(pool, "--pool", f"kai-fleet/pool={name}-next")
+    change = trial.begin(platform, name, version, labels, gpus)
+    host = connect.to_platform(platform, screen.say).host
+    try:
+        if host is not None:
+            trial.check_nodes(platform.team(name), labels, gpus, host.nodes())
+    except cluster_reader.NoAnswerError as why:
+        screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
+        screen.say(f"give it nodes before the update: {trial.labelling([], labels)}")
+    make(change, flags, screen, f"{name}-next")
+
+
+@app.command()
+@with_exit_codes
+def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
+    """End a trial: the team takes NAME-next's version and gets its GPUs back; NAME-next goes."""
+    from kai_fleet_cli.teams import lookup, trial
+
+    change = trial.adopt(lookup.platform(stack), name)
+    done = f"team {name} has the new version, and {name}-next is gone"
+    finish(change, Flags(yes, no_up), Screen.standard(), done)
+
+
+@app.command()
+@with_exit_codes
+def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
+    """End a trial: NAME-next goes, and the team gets its GPUs back."""
+    from kai_fleet_cli.teams import lookup, trial
+
+    change = trial.drop(lookup.platform(stack), name)
+    finish(change, Flags(yes, no_up), Screen.standard(), "the trial is gone, and the GPUs are back")
+
+
 def teams(
     stack: Stack = "sandbox",
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """The teams of a platform: versions wanted and running, support, queues, GPUs in use."""
-    from kai_fleet_cli.teams import connect, lookup
-    from kai_fleet_cli.teams.listing import as_text, rows
+    from kai_fleet_cli.teams import connect, listing, lookup
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-    found = rows.listing(platform, connect.to_platform(platform, screen.say))
+    listed = listing.read(platform, connect.to_platform(platform, screen.say))
     if as_json:
-        record = {"teams": [row.record() for row in found.rows], "notes": list(found.notes)}
+        record = {"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)}
         sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     else:
-        as_text.show(stack, found, screen.out)
+        listing.show(stack, listed, screen.out)
 
 
-def _pods(platform: Platform, place: Place, screen: Screen) -> list[Any] | None:
-    """The pods that run in a team's vCluster; None where nobody can be asked."""
+def _pods(platform: PlatformFile, place: TeamPlace, screen: Screen) -> list[Any] | None:
+    """The pods that run in a team's vCluster; None where it cannot be reached."""
     from kai_fleet_cli import cluster_reader
     from kai_fleet_cli.teams import connect, stack_state
 
-    connected = connect.to_platform(platform, screen.say)
     try:
-        if connected.variables is None:
-            return None
-        content = stack_state.read(place.stack, connected.variables).kubeconfigs.get(place.name)
+        variables = connect.variables(platform, screen.say)
+        content = stack_state.read(place.stack, variables).kubeconfigs.get(place.name)
         return list(cluster_reader.ClusterReader(content=content).pods()) if content else None
     except (UserError, cluster_reader.NoAnswerError):
         return None

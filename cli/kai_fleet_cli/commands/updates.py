@@ -42,7 +42,7 @@ def up(
     """
     from kai_fleet_cli.engine import runs, summary
     from kai_fleet_cli.recovery import failures
-    from kai_fleet_policies.stack.unnamed_removals import VARIABLE
+    from kai_fleet_policies.unnamed_removals import VARIABLE
 
     names = remove_team or []
     with resumable_by(f"up --refresh --stack {stack}", say):
@@ -81,8 +81,7 @@ def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequen
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
-    from kai_fleet_policies import validation
-    from kai_fleet_policies.stack import unnamed_removals
+    from kai_fleet_policies import unnamed_removals, validation
 
     if not _at_a_terminal():
         return ()

@@ -76,10 +76,7 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
 def settings_of(stack: str) -> Settings:
     """A stack's settings, a team stack's with its platform's file beside it. Raises UserError."""
     path = reading.path_of(stack)
-    try:
-        raw = reading.read(path)
-    except reading.Unreadable as why:
-        raise UserError(str(why)) from None
+    raw = reading.read(path)
     verdict = validation.validate(raw, facts_of=facts_beside(path))
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))

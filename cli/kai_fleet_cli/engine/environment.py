@@ -48,14 +48,11 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
     """
     # Half a second of imports, which commands that only need UserError are spared.
     from kai_fleet.settings.tenant import Tenant, platform_of
+    from kai_fleet_cli.engine import sandbox_variables
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
-    from kai_fleet_policies.stack import sandbox_variables
 
-    try:
-        raw = reading.read(reading.path_of(stack))
-    except reading.Unreadable as why:
-        raise UserError(str(why)) from None
+    raw = reading.read(reading.path_of(stack))
     platform = platform_of(raw)
     if platform is not None and not _file_of(platform).exists():
         return _own_cluster(say)  # kept elsewhere: the program asks the engine for its facts

@@ -88,7 +88,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     try:
         path = file or reading.path_of(stack)
         raw = reading.read(path)
-    except (reading.Unreadable, UserError) as why:
+    except UserError as why:
         name = file.name if file else f"Pulumi.{stack}.yaml"
         problem = mandatory(f"stack {stack}", name, str(why), "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)

@@ -25,7 +25,6 @@ from kai_fleet.state.deployed_state import READ_OUTPUTS, STACK
 from kai_fleet_cli import property_secrets
 from kai_fleet_cli.program import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
-from kai_fleet_policies.stack.sandbox_variables import WITHOUT_ENGINE
 
 UNKNOWN: Final = "[unknown until the update]"
 
@@ -163,11 +162,9 @@ def _without_engine() -> Iterator[asyncio.AbstractEventLoop]:
         before = None
     with asyncio.Runner(loop_factory=_Loop) as runner:
         asyncio.set_event_loop(runner.get_loop())
-        token = WITHOUT_ENGINE.set(True)
         try:
             yield runner.get_loop()
         finally:
-            WITHOUT_ENGINE.reset(token)
             asyncio.set_event_loop(before)
 
 

@@ -33,10 +33,7 @@ _VERBS: Final = {
 def of_file(stack: str, file: Path | None = None) -> StackReport:
     """The report of a stack's file alone. Raises UserError for one that cannot be read."""
     path = file or reading.path_of(stack)
-    try:
-        raw = reading.read(path)
-    except reading.Unreadable as error:
-        raise UserError(str(error)) from None
+    raw = reading.read(path)
     verdict = validation.validate(raw, facts_of=facts_beside(path))
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))

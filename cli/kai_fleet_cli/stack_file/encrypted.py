@@ -26,15 +26,13 @@ def encrypted_anew(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return sorted(key for key in old.keys() & new.keys() if old[key] != new[key])
 
 
-def _walk(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    if depth > 50:
-        return  # an anchor inside itself
+def _walk(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         if set(value) == {"secure"}:
             yield path, str(value["secure"])
             return
         for key, item in value.items():
-            yield from _walk(item, f"{path}.{key}" if path else str(key), depth + 1)
+            yield from _walk(item, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _walk(item, f"{path}[{index}]", depth + 1)
+            yield from _walk(item, f"{path}[{index}]")

@@ -1,4 +1,4 @@
-"""A platform's facts from its stack file, for a team stack's plan: no engine is asked."""
+"""A platform's facts from its stack file, for a team stack's plan, which needs no engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def facts_beside(team_file: Path) -> FactsOf:
         file = team_file.parent / f"Pulumi.{bare}.yaml"
         try:
             raw = reading.read(file)
-        except reading.Unreadable as why:
+        except reading.StackFileError as why:
             raise NoPlatformError(f"is {stack}: {why}") from None
         if is_team_stack(raw):
             raise NoPlatformError(f"is {stack}, which is a team stack itself; write its platform's")

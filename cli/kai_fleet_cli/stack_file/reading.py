@@ -27,7 +27,7 @@ _KNOWN: Final = {
 }
 
 
-class Unreadable(Exception):  # noqa: N818 - its message is all a user sees
+class StackFileError(UserError):
     """The file is not there, or not a YAML mapping."""
 
     def __init__(self, message: str) -> None:
@@ -46,53 +46,53 @@ def path_of(stack: str) -> Path:
 
 def stacks() -> list[str]:
     """The stacks that have a file."""
-    found = (path.name for path in ROOT.glob("Pulumi.*.yaml"))
-    return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in found)
+    names = (path.name for path in ROOT.glob("Pulumi.*.yaml"))
+    return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in names)
 
 
 def read(path: Path) -> dict[str, Any]:
     """The `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`.
 
     What is encrypted (`secure:`) stays out of it: the text `[secret]` stands in its place.
-    Raises Unreadable; two keys of one name are an error here as they are for the engine.
+    Raises StackFileError; two keys of one name are an error here as they are for the engine.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if path.parent != ROOT:
-            raise Unreadable(f"{path} is not there") from None
+            raise StackFileError(f"{path} is not there") from None
         known = ", ".join(stacks())
-        raise Unreadable(f"{path.name} is not there; stacks with a file: {known}") from None
+        raise StackFileError(f"{path.name} is not there; stacks with a file: {known}") from None
     except UnicodeDecodeError as why:
         line = why.object[: why.start].count(b"\n") + 1
-        raise Unreadable(f"{path.name} line {line}: is no UTF-8; save it as UTF-8") from None
+        raise StackFileError(f"{path.name} line {line}: is no UTF-8; save it as UTF-8") from None
     except OSError as why:
-        raise Unreadable(f"{path} cannot be read: {why.strerror}") from None
+        raise StackFileError(f"{path} cannot be read: {why.strerror}") from None
     return parse(text, path.name)
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
-    """The same of a file's text; `name` is the file's, for messages. Raises Unreadable."""
+    """The same of a file's text; `name` is the file's, for messages. Raises StackFileError."""
     try:
         document = yaml_file.load(text)
     except MarkedYAMLError as why:
-        raise Unreadable(f"{name} {yaml_file.mistake(text, why)}") from None
-    except yaml_file.Odd as why:
-        raise Unreadable(f"{name} {why}") from None
+        raise StackFileError(f"{name} {yaml_file.mistake(text, why)}") from None
+    except yaml_file.RefusedYamlError as why:
+        raise StackFileError(f"{name} {why}") from None
     except (YAMLError, ValueError, RecursionError) as why:
         first = str(why).partition("\n")[0]
-        raise Unreadable(f"{name} is not YAML: {first}") from None
+        raise StackFileError(f"{name} is not YAML: {first}") from None
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
-        raise Unreadable(f"{name} is not a stack file; write config: and keys below it")
+        raise StackFileError(f"{name} is not a stack file; write config: and keys below it")
     if outside := stack_keys.outside(document, _KNOWN):
-        raise Unreadable(f"{name}: {outside}")
+        raise StackFileError(f"{name}: {outside}")
     text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
     if wrong := stack_keys.misspelt(text_keys, _KNOWN):
-        raise Unreadable(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
+        raise StackFileError(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
     own = stack_keys.own(text_keys)
     if odd := next(_odd_keys(own, ()), None):
-        raise Unreadable(f"{name}: {odd}")
+        raise StackFileError(f"{name}: {odd}")
     return {key: _without_secrets(value) for key, value in own.items()}
 
 
@@ -110,13 +110,11 @@ def _odd_keys(value: Any, above: tuple[str, ...]) -> Iterator[str]:
             yield from _odd_keys(item, above)
 
 
-def _without_secrets(value: Any, above: tuple[int, ...] = ()) -> Any:
-    if id(value) in above:
-        return value  # an anchor inside itself; the settings refuse it by its key
+def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {"secure"}:
             return SECRET
-        return {key: _without_secrets(item, (*above, id(value))) for key, item in value.items()}
+        return {key: _without_secrets(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_secrets(item, (*above, id(value))) for item in value]
+        return [_without_secrets(item) for item in value]
     return value

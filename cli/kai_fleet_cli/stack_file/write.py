@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.stack_file.edit import NotEditable, with_values, without
+from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
 
 _MODE: Final = 0o644
 
@@ -30,8 +30,8 @@ class Edit:
         """The lines that change, as in `diff -U0`: for people, before anything is written."""
         old = (self.before or "").splitlines()
         new = (self.after or "").splitlines()
-        found = difflib.unified_diff(old, new, n=0, lineterm="")
-        return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+        diff = difflib.unified_diff(old, new, n=0, lineterm="")
+        return [line for line in diff if not line.startswith(("---", "+++", "@@"))]
 
 
 def edited(
@@ -49,7 +49,7 @@ def edited(
         after = with_values(text, values)
         for keys in gone:
             after = without(after, keys)
-    except NotEditable as why:
+    except NotEditableError as why:
         raise UserError(f"{path.name}: {why}") from None
     return Edit(path, text, after)
 
@@ -85,7 +85,7 @@ def write(edits: Sequence[Edit]) -> None:
 
 
 def restore(edits: Sequence[Edit]) -> list[str]:
-    """Every file as it was before, byte for byte; but not one that somebody wrote meanwhile.
+    """Every file as it was before, byte for byte; but not one that was written meanwhile.
 
     Returns the names of those, which stay as they are.
     """

@@ -10,8 +10,9 @@ from typing import Any
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams.lookup import Platform
+from kai_fleet_cli.teams.lookup import PlatformFile
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Connected:
     note: str = ""
 
 
-def to_platform(platform: Platform, say: Say) -> Connected:
-    """What of a platform can be asked now."""
+def to_platform(platform: PlatformFile, say: Say) -> Connected:
+    """The parts of a platform that are there now."""
     cluster = platform.raw.get("cluster")
     cluster = cluster if isinstance(cluster, Mapping) else {}
     context: Any = cluster.get("context")
@@ -40,8 +41,16 @@ def to_platform(platform: Platform, say: Say) -> Connected:
     from sandbox.tools import toolbox
 
     try:
-        found = toolbox.ensure(("pulumi",), say)
-    except toolbox.ToolError as why:
-        return Connected(host, note=str(why))
-    path = os.pathsep.join([str(found["pulumi"].path.parent), os.environ.get("PATH", "")])
+        tools = toolbox.ensure(("pulumi",), say)
+    except toolbox.ToolError as error:
+        return Connected(host, note=str(error))
+    path = os.pathsep.join([str(tools["pulumi"].path.parent), os.environ.get("PATH", "")])
     return Connected(host, {"PATH": path}, note)
+
+
+def variables(platform: PlatformFile, say: Say) -> Mapping[str, str]:
+    """The engine's variables for a platform; raises UserError where there is no engine."""
+    connected = to_platform(platform, say)
+    if connected.variables is None:
+        raise UserError(connected.note)
+    return connected.variables

@@ -20,7 +20,7 @@ GRANTS: Final = "teamStacks"
 
 
 @dataclass(frozen=True)
-class Place:
+class TeamPlace:
     """A team as it is written. `stack` declares it, `keys` is where in that stack's file."""
 
     platform: str
@@ -47,8 +47,7 @@ class Place:
     @property
     def scheduler(self) -> Mapping[str, Any]:
         """Its scheduler's keys; empty where they are not a mapping."""
-        found = self.raw.get("scheduler")
-        return found if isinstance(found, Mapping) else {}
+        return _mapping(self.raw.get("scheduler"))
 
     @property
     def mode(self) -> str:
@@ -58,25 +57,41 @@ class Place:
     @property
     def version(self) -> str | None:
         """The KAI version that is written, in mode virtual."""
-        found = self.scheduler.get("version")
-        return found if isinstance(found, str) and self.mode == "virtual" else None
+        version = self.scheduler.get("version")
+        return version if isinstance(version, str) and self.mode == "virtual" else None
+
+    @property
+    def node_pool(self) -> Mapping[str, str]:
+        """The labels of its nodes; empty where there are none, or no mapping."""
+        return _mapping(self.raw.get("nodePool"))
+
+    @property
+    def gpus(self) -> int | None:
+        """The most GPUs that it may hold, 0 unless written; None for what is no number."""
+        gpus = self.raw.get("gpus", 0)
+        return gpus if isinstance(gpus, int) else None
 
 
 @dataclass(frozen=True)
-class Platform:
+class PlatformFile:
     """A platform stack's file as it is now, and its teams."""
 
     stack: str
     text: str
     raw: Mapping[str, Any]
-    teams: Mapping[str, Place]
+    teams: Mapping[str, TeamPlace]
 
     @property
     def file(self) -> Path:
         """Its stack file."""
         return reading.path_of(self.stack)
 
-    def team(self, name: str) -> Place:
+    @property
+    def grants(self) -> Mapping[str, Any]:
+        """What it grants to teams with stacks of their own, by team."""
+        return _mapping(self.raw.get(GRANTS))
+
+    def team(self, name: str) -> TeamPlace:
         """The team of that name; raises UserError with the names that there are."""
         if name in self.teams:
             return self.teams[name]
@@ -86,17 +101,22 @@ class Platform:
         raise UserError(f"stack {self.stack} has no team {name}; {meant} teams: {names}")
 
 
+def config_keys(*keys: str) -> tuple[str, ...]:
+    """Where something stands in a stack file: `config_keys("teams", "ml")`."""
+    return ("config", f"{NAMESPACE}:{keys[0]}", *keys[1:])
+
+
 def own_stack(platform: str, team: str) -> str:
     """The name of a team's own stack."""
     return f"{platform}-{team}"
 
 
-def platform(stack: str) -> Platform:
+def platform(stack: str) -> PlatformFile:
     """A platform stack and all its teams, those with own stacks included.
 
     Raises UserError where there is no such file, or it is one team's own stack.
     """
-    raw = _read(stack)
+    raw = reading.read(reading.path_of(stack))
     if TEAM in raw or PLATFORM in raw:
         above, name = _platform_of(raw), _name_of(raw)
         to = f"; write --stack {above}" if above else ""
@@ -105,43 +125,27 @@ def platform(stack: str) -> Platform:
     if not isinstance(inside, Mapping):
         raise UserError(f"{NAMESPACE}:{TEAMS} in Pulumi.{stack}.yaml is not a mapping of teams")
     teams = {
-        str(name): Place(
-            stack, str(name), stack, ("config", f"{NAMESPACE}:{TEAMS}", str(name)), _mapping(team)
-        )
+        str(name): TeamPlace(stack, str(name), stack, config_keys(TEAMS, str(name)), _mapping(team))
         for name, team in inside.items()
     }
-    return Platform(stack, _text(stack), raw, teams | _own_stacks(stack))
+    return PlatformFile(stack, read_text(reading.path_of(stack)), raw, teams | _own_stacks(stack))
 
 
-def _own_stacks(platform: str) -> dict[str, Place]:
+def _own_stacks(platform: str) -> dict[str, TeamPlace]:
     """The teams of a platform that have stacks of their own."""
-    found = {}
+    teams = {}
     for stack in reading.stacks():
         if not stack.startswith(f"{platform}-"):
             continue
         try:
             raw = reading.read(reading.path_of(stack))
-        except reading.Unreadable:
+        except reading.StackFileError:
             continue
         name = _name_of(raw)
         if TEAM in raw and name and _platform_of(raw) == platform:
-            keys = ("config", f"{NAMESPACE}:{TEAM}")
-            found[name] = Place(platform, name, stack, keys, _mapping(raw[TEAM]))
-    return found
-
-
-def _read(stack: str) -> Mapping[str, Any]:
-    try:
-        return reading.read(reading.path_of(stack))
-    except reading.Unreadable as why:
-        raise UserError(str(why)) from None
-
-
-def _text(stack: str) -> str:
-    try:
-        return read_text(reading.path_of(stack))
-    except (OSError, UnicodeDecodeError) as why:
-        raise UserError(f"Pulumi.{stack}.yaml cannot be read: {why}") from None
+            keys = config_keys(TEAM)
+            teams[name] = TeamPlace(platform, name, stack, keys, _mapping(raw[TEAM]))
+    return teams
 
 
 def _platform_of(raw: Mapping[str, Any]) -> str:

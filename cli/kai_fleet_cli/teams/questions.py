@@ -1,4 +1,4 @@
-"""What `fleet team add` needs to know: from flags, or asked with what is sensible and legal."""
+"""What `fleet team add` needs to know: from flags, or by questions with sensible defaults."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kai_fleet.releases import KAI, maintained, support
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.teams import queues as team_queues
-from kai_fleet_cli.teams.lookup import Platform
+from kai_fleet_cli.teams import queues
+from kai_fleet_cli.teams.lookup import PlatformFile
 
 MODES = ("virtual", "host", "default")
 
 
 @dataclass(frozen=True)
-class Answers:
+class TeamAnswers:
     """A new team. `queues` are leaf queues with their GPUs; in mode host it is the one it gets."""
 
     mode: str = ""
@@ -31,7 +31,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Pool:
+class FreePool:
     """A value of a node label that no team has, and what is there."""
 
     key: str
@@ -45,29 +45,29 @@ class Pool:
         return f"{self.key}={self.value} ({self.nodes} node{plural}, {self.gpus} GPUs)"
 
 
-def pairs(given: Sequence[str], flag: str, example: str) -> dict[str, str]:
+def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
     """`KEY=VALUE` flags as a mapping. Raises UserError."""
-    found: dict[str, str] = {}
-    for item in given:
+    values: dict[str, str] = {}
+    for item in items:
         key, sign, value = item.partition("=")
         if not sign or not key or not value:
             raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def complete(
-    given: Answers, platform: Platform, name: str, screen: Screen, nodes: Callable[[], Any]
-) -> Answers:
-    """The answers with what is missing asked for; without a terminal UserError names the flag."""
+    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, nodes: Callable[[], Any]
+) -> TeamAnswers:
+    """Ask for what no flag says. Without a terminal a UserError names the flag."""
     ask = _Questions(platform, name, screen, nodes)
-    mode = given.mode or ask.mode()
+    mode = flags.mode or ask.mode()
     if mode not in MODES:
         raise UserError(f"--mode {mode} is none; write one of {', '.join(MODES)}")
-    answers = replace(given, mode=mode)
-    if mode != "virtual" and given.version:
+    answers = replace(flags, mode=mode)
+    if mode != "virtual" and flags.version:
         raise UserError(f"--version is for mode virtual; mode {mode} has no KAI of its own")
-    if mode == "default" and given.queues:
+    if mode == "default" and flags.queues:
         raise UserError("--queue is for modes virtual and host; mode default has no queues")
     if mode == "virtual" and not answers.version:
         answers = replace(answers, version=ask.version())
@@ -84,19 +84,19 @@ def complete(
 
 @dataclass
 class _Questions:
-    platform: Platform
+    platform: PlatformFile
     name: str
     screen: Screen
     nodes: Callable[[], Any]
 
     def mode(self) -> str:
         likely = "host" if "kai" in self.platform.raw else "virtual"
-        return self._asked("--mode", f"mode ({', '.join(MODES)})", likely, MODES)
+        return self._ask("--mode", f"mode ({', '.join(MODES)})", likely, MODES)
 
     def version(self) -> str:
         for version in KAI if self.screen.asks else ():
             self.screen.line(f"  {version:<9} {support(version).words}")
-        return self._asked("--version", "KAI version", newest_supported(), tuple(KAI))
+        return self._ask("--version", "KAI version", newest_supported(), tuple(KAI))
 
     def pool(self) -> dict[str, str]:
         free = free_pools(self.platform, self._nodes()) if self.screen.asks else []
@@ -104,7 +104,7 @@ class _Questions:
             self.screen.line(f"  free: {pool}")
         own = next((p for p in free if p.value == self.name), free[0] if free else None)
         likely = f"{own.key}={own.value}" if own else f"{pool_key(self.platform)}={self.name}"
-        return pairs([self._asked("--pool", "node pool (KEY=VALUE)", likely)], "--pool", likely)
+        return pairs([self._ask("--pool", "node pool (KEY=VALUE)", likely)], "--pool", likely)
 
     def gpus(self, pool: Mapping[str, str]) -> int:
         if not self.screen.asks:
@@ -119,17 +119,17 @@ class _Questions:
         if not self.screen.asks:
             return {self.name: str(gpus)}
         likely = f"{self.name}={gpus}"
-        said = self._asked("--queue", "queues (NAME=GPUS, with spaces between)", likely)
-        return pairs(said.split(), "--queue", likely)
+        answer = self._ask("--queue", "queues (NAME=GPUS, with spaces between)", likely)
+        return pairs(answer.split(), "--queue", likely)
 
     def leaf(self) -> dict[str, str]:
-        free = team_queues.leaves(self.platform.raw.get("queues"))
+        free = queues.leaves(self.platform.raw.get("queues"))
         likely = self.name if self.name in free else (free[0] if free else "")
         if self.screen.asks and free:
             self.screen.line(f"  leaf queues of the host: {', '.join(free)}")
-        return {self._asked("--queue", "the host's leaf queue", likely): ""}
+        return {self._ask("--queue", "the host's leaf queue", likely): ""}
 
-    def _asked(
+    def _ask(
         self, flag: str, question: str, likely: str, choices: Sequence[str] | None = None
     ) -> str:
         if not self.screen.asks:
@@ -156,31 +156,22 @@ def newest_supported(today: date | None = None) -> str:
     return (maintained(today) or list(KAI))[-1]
 
 
-def pool_key(platform: Platform) -> str:
+def pool_key(platform: PlatformFile) -> str:
     """The label key that most of a platform's teams have in their node pool."""
-    keys = [
-        str(key)
-        for place in platform.teams.values()
-        if isinstance(pool := place.raw.get("nodePool"), Mapping)
-        for key in pool
-    ]
+    keys = [key for place in platform.teams.values() for key in map(str, place.node_pool)]
     return max(keys, key=keys.count) if keys else "kai-fleet/pool"
 
 
-def free_pools(platform: Platform, nodes: Sequence[Mapping[str, Any]]) -> list[Pool]:
+def free_pools(platform: PlatformFile, nodes: Sequence[Mapping[str, Any]]) -> list[FreePool]:
     """The values of that label on nodes with GPUs that no team names."""
     key = pool_key(platform)
-    taken = {
-        str(pool.get(key))
-        for place in platform.teams.values()
-        if isinstance(pool := place.raw.get("nodePool"), Mapping)
-    }
-    found: dict[str, list[float]] = {}
+    taken = {str(place.node_pool.get(key)) for place in platform.teams.values()}
+    gpus: dict[str, list[float]] = {}
     for node in nodes:
         value = cluster_reader.labels(node).get(key)
         if value and value not in taken and cluster_reader.node_gpus(node):
-            found.setdefault(value, []).append(cluster_reader.node_gpus(node))
-    return [Pool(key, value, len(n), int(sum(n))) for value, n in sorted(found.items())]
+            gpus.setdefault(value, []).append(cluster_reader.node_gpus(node))
+    return [FreePool(key, value, len(n), int(sum(n))) for value, n in sorted(gpus.items())]
 
 
 def _missing(flag: str, example: str) -> UserError:

@@ -1,23 +1,26 @@
-"""Queue trees as stack files write them, before anything has checked them."""
+"""Queue trees as stack files write them: looked at, cut in two parts, and put together again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from kai_fleet.settings.files.queue_files import NoTree, opened
+from kai_fleet.settings.files.queue_files import QueueFileError, read_tree
 from kai_fleet.settings.quantities import UNLIMITED, gpu_devices
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.queues import Queue, QueueTree
 
 _TREE: Final = TypeAdapter(QueueTree)
+_PER_GPU: Final = 10**6  # quotas count in millionths, as the settings round them
+_STEP: Final = 10**4  # parts are cut in hundredths of a GPU
+Field = tuple[str, ...]  # keys below the queue tree, down to `quota` or `limit`
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenQueue:
     """One queue: its name, its keys below the tree's, and what stands there."""
 
     name: str
@@ -47,20 +50,20 @@ class Written:
             return None
 
 
-def every(tree: Any) -> Iterator[Written]:
+def every(tree: Any) -> Iterator[WrittenQueue]:
     """Every queue of a tree, or of the file that is named for it, parents before their children;
     nothing of what is no tree.
     """
     try:
-        yield from _below(opened(tree), ())
-    except NoTree:
+        yield from _below(read_tree(tree), ())
+    except QueueFileError:
         return
 
 
-def _below(tree: Any, keys: tuple[str, ...]) -> Iterator[Written]:
+def _below(tree: Any, keys: tuple[str, ...]) -> Iterator[WrittenQueue]:
     for name, raw in tree.items() if isinstance(tree, Mapping) else ():
         here = (*keys, str(name))
-        queue = Written(str(name), here, raw if isinstance(raw, Mapping) else {})
+        queue = WrittenQueue(str(name), here, raw if isinstance(raw, Mapping) else {})
         yield queue
         yield from _below(queue.raw.get("children"), (*here, "children"))
 
@@ -80,8 +83,8 @@ def gpu_quotas(tree: Any, gpus: float | None) -> dict[tuple[str, ...], float]:
     team's. What is no right tree has none.
     """
     try:
-        filled = with_quotas(_TREE.validate_python(opened(tree)), gpus)
-    except (NoTree, ValidationError):
+        filled = with_quotas(_TREE.validate_python(read_tree(tree)), gpus)
+    except (QueueFileError, ValidationError):
         return {}
     return dict(_quotas(filled, ()))
 
@@ -98,3 +101,134 @@ def guaranteed(tree: Any, gpus: float | None) -> float:
     """The GPUs that a tree's top-level queues promise together; -1 is unlimited."""
     quotas = [quota for keys, quota in gpu_quotas(tree, gpus).items() if len(keys) == 1]
     return UNLIMITED if UNLIMITED in quotas else sum(quotas)
+
+
+@dataclass(frozen=True)
+class TreeParts:
+    """The numbers that change, by their place below `queues`: what stays and what is taken."""
+
+    stays: Mapping[Field, float | int]
+    taken: Mapping[Field, float | int]
+
+
+def split(tree: Any, gpus: int, part: int) -> TreeParts:
+    """`part` of `gpus` taken out of a queue tree, each queue's quota and limit in proportion.
+
+    Both trees keep what the rules want of one: children within their parent, limits above quotas,
+    and all within the team's GPUs. The two together are the tree as it was.
+    """
+    queues = list(every(tree))
+    filled = gpu_quotas(tree, gpus)
+    quota = {q.keys: _millionths(filled.get(q.keys)) or 0 for q in queues}
+    taken = _taken_quotas(queues, quota, gpus * _PER_GPU, part * _PER_GPU)
+    limits, cut = _limits(queues, quota, taken, gpus * _PER_GPU, part * _PER_GPU)
+    # What is left out follows from what is written, in both parts.
+    fields = {
+        q.place("quota"): (quota[q.keys], taken[q.keys]) for q in queues if _amount(q, "quota")
+    }
+    fields |= {(*keys, "gpu", "limit"): (limits[keys], cut[keys]) for keys in limits}
+    return TreeParts(
+        {field: _number(whole - out) for field, (whole, out) in fields.items()},
+        {field: _number(out) for field, (_, out) in fields.items()},
+    )
+
+
+def joined(tree: Any, other: Any) -> dict[Field, float | int]:
+    """The numbers of a tree with those of the same queues of another one added."""
+    trial = {queue.keys: queue for queue in every(other)}
+    numbers: dict[Field, float | int] = {}
+    for queue in every(tree):
+        twin = trial.get(queue.keys)
+        for field in ("quota", "limit"):
+            mine = _amount(queue, field)
+            theirs = _amount(twin, field) if twin else None
+            if mine is not None and theirs:
+                numbers[queue.place(field)] = _number(mine + theirs)
+    return numbers
+
+
+def with_numbers(tree: Any, numbers: Mapping[Field, float | int]) -> Any:
+    """A copy of a tree with other numbers at some places."""
+
+    def copied(value: Any, keys: Field) -> Any:
+        if isinstance(value, Mapping):
+            return {key: copied(item, (*keys, str(key))) for key, item in value.items()}
+        return numbers.get(keys, value)
+
+    return copied(tree, ())
+
+
+def _taken_quotas(
+    queues: Sequence[WrittenQueue], quota: Mapping[Field, int], gpus: int, part: int
+) -> dict[Field, int]:
+    taken: dict[Field, int] = {}
+    children: dict[Field, list[Field]] = {}
+    for queue in queues:
+        children.setdefault(queue.keys[:-2], []).append(queue.keys)
+    for above, below in children.items():  # parents come first
+        whole, out = (quota[above], taken[above]) if above else (gpus, part)
+        total = sum(quota[keys] for keys in below)
+        wanted = _rounded(total * out, whole)
+        out_of_these = min(max(wanted, total - (whole - out)), out, total)
+        taken |= _shared({keys: quota[keys] for keys in below}, max(out_of_these, 0))
+    return taken
+
+
+def _shared(amounts: Mapping[Field, int], total: int) -> dict[Field, int]:
+    """`total` in proportion to the amounts, none above its own: largest remainders get the rest."""
+    whole = sum(amounts.values())
+    if not whole:
+        return dict.fromkeys(amounts, 0)
+    exact = {keys: amount * total / whole for keys, amount in amounts.items()}
+    shares = {keys: int(value // _STEP) * _STEP for keys, value in exact.items()}
+    left = total - sum(shares.values())
+    for keys in sorted(exact, key=lambda k: shares[k] - exact[k]) * 2:
+        more = min(left, amounts[keys] - shares[keys], _STEP)
+        shares[keys] += more
+        left -= more
+    for keys in amounts:  # what is finer than a step
+        more = min(left, amounts[keys] - shares[keys])
+        shares[keys] += more
+        left -= more
+    return shares
+
+
+def _limits(
+    queues: Sequence[WrittenQueue],
+    quota: Mapping[Field, int],
+    taken: Mapping[Field, int],
+    gpus: int,
+    part: int,
+) -> tuple[dict[Field, int], dict[Field, int]]:
+    whole: dict[Field, int] = {}
+    out: dict[Field, int] = {}
+    for queue in queues:
+        keys, limit = queue.keys, _amount(queue, "limit")
+        if limit is None:
+            continue
+        above = keys[:-2]
+        while above and above not in whole:
+            above = above[:-2]
+        bound, of_bound = (whole[above], out[above]) if above else (gpus, part)
+        least = max(taken[keys], limit - (bound - of_bound))
+        most = min(of_bound, limit - (quota[keys] - taken[keys]))
+        whole[keys] = limit
+        out[keys] = max(min(_rounded(limit * part, gpus), most), least)
+    return whole, out
+
+
+def _amount(queue: WrittenQueue, field: str) -> int | None:
+    """In millionths of a GPU; None where it is unlimited or not written."""
+    return _millionths(queue.gpus(field))
+
+
+def _millionths(amount: float | None) -> int | None:
+    return None if amount is None or amount < 0 else round(amount * _PER_GPU)
+
+
+def _rounded(product: int, by: int) -> int:
+    return round(product / by / _STEP) * _STEP if by else 0
+
+
+def _number(amount: int) -> float | int:
+    return amount // _PER_GPU if amount % _PER_GPU == 0 else round(amount / _PER_GPU, 6)

@@ -1,4 +1,4 @@
-"""What a stack runs, from its state: read once, and never changed or made by reading."""
+"""What a stack runs, and ran before: its state and its history, which reading never changes."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
-from kai_fleet.cluster.tenant_kubeconfig import (
-    TenantKubeconfigError,
-    name_writer,
-    rebuild,
-)
+from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.state.deployed_state import RELEASE, STACK
 from kai_fleet.state.targeting import TEAM
+from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.property_secrets import opened
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.stack_file.reading import ROOT
 
+if TYPE_CHECKING:
+    from kai_fleet_cli.teams.lookup import TeamPlace
+
+_UPDATES: Final = 20  # of the history, in one page
 _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
 
 
 @dataclass(frozen=True)
-class State:
+class StackState:
     """One stack as its last update left it: KAI versions and kubeconfigs by team, and outputs.
 
-    The kubeconfigs are built anew: a team stack's state is the team's, and earlier versions of this
-    program took what was in a Secret that tenants write. `refused` says why one is not there.
+    The kubeconfigs are built anew: a team stack's state is the team's. `refused` says why one is
+    not there.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +48,7 @@ class State:
         return self.kubeconfigs.get(team)
 
 
-def read(stack: str, variables: Mapping[str, str]) -> State:
+def read(stack: str, variables: Mapping[str, str]) -> StackState:
     """The state of a stack. Raises UserError where the engine has none, or cannot open it."""
     exported = ask(stack, variables, "export", "--show-secrets")
     return of_resources((exported.get("deployment") or {}).get("resources") or [])
@@ -73,12 +75,12 @@ def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
         if "no stack named" in done.stderr:
             raise UserError(f"stack {stack} was never updated")
         lines = done.stderr.strip().splitlines() or ["the engine said nothing"]
-        said = lines[-1].removeprefix("error:").strip()
-        raise UserError(f"the state of stack {stack} cannot be read: {said}")
+        reason = lines[-1].removeprefix("error:").strip()
+        raise UserError(f"the state of stack {stack} cannot be read: {reason}")
     return json.loads(done.stdout)
 
 
-def of_resources(resources: list[Mapping[str, Any]]) -> State:
+def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
     """The state that exported resources show."""
     versions: dict[str, str] = {}
     vclusters: set[str] = set()
@@ -96,18 +98,64 @@ def of_resources(resources: list[Mapping[str, Any]]) -> State:
         elif name.endswith("-release"):
             vclusters.add(name.removesuffix("-release"))
     kubeconfigs, refused = _rebuilt(outputs.get("kubeconfigs") or {})
-    return State(versions, frozenset(vclusters), outputs.get("teams") or {}, kubeconfigs, refused)
+    return StackState(
+        versions, frozenset(vclusters), outputs.get("teams") or {}, kubeconfigs, refused
+    )
 
 
-def _rebuilt(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+def _rebuilt(texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     kubeconfigs: dict[str, str] = {}
     refused: dict[str, str] = {}
-    for team, text in given.items():
+    for team, text in texts.items():
         try:
-            kubeconfigs[team] = rebuild(str(text or ""))[0]
-        except TenantKubeconfigError as why:
+            kubeconfigs[team] = tenant_kubeconfig.rebuild(str(text or ""))[0]
+        except tenant_kubeconfig.TenantKubeconfigError as error:
             refused[team] = (
-                f"the kubeconfig of team {team} in the stack's state {why}. {name_writer(team)}."
+                f"the kubeconfig of team {team} in the stack's state {error}."
+                f" {tenant_kubeconfig.name_writer(team)}."
                 " An update of the stack writes it anew"
             )
     return kubeconfigs, refused
+
+
+def earlier_version(place: TeamPlace, variables: Mapping[str, str]) -> str | None:
+    """The version of the last finished update in which the team ran another one than is written.
+
+    None where there is no such update. Raises UserError where the history cannot be read.
+    """
+    for update in updates(place.stack, variables):
+        # Previews, removals and failures say nothing about what ran.
+        if update.get("kind") != "update" or update.get("result") != "succeeded":
+            continue
+        if not was_about(str(update.get("message", "")), place.name):
+            continue  # its file may have had an edit of this team that was not carried out
+        here: Any = _parsed(update.get("config", {}).get(place.keys[1]))
+        for name in (*place.keys[2:], "scheduler"):
+            here = here.get(name) if isinstance(here, Mapping) else None
+        if not isinstance(here, Mapping) or here.get("mode") != "virtual":
+            continue
+        version = here.get("version")
+        if isinstance(version, str) and version != place.version:
+            return version
+    return None
+
+
+def updates(stack: str, variables: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """A stack's updates, newest first, read as far as they are wanted."""
+    for page in count(1):
+        size = str(_UPDATES)
+        listed = ask(
+            stack, variables, "history", "--json", "--page-size", size, "--page", str(page)
+        )
+        yield from listed
+        if len(listed) < _UPDATES:
+            return
+
+
+def _parsed(entry: Any) -> Any:
+    """One value of an update's configuration; the engine keeps structured ones as JSON text."""
+    value = entry.get("value") if isinstance(entry, Mapping) else None
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

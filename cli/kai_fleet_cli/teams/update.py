@@ -1,9 +1,8 @@
-"""Carrying a team command out: validated, shown, asked, written, run; or everything as it was."""
+"""Carrying a team command out: validated, shown, confirmed, written, run; or all as it was."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.markup import escape
@@ -16,44 +15,14 @@ from kai_fleet_cli.engine.environment import Environment, for_stack
 from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures
-from kai_fleet_cli.stack_file.reading import parse, path_of
-from kai_fleet_cli.stack_file.write import Edit, restore, write
+from kai_fleet_cli.stack_file.reading import path_of
+from kai_fleet_cli.stack_file.write import restore, write
 from kai_fleet_cli.teams import validation
-from kai_fleet_cli.teams.lookup import Platform
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a command would do: edits of files, in words, and the stacks to run afterwards.
-
-    `destroys` are stacks that are emptied and removed first: an account that the platform grants
-    needs its rights to the end. Of the platform's stack only `teams` are updated.
-    """
-
-    platform: Platform
-    edits: tuple[Edit, ...]
-    sentences: tuple[str, ...]
-    updates: tuple[str, ...]
-    teams: tuple[str, ...] = ()
-    destroys: tuple[str, ...] = ()
-
-    @property
-    def removes(self) -> list[str]:
-        """The teams of the platform's own stack that go."""
-        teams = self.platform.raw.get("teams") or {}
-        edited = [edit for edit in self.edits if edit.path == self.platform.file]
-        after = parse(edited[0].after or "", edited[0].path.name) if edited else {}
-        kept = after.get("teams") or {}
-        return [name for name in self.teams if edited and name in teams and name not in kept]
-
-    @property
-    def grants(self) -> bool:
-        """Whether it is about teams with stacks of their own."""
-        return any(stack != self.platform.stack for stack in (*self.updates, *self.destroys))
+from kai_fleet_cli.teams.changes import TeamChange
 
 
 def carry_out(
-    change: Change, flags: Flags, screen: Screen, question: Callable[[], bool] | None = None
+    change: TeamChange, flags: Flags, screen: Screen, question: Callable[[], bool] | None = None
 ) -> dict[str, Any] | None:
     """Do it as far as the flags say; the outputs of the last update, or None where nothing ran.
 
@@ -89,7 +58,7 @@ def carry_out(
     return _run(change, environment, screen)
 
 
-def _show_verdict(change: Change, screen: Screen) -> None:
+def _show_verdict(change: TeamChange, screen: Screen) -> None:
     """Show what the rules say about the edit; raise UserError where one refuses it."""
     verdict = validation.validate(change.platform, change.edits)
     shown = verdict.refused
@@ -102,7 +71,7 @@ def _show_verdict(change: Change, screen: Screen) -> None:
         raise UserError("the rules refuse this; nothing is written")
 
 
-def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, Any]:
+def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[str, Any]:
     outputs: dict[str, Any] = {}
     written, finished = False, False  # what cannot be taken back by putting the files back
     colour = screen.out.is_terminal
@@ -151,22 +120,22 @@ def _run(change: Change, environment: Environment, screen: Screen) -> dict[str, 
             raise UserError(_goes_on(change, str(why))) from None
 
 
-def _goes_on(change: Change, why: str) -> str:
-    """What is said of an update that failed in the middle; the teams that go stay named."""
-    told = failures.naming(why, change.platform.stack, change.removes)
-    if ".venv/bin/fleet up --refresh" in told:
-        return f"The files keep the edit. {told}"
-    return f"{told}. The files keep the edit: run it again with\n{_commands(change)}"
+def _goes_on(change: TeamChange, why: str) -> str:
+    """The message for an update that failed in the middle; the teams that go stay named."""
+    message = failures.naming(why, change.platform.stack, change.removes)
+    if ".venv/bin/fleet up --refresh" in message:
+        return f"The files keep the edit. {message}"
+    return f"{message}. The files keep the edit: run it again with\n{_commands(change)}"
 
 
 def _but(others: Sequence[str]) -> str:
-    """What is said of files that somebody else wrote while the update ran."""
+    """The exception for files that another process wrote while the update ran."""
     if not others:
         return ""
     return f", but for {', '.join(others)}, which something else wrote meanwhile: take the edit out"
 
 
-def _put_back(change: Change, screen: Screen) -> None:
+def _put_back(change: TeamChange, screen: Screen) -> None:
     others = restore(change.edits)
     files = ", ".join(edit.path.name for edit in change.edits)
     # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
@@ -178,7 +147,7 @@ def _put_back(change: Change, screen: Screen) -> None:
     )
 
 
-def _commands(change: Change) -> str:
+def _commands(change: TeamChange) -> str:
     lines = [f"  make up STACK={stack}" for stack in change.updates]
     if removed := change.removes:
         named = " ".join(f"--remove-team {name}" for name in removed)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.settings import load
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.platform_facts import PlatformFacts
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import Edit, read_text
-from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, Platform
+from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, PlatformFile
 from kai_fleet_policies import validation
 from kai_fleet_policies.problem import Problem
 from kai_fleet_policies.rules.teams import team_granted, team_parent_queue
@@ -20,38 +20,34 @@ from kai_fleet_policies.rules.teams import team_granted, team_parent_queue
 _OF_GRANTS: Final = (team_granted.NAME, team_parent_queue.NAME)
 
 
-def validate(platform: Platform, edits: Sequence[Edit]) -> validation.Verdict:
+def validate(platform: PlatformFile, edits: Sequence[Edit]) -> validation.SettingsVerdict:
     """The rules' verdict on the platform with its team stacks, as the edits would leave them.
 
     Teams with stacks of their own count as the platform's: their pools and GPUs come out of the
     same nodes. Raises UserError where an edited file could not be read any more.
     """
-    after = {edit.path: edit.after for edit in edits}
-    raw = dict(_parsed(platform.file, after.get(platform.file, platform.text)))
+    own_files = (place.file for place in platform.teams.values() if place.own)
+    texts: dict[Path, str | None] = {file: read_text(file) for file in own_files if file.exists()}
+    texts |= {platform.file: platform.text} | {edit.path: edit.after for edit in edits}
+    raw = reading.parse(texts.pop(platform.file) or "", platform.file.name)
+    own = [
+        reading.parse(text, file.name) for file, text in sorted(texts.items()) if text is not None
+    ]
     grants = raw.pop(GRANTS, None)
-    own = {place.file for place in platform.teams.values() if place.own}
-    files = own | {path for path in after if path != platform.file}
     teams = dict(raw.get(TEAMS) or {})
-    names = []
-    for file in sorted(files):
-        text = after[file] if file in after else read_text(file)
-        if text is None:
-            continue
-        name, team = _own_team(_parsed(file, text), grants)
-        teams[name] = team
-        names.append(name)
-    verdict = validation.validate(raw | {TEAMS: teams})
-    problems = [_in_own_file(problem, names) for problem in verdict.problems]
+    of_own = dict(_own_team(team, grants) for team in own)
+    verdict = validation.validate(raw | {TEAMS: teams | of_own})
+    problems = [_in_own_file(problem, of_own) for problem in verdict.problems]
     if grants is not None and verdict.settings is not None:
-        problems += _against_grants(raw | {GRANTS: grants}, after, files)
-    return validation.Verdict(verdict.settings, tuple(dict.fromkeys(problems)))
+        problems += _against_grants(raw | {GRANTS: grants}, own)
+    return validation.SettingsVerdict(verdict.settings, tuple(dict.fromkeys(problems)))
 
 
 def _against_grants(
-    platform: Mapping[str, Any], after: Mapping[Path, str | None], files: Iterable[Path]
+    platform: Mapping[str, Any], own: Iterable[Mapping[str, Any]]
 ) -> Iterator[Problem]:
-    """What each team stack's own preview would say of what it is granted, and the platform's of
-    its grants: there may be teams whose files are somewhere else.
+    """The problems of each team stack's own preview with its grant, and of the platform's with its
+    grants: there may be teams whose files are somewhere else.
     """
     granting = load(platform).settings
     if granting is None:
@@ -60,18 +56,15 @@ def _against_grants(
         if problem.path.startswith(f"{NAMESPACE}:{GRANTS}."):
             yield problem
     facts = PlatformFacts.of(granting)
-    for file in sorted(files):
-        text = after[file] if file in after else read_text(file)
-        if text is None:
-            continue
-        verdict = validation.validate(_parsed(file, text), facts_of=lambda _: facts)
+    for raw in own:
+        verdict = validation.validate(raw, facts_of=lambda _: facts)
         yield from (problem for problem in verdict.refused if problem.rule in _OF_GRANTS)
 
 
 def _own_team(raw: Mapping[str, Any], grants: Any) -> tuple[str, dict[str, Any]]:
     """A team stack's team as an entry of the platform's teams."""
-    found = raw.get(TEAM)
-    team = dict(found) if isinstance(found, Mapping) else {}
+    written = raw.get(TEAM)
+    team = dict(written) if isinstance(written, Mapping) else {}
     name = str(team.pop("name", ""))
     scheduler = team.get("scheduler")
     if isinstance(scheduler, Mapping) and scheduler.get("mode") == "host":
@@ -82,18 +75,10 @@ def _own_team(raw: Mapping[str, Any], grants: Any) -> tuple[str, dict[str, Any]]
     return name, team
 
 
-def _in_own_file(problem: Problem, names: Sequence[str]) -> Problem:
+def _in_own_file(problem: Problem, names: Iterable[str]) -> Problem:
     for name in names:
         start = f"{NAMESPACE}:{TEAMS}.{name}"
         if problem.path == start or problem.path.startswith(f"{start}."):
             path = f"{NAMESPACE}:{TEAM}{problem.path.removeprefix(start)}"
-            return Problem(problem.rule, problem.level, problem.subject, path, problem.message)
+            return replace(problem, path=path)
     return problem
-
-
-def _parsed(file: Path, text: str | None) -> Mapping[str, Any]:
-    """The `kai-fleet:` part of a file's text as it would be."""
-    try:
-        return reading.parse(text or "", file.name)
-    except reading.Unreadable as why:
-        raise UserError(str(why)) from None

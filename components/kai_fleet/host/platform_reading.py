@@ -8,6 +8,7 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke
 
+from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.state.deployed_state import READ_OUTPUTS, full_name
 
@@ -35,6 +36,8 @@ def read_platform(stack: str) -> PlatformFacts:
             f"is {stack}, which {what}: it is no platform stack of kai-fleet, or an older one;"
             f" {update}"
         )
+    if OUTPUT in (read.get("secretOutputNames") or ()):
+        hide_values()  # an invoke answers in clear
     try:
         return PlatformFacts.read(outputs[OUTPUT])
     except NoPlatformError as why:

@@ -78,7 +78,6 @@ class TeamNamespace(pulumi.ComponentResource):
         self._beside = pulumi.ResourceOptions(
             parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
         )
-        old = _before(name, "VirtualCluster", "kubernetes:core/v1:Namespace", f"{name}-namespace")
         self._namespace = core.v1.Namespace(
             f"{name}-namespace",
             metadata={
@@ -86,7 +85,7 @@ class TeamNamespace(pulumi.ComponentResource):
                 "labels": self._labels(),
                 "annotations": as_annotations(team_bounds(args.rules, args.isolation, args.queues)),
             },
-            opts=_aliased(self._beside, old),
+            opts=self._beside,
         )
         # They go with the namespace, never before it: nobody is to lift a bound by itself.
         self._inside = pulumi.ResourceOptions(
@@ -96,9 +95,7 @@ class TeamNamespace(pulumi.ComponentResource):
         if args.isolation.on:
             bounds += [*self._network(), *self._rights(), *self._guards()]
         if args.queues is not None:
-            old = _before(name, None, "kai-fleet:index:QueueGuard", f"{name}-guard")
-            guard = _aliased(self._beside, old)
-            bounds.append(QueueGuard(f"{name}-queue-guard", args.queues, guard))
+            bounds.append(QueueGuard(f"{name}-queue-guard", args.queues, self._beside))
         if args.account is not None:
             after = pulumi.ResourceOptions(depends_on=list(args.account))
             let_in = pulumi.ResourceOptions.merge(self._inside, after)
@@ -129,14 +126,12 @@ class TeamNamespace(pulumi.ComponentResource):
 
     def _quotas(self) -> list[pulumi.Resource]:
         args, name = self._args, self._name
-        old = _before(name, None, "kubernetes:core/v1:ResourceQuota", f"{name}-gpus")
-        aliased = _aliased(self._inside, old)
         return [
             core.v1.ResourceQuota(
                 f"{name}-{called}",
                 metadata={"name": called, "namespace": self._of_team},
                 spec=spec,
-                opts=aliased if called == "gpus" else self._inside,
+                opts=self._inside,
             )
             for called, spec in team_quotas.quotas(
                 args.gpus, args.gpu_resource, args.isolation
@@ -209,19 +204,3 @@ def team_bounds(
     """What the annotations of a team's namespace tell the host's policies."""
     of_queues = queues.rules().parameters() if queues is not None else {}
     return {**of_queues, **(rules.parameters() if isolation.on else {})}
-
-
-def _aliased(
-    opts: pulumi.ResourceOptions, old: list[pulumi.Input[str | pulumi.Alias]]
-) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=old))
-
-
-def _before(
-    team: str, below: str | None, kind: str, name: str
-) -> list[pulumi.Input[str | pulumi.Alias]]:
-    """Where a resource was while the namespace was a part of the team."""
-    kinds = [f"kai-fleet:index:{part}" for part in ("Team", below) if part]
-    stack, project = pulumi.get_stack(), pulumi.get_project()
-    chain = "$".join([*kinds, kind])
-    return [f"urn:pulumi:{stack}::{project}::{chain}::{name}"]

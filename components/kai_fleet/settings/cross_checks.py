@@ -62,19 +62,19 @@ def between_keys(settings: Settings) -> Iterator[Mistake]:
 
 
 def _without_kai(settings: Settings) -> Iterator[Mistake]:
-    """Who counts on a KAI on the host, where none is declared: nothing would schedule."""
+    """Teams and queues that need a KAI on the host, where none is declared."""
     if settings.kai is not None:
         return
     in_host_mode = [n for n, team in settings.teams.items() if team.scheduler.mode == "host"]
     if in_host_mode:
-        who = f"team {in_host_mode[0]} is in mode host"
+        need = f"team {in_host_mode[0]} is in mode host"
     elif settings.queues:
-        who = f"{key_path(('queues',))} are the host's queues"
+        need = f"{key_path(('queues',))} are the host's queues"
     else:
         return
     yield Mistake(
         key_path(("kai",)),
-        f"is missing: {who}, and no KAI is declared for the host; write"
+        f"is missing: {need}, and no KAI is declared for the host; write"
         f" {{version: {EXAMPLE_VERSION}}}",
     )
 
@@ -110,19 +110,23 @@ def _of_monitoring(settings: Settings) -> Iterator[Mistake]:
         return
     for key, sentence in monitoring_mistakes(settings.monitoring):
         yield Mistake(key_path(("monitoring", key)), sentence)
-    kais: list[tuple[Location, HostKai | Scheduler | None]] = [(("kai",), settings.kai)]
-    kais += [(("teams", n, "scheduler"), t.scheduler) for n, t in settings.teams.items()]
-    for place, kai in kais:
-        if kai is not None and (moved := moved_metrics(kai.values)):
+    for place, kai in _kais(settings):
+        if moved := moved_metrics(kai.values):
             yield Mistake(key_path((*place, "values", moved[0])), moved[1])
 
 
+def _kais(settings: Settings) -> Iterator[tuple[Location, HostKai | Scheduler]]:
+    """The host's KAI and the schedulers of the teams, by their places."""
+    if settings.kai is not None:
+        yield ("kai",), settings.kai
+    for name, team in settings.teams.items():
+        yield ("teams", name, "scheduler"), team.scheduler
+
+
 def _sharing(settings: Settings) -> Iterator[Mistake]:
-    every: list[tuple[Location, HostKai | Scheduler | None]] = [(("kai",), settings.kai)]
-    every += [(("teams", n, "scheduler"), t.scheduler) for n, t in settings.teams.items()]
-    for place, kai in every:
-        asked = kai is not None and kai.gpu_sharing and "gpu_sharing" in kai.model_fields_set
-        if asked and kai is not None and not settings.shares_gpus(kai):
+    for place, kai in _kais(settings):
+        written = kai.gpu_sharing and "gpu_sharing" in kai.model_fields_set
+        if written and not settings.shares_gpus(kai):
             yield Mistake(
                 key_path((*place, "gpuSharing")),
                 f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"

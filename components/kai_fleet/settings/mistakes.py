@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kai_fleet.wording import on_one_line
@@ -35,7 +36,7 @@ def key_path(location: Location) -> str:
 
 
 def within(path: str, dropped: Iterable[str]) -> bool:
-    """Whether a place was left out, lies in one that was, or holds one that was."""
+    """Whether a place is among the dropped ones, lies in one of them, or holds one."""
     return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
 
 
@@ -48,48 +49,40 @@ def mistakes(error: ValidationError, model: type[BaseModel], raw: Any) -> Iterat
 
 
 def misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
-    """The keys that were meant, and are not there, where others stand: to say these is enough."""
+    """Absent keys that misspelt ones stand for: to name the misspelt ones is enough."""
     unknown = [d["loc"] for d in error.errors() if d["type"] == "extra_forbidden"]
     meant = ((*place[:-1], _meant(place, model) or "") for place in unknown)
     return [place for place in meant if place[-1] and _at(raw, place) is None]
 
 
 def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
-    kind, context = detail["type"], detail.get("ctx", {})
-    found = _at(raw, detail["loc"])
-    match kind:
-        case "extra_forbidden":
-            return _unknown_key(detail["loc"], model)
-        case "missing":
-            return f"is missing; write {_described(detail['loc'], model)}"
-        case "literal_error":
-            return f"is {_shown(found)}; write one of {context['expected']}"
-        case "value_error":
-            return str(context["error"])
-        case "recursion_loop":
-            return "contains itself; a queue cannot be below itself, write the tree out"
-        case "string_pattern_mismatch" if ":" in str(detail["loc"][-2:]) and _is_key(detail):
-            key, _, value = str(detail["loc"][-2]).partition(":")
-            return f"has no space after its colon; write {key}: {value}"
-        case "string_pattern_mismatch":
-            where = "has a name that" if _is_key(detail) else f"is {_shown(found)}, which"
-            return f"{where} does not fit; write {_form(context['pattern'])}"
-        case "string_too_long":
-            return f"is longer than {context['max_length']} characters; write a shorter one"
-        case "string_too_short":
-            return "is empty; write a value or drop the key"
-        case "greater_than_equal":
-            return f"is {_shown(found)}; write {context['ge']} or more"
-        case "less_than_equal":
-            return f"is {_shown(found)}; write {context['le']} or less"
+    kind, place = detail["type"], detail["loc"]
+    value = _at(raw, place)
+    if kind == "extra_forbidden":
+        return _unknown_key(place, model)
+    if kind == "missing":
+        return f"is missing; write {_description(place, model)}"
+    if kind == "string_pattern_mismatch":
+        return _wrong_form(detail, value)
+    if kind in _SENTENCES:
+        return _SENTENCES[kind].format(value=_shown(value), **detail.get("ctx", {}))
     if kind == "string_type":
-        return f"is {_shown(found)}; write {_text_for(detail['loc'], found)}"
+        return f"is {_shown(value)}; write {_text_for(place, value)}"
     if kind in _WANTED:
-        wanted = _EXAMPLES.get(detail["loc"][-1]) if _WANTED[kind] == _MAPPING else None
-        return f"is {_shown(found)}; write {wanted or _WANTED[kind]}"
+        example = _EXAMPLES.get(place[-1]) if _WANTED[kind] == _MAPPING else None
+        return f"is {_shown(value)}; write {example or _WANTED[kind]}"
     return f"is wrong: {detail['msg'].lower()}"
 
 
+_SENTENCES: Final = {
+    "literal_error": "is {value}; write one of {expected}",
+    "value_error": "{error}",
+    "recursion_loop": "contains itself; a queue cannot be below itself, write the tree out",
+    "string_too_long": "is longer than {max_length} characters; write a shorter one",
+    "string_too_short": "is empty; write a value or drop the key",
+    "greater_than_equal": "is {value}; write {ge} or more",
+    "less_than_equal": "is {value}; write {le} or less",
+}
 _MAPPING: Final = "a mapping of keys"
 # What a mapping of that name may look like; text in its place is the commonest slip.
 _EXAMPLES: Final[Mapping[str | int, str]] = {
@@ -133,25 +126,27 @@ _TEXTS: Final[Mapping[str | int, str]] = {
 }
 
 
-def _text_for(location: Location, found: Any) -> str:
+def _text_for(location: Location, value: Any) -> str:
     """What to write where text is wanted."""
     if location[-1] == "version" and location[0] != "gpu":
         return "a version such as " + ("v0.36.1" if "vcluster" in location else "v0.16.8")
     if wanted := _TEXTS.get(location[-1]):
         return wanted
-    if isinstance(found, Mapping | list) or found is None:
+    if isinstance(value, Mapping | list) or value is None:
         return "text"
-    return f'it in quotes: "{str(found).lower() if isinstance(found, bool) else found}"'
+    return f'it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
 
 
-def _is_key(detail: ErrorDetails) -> bool:
-    """Whether it is about a mapping's key, and not about a value."""
-    return detail["loc"][-1] == "[key]"
-
-
-def _form(pattern: str) -> str:
-    fits = [form for start, form in _FORMS.items() if pattern.startswith(start)]
-    return fits[0] if fits else f"text like {pattern}"
+def _wrong_form(detail: ErrorDetails, value: Any) -> str:
+    pattern = str(detail.get("ctx", {})["pattern"])
+    form = next((it for start, it in _FORMS.items() if pattern.startswith(start)), None)
+    wanted = f"does not fit; write {form or f'text like {pattern}'}"
+    if detail["loc"][-1] != "[key]":
+        return f"is {_shown(value)}, which {wanted}"
+    key, colon, rest = str(detail["loc"][-2]).partition(":")
+    if colon:
+        return f"has no space after its colon; write {key}: {rest}"
+    return f"has a name that {wanted}"
 
 
 def _unknown_key(location: Location, model: type[BaseModel]) -> str:
@@ -170,53 +165,46 @@ def _meant(location: Location, model: type[BaseModel]) -> str | None:
     return known[close[0]] if close else None
 
 
-def _described(location: Location, model: type[BaseModel]) -> str:
-    holder = _model_at(location[:-1], model)
-    for name, field in holder.model_fields.items() if holder else ():
-        if (field.alias or name) == location[-1]:
-            if get_origin(field.annotation) is Literal:
-                return f"one of {', '.join(map(repr, get_args(field.annotation)))}"
-            if example := _EXAMPLES.get(location[-1]):
-                return f"{location[-1]}: {example}"
-            return f"{location[-1]}: {field.description or '…'}"
-    return f"{location[-1]}: …"
+def _description(location: Location, model: type[BaseModel]) -> str:
+    name = location[-1]
+    field = _fields(_model_at(location[:-1], model)).get(name)
+    if field is None:
+        return f"{name}: …"
+    if get_origin(field.annotation) is Literal:
+        return f"one of {', '.join(map(repr, get_args(field.annotation)))}"
+    return f"{name}: {_EXAMPLES.get(name) or field.description or '…'}"
 
 
 def _known_keys(location: Location, model: type[BaseModel]) -> list[str]:
-    holder = _model_at(location, model)
-    return [field.alias or name for name, field in holder.model_fields.items()] if holder else []
+    return [str(key) for key in _fields(_model_at(location, model))]
+
+
+def _fields(model: type[BaseModel] | None) -> dict[str | int, FieldInfo]:
+    """A model's fields by their keys in the file."""
+    fields = model.model_fields.items() if model else ()
+    return {field.alias or name: field for name, field in fields}
 
 
 def _model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | None:
     """The settings model that describes a place of the file."""
     here: Any = model
     for part in location:
-        if isinstance(here, type) and issubclass(here, BaseModel):
-            fields = {f.alias or n: f for n, f in here.model_fields.items()}
-            if part not in fields:
-                return None
-            here = _model_of(fields[str(part)].annotation)
-        elif isinstance(here, _Named):
-            here = here.model
-    return here if isinstance(here, type) and issubclass(here, BaseModel) else None
+        if get_origin(here) is dict:
+            here = _without_options(get_args(here)[1])
+        else:
+            field = _fields(here).get(part)
+            here = _without_options(field.annotation) if field else None
+    return here if isinstance(here, type) else None
 
 
-def _model_of(annotation: Any) -> Any:
-    """The model inside `X`, `X | None` or `dict[str, X]`."""
+def _without_options(annotation: Any) -> Any:
+    """The model or the mapping in `X`, `X | None` or an annotated one; None where there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    models = [_model_of(arg) for arg in get_args(annotation)]
-    inner = next((m for m in models if m is not None), None)
-    if inner is not None and get_origin(annotation) is dict:
-        return _Named(inner)
-    return inner
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A mapping of names to one model."""
-
-    model: Any
+    if get_origin(annotation) is dict:
+        return annotation
+    inner = (_without_options(arg) for arg in get_args(annotation))
+    return next((it for it in inner if it is not None), None)
 
 
 def _at(raw: Any, location: Location) -> Any:

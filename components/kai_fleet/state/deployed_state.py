@@ -10,8 +10,6 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke, invoke_async
 
-from kai_fleet.provider import QUEUES
-from kai_fleet.provider.values import unpacked
 from kai_fleet.state.team_parts import TEAM
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
@@ -29,14 +27,13 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 @dataclass(frozen=True)
 class DeployedState:
     """What a stack's resources have: chart versions by the name of the Release, triggers by that of
-    the wait, specs of queues by that of their tree, what policies of admission want and the
+    the wait, what policies of admission want and the
     annotations of namespaces by theirs; the URNs of all resources; and the stack's outputs, secrets
     in clear.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     policies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     urns: frozenset[str] = frozenset()
@@ -126,7 +123,6 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
     return DeployedState(
         versions={name: it for name, it in versions.items() if isinstance(it, str)},
         triggers={name: it.get("triggers") or [] for name, it in of[COMMAND].items()},
-        queues={name: unpacked(it.get("queues")) or {} for name, it in of[QUEUES].items()},
         policies={name: expressions(it.get("spec") or {}) for name, it in of[POLICY].items()},
         bounds={
             name: (it.get("metadata") or {}).get("annotations") or {}

@@ -31,8 +31,8 @@ _FLAG: Final = re.compile(
 
 
 def in_clear(raw: Mapping[str, Any], encrypted: frozenset[str] = frozenset()) -> Iterator[Mistake]:
-    """Every secret in clear. `encrypted` are the top-level keys that hold an encrypted value, for
-    who reads them decrypted.
+    """Every secret in clear. `encrypted` are the top-level keys that hold an encrypted value, where
+    `raw` has them decrypted.
     """
     for key, value in raw.items():
         if key not in encrypted:
@@ -43,8 +43,8 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             # A container's environment: {name: HF_TOKEN, value: …}.
-            called = str(value.get("name", "")) if key == "value" else ""
-            yield from _below(item, (*place, str(key)), called)
+            variable = str(value.get("name", "")) if key == "value" else ""
+            yield from _below(item, (*place, str(key)), variable)
     elif isinstance(value, list):
         for number, item in enumerate(value):
             yield from _below(item, (*place, number))

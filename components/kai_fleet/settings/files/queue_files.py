@@ -20,50 +20,51 @@ from kai_fleet.settings.mistakes import Mistake, key_path
 _WRITE: Final = "write the tree itself, or the path of a YAML file below this project's folder"
 
 
-class NoTree(Exception):  # noqa: N818 - its message is all a user sees
-    """A file that cannot be had, or holds no queue tree; the message follows the key's path."""
+class QueueFileError(Exception):
+    """A file that cannot be read, or holds no queue tree; the message follows the key's path."""
 
 
-def opened(queues: Any) -> Any:
-    """What stands at a `queues:` key, or in the file that it names. Raises NoTree."""
+def read_tree(queues: Any) -> Any:
+    """What stands at a `queues:` key, or in the file that it names. Raises QueueFileError."""
     if not isinstance(queues, str):
         return queues
     path = (ROOT / queues).resolve()
     if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
-        raise NoTree(f"is {queues!r}; {_WRITE}")
+        raise QueueFileError(f"is {queues!r}; {_WRITE}")
     text = ""
     try:
         text = path.read_text(encoding="utf-8")
         return _tree(text)
     except FileNotFoundError:
-        raise NoTree(f"names {queues}, which is not there; {_WRITE}") from None
+        raise QueueFileError(f"names {queues}, which is not there; {_WRITE}") from None
     except MarkedYAMLError as why:
-        raise NoTree(f"names {queues}, {yaml_file.mistake(text, why)}") from None
-    except NoTree as why:
-        raise NoTree(f"names {queues}, which {why}") from None
-    except yaml_file.Odd as why:
-        raise NoTree(f"names {queues}, {why}") from None
+        raise QueueFileError(f"names {queues}, {yaml_file.mistake(text, why)}") from None
+    except QueueFileError as why:
+        raise QueueFileError(f"names {queues}, which {why}") from None
+    except yaml_file.RefusedYamlError as why:
+        raise QueueFileError(f"names {queues}, {why}") from None
     except (OSError, YAMLError, ValueError, RecursionError) as why:
-        raise NoTree(f"names {queues}, which cannot be read: {why}") from None
+        raise QueueFileError(f"names {queues}, which cannot be read: {why}") from None
 
 
 @lru_cache
 def _tree(text: str) -> Any:
-    """What a file says; kept, because a command asks the rules before the program does, and five
-    thousand queues take a second. Raises NoTree, with what is wrong after "which".
+    """A file's tree; cached, because a command checks the rules before the program does, and five
+    thousand queues take a second. Raises QueueFileError, with what is wrong after "which".
     """
     tree = yaml_file.load(text)
     if not isinstance(tree, Mapping):
-        raise NoTree("holds no queue tree; write NAME: {gpu: …} in it")
+        raise QueueFileError("holds no queue tree; write NAME: {gpu: …} in it")
     try:
         # In the order in which Pulumi gives a stack file's keys: a tree that moves into a file, or
         # within one, changes nothing.
         return json.loads(json.dumps(tree, sort_keys=True))
     except TypeError:
-        said = "has a key or a value that is neither text nor a number; put it in quotes"
-        raise NoTree(said) from None
+        raise QueueFileError(
+            "has a key or a value that is neither text nor a number; put it in quotes"
+        ) from None
     except (ValueError, RecursionError):
-        raise NoTree("contains itself; write the tree out") from None
+        raise QueueFileError("contains itself; write the tree out") from None
 
 
 def with_trees(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
@@ -71,18 +72,18 @@ def with_trees(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
 
     `raw` itself stays as it is.
     """
-    whole, found = dict(raw), []
+    whole, mistakes = dict(raw), []
     for place in _named(raw):
         here = whole
         for key in place[:-1]:
             here[key] = dict(here[key])
             here = here[key]
         try:
-            here[place[-1]] = opened(here[place[-1]])
-        except NoTree as why:
-            found.append(Mistake(key_path(place), str(why)))
+            here[place[-1]] = read_tree(here[place[-1]])
+        except QueueFileError as why:
+            mistakes.append(Mistake(key_path(place), str(why)))
             here[place[-1]] = {}
-    return whole, found
+    return whole, mistakes
 
 
 def or_file(schema: dict[str, Any]) -> None:

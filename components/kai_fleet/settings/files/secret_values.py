@@ -12,8 +12,7 @@ from pulumi.runtime import config
 from kai_fleet.settings.mistakes import NAMESPACE
 
 # The keys of the stack file below which a user gives charts values of their own.
-_WITH_VALUES: Final = ("teams", "vcluster", "kai", "gpu")
-
+_WITH_VALUES: Final = ("teams", "team", "vcluster", "kai", "gpu")
 
 _HIDDEN: Final[ContextVar[bool]] = ContextVar("hidden", default=False)
 

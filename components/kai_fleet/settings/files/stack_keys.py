@@ -32,33 +32,33 @@ def outside(document: Mapping[Any, Any], known: Iterable[str]) -> str | None:
         if key.startswith(_PREFIX):
             return f"{on_one_line(key)} is not below config, so Pulumi does not read it; indent it"
         if (meant := key.rpartition(":")[2]) in names:
-            said = "is not below config, so Pulumi does not read it"
-            return f"{on_one_line(key)} {said}; write {_PREFIX}{meant} there"
+            why = "is not below config, so Pulumi does not read it"
+            return f"{on_one_line(key)} {why}; write {_PREFIX}{meant} there"
         if "config" not in document and get_close_matches(key.lower(), ["config"], cutoff=0.7):
             return f"{on_one_line(key)} is not read; write config"
     return None
 
 
 def misspelt(keys: Iterable[str], known: Iterable[str]) -> list[Mistake]:
-    """The keys that nobody reads and that look like ours; `known` are the names after the prefix.
+    """Keys without a reader that look like ours; `known` are the names after the prefix.
 
-    A key without a prefix is the project's for the engine, and nobody's for other readers.
+    A key without a prefix is the project's for the engine, and unread by others.
     """
     names = frozenset(known)
-    found = []
+    mistakes = []
     for key in keys:
         namespace, colon, name = key.rpartition(":")
         if namespace == NAMESPACE:
             continue
         meant = f"{_PREFIX}{on_one_line(name)}"
         if not colon:
-            said = _without_prefix(name, names)
+            sentence = _without_prefix(name, names)
         elif namespace not in _PROVIDERS and (name in names or _is_like_ours(namespace)):
-            said = f"is not read, so what it declares would be removed; write {meant}"
+            sentence = f"is not read, so what it declares would be removed; write {meant}"
         else:
             continue
-        found.append(Mistake(on_one_line(key), said))
-    return found
+        mistakes.append(Mistake(on_one_line(key), sentence))
+    return mistakes
 
 
 def _without_prefix(key: str, names: frozenset[str]) -> str:

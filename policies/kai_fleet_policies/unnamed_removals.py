@@ -1,4 +1,4 @@
-"""Teams that are deployed and not declared any more: they go only when somebody names them.
+"""Teams that are deployed and not declared any more: they go only when they are named.
 
 A team goes with its vCluster and its volumes. A cut file or a bad merge is not enough for that.
 """
@@ -20,7 +20,7 @@ VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
 
 def unnamed(settings: Settings, deployed: Iterable[str]) -> list[str]:
-    """The deployed teams that this run would remove and nobody has named."""
+    """The deployed teams that this run would remove without being told to."""
     named = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")}
     kept = settings.teams.keys() | settings.team_stacks.keys()  # a grant has a rule of its own
     return sorted(set(deployed) - kept - named - set(settings.removed))

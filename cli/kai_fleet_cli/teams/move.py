@@ -77,11 +77,11 @@ def _commands(
 
     def above(urn: str) -> list[str]:
         """The resource and what it is below, from the nearest on."""
-        found = []
+        chain = []
         while urn:
-            found.append(urn)
+            chain.append(urn)
             urn = parents.get(urn, "")
-        return found
+        return chain
 
     providers = [
         urn

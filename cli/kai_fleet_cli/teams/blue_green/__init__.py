@@ -1,1 +1,0 @@
-"""Two KAI versions side by side: a second team on a part of the nodes."""

@@ -1,0 +1,217 @@
+"""`fleet teams`: what is written, what runs, and what of the GPUs is in use now."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+
+from kai_fleet.releases import KAI
+from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.teams import queues, stack_state
+from kai_fleet_cli.teams.connect import Connected
+from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
+
+_GPUS: Final = "GPUs used,\npromised,\nmost"
+_HEADINGS: Final = ("team", "stack", "mode", "version", "running", "support ends", "queues", _GPUS)
+# On a narrow terminal a team's stack and queues stand on the lines below it.
+_NARROW: Final = ("team", "mode", "version", "running", "support ends", "GPUs used/quota/limit")
+_ENDLESS: Final = 10_000  # columns
+
+
+@dataclass(frozen=True)
+class TeamRow:
+    """One team. None is "not known"; a GPU amount of -1 is unlimited.
+
+    `wanted` is what its file says and `running` what the last update left; a team that is only in
+    the file does not run, and one that is not in it any more goes with the next update.
+    """
+
+    team: str
+    stack: str
+    mode: str
+    wanted: str | None
+    running: str | None
+    support_end: str | None
+    queues: tuple[str, ...]
+    gpus: int | None
+    guaranteed: float | None
+    used: float | None
+
+    def record(self) -> dict[str, Any]:
+        """For the JSON format."""
+        return {
+            "team": self.team,
+            "stack": self.stack,
+            "mode": self.mode,
+            "version": {"wanted": self.wanted, "running": self.running},
+            "supportEnd": self.support_end,
+            "queues": list(self.queues),
+            "gpus": {"most": self.gpus, "guaranteed": self.guaranteed, "used": self.used},
+        }
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The rows by team, and why some of them lack something."""
+
+    rows: tuple[TeamRow, ...]
+    notes: tuple[str, ...]
+
+
+def read(platform: PlatformFile, connected: Connected) -> Listing:
+    """Every team of a platform. What does not answer is left open, with a note."""
+    notes = [connected.note] if connected.note else []
+    states: dict[str, stack_state.StackState] = {}
+    stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
+    if connected.variables is not None:
+        with ThreadPoolExecutor(4) as pool:
+            futures = {s: pool.submit(stack_state.read, s, connected.variables) for s in stacks}
+        for stack, future in futures.items():
+            try:
+                states[stack] = future.result()
+            except UserError as error:
+                notes.append(str(error))
+    notes += [why for state in states.values() for why in state.refused.values()]
+    used, silent = _used(states)
+    if silent:
+        notes.append(f"GPUs in use are not known where the vCluster did not answer: {silent}")
+    places = sorted(platform.teams.values(), key=lambda place: place.name)
+    rows = [_row(platform, place, states.get(place.stack), used) for place in places]
+    for stack, state in states.items():
+        for name in sorted(state.vclusters - platform.teams.keys()):
+            running, held = state.versions.get(name), used.get(name)
+            rows.append(TeamRow(name, stack, "-", None, running, None, (), None, None, held))
+            notes.append(f"team {name} is in no file any more; the next update removes it")
+    return Listing(tuple(rows), tuple(notes))
+
+
+def _row(
+    platform: PlatformFile,
+    place: TeamPlace,
+    state: stack_state.StackState | None,
+    used: Mapping[str, float],
+) -> TeamRow:
+    release = KAI.get(place.version or "")
+    end = release.support_end if release else None
+    of_host = place.mode == "host" and place.raw.get("queue")
+    return TeamRow(
+        team=place.name,
+        stack=place.stack,
+        mode=place.mode,
+        wanted=place.version,
+        running=state.versions.get(place.name) if state else None,
+        support_end=end.isoformat() if end else None,
+        queues=(str(of_host),) if of_host else tuple(queues.leaves(place.raw.get("queues"))),
+        gpus=place.gpus,
+        guaranteed=_guaranteed(platform, place),
+        used=used.get(place.name),
+    )
+
+
+def _used(states: Mapping[str, stack_state.StackState]) -> tuple[dict[str, float], str]:
+    """The GPUs that each team's pods hold, by its vCluster; and those that did not answer."""
+    used: dict[str, float] = {}
+    silent = []
+    with ThreadPoolExecutor(8) as pool:
+        answers = {
+            team: pool.submit(cluster_reader.ClusterReader(content=content).pods)
+            for state in states.values()
+            for team, content in state.kubeconfigs.items()
+            if content
+        }
+    for team, answer in answers.items():
+        try:
+            used[team] = cluster_reader.gpus_held(answer.result())
+        except cluster_reader.NoAnswerError:
+            silent.append(team)
+    return used, ", ".join(sorted(silent))
+
+
+def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
+    """The GPUs that queues promise a team; None where no queue does."""
+    if place.mode == "virtual":
+        return queues.guaranteed(place.raw.get("queues"), place.gpus)
+    if place.mode != "host":
+        return None
+    quotas = queues.gpu_quotas(platform.raw.get("queues"), None)
+    return next(
+        (quota for keys, quota in quotas.items() if keys[-1] == place.raw.get("queue")), None
+    )
+
+
+def show(stack: str, listing: Listing, console: Console) -> None:
+    """Print the table and its notes; what is not known is "-", and no value is cut off."""
+    if listing.rows:
+        table = _table(listing.rows)
+        endless = console.options.update(width=_ENDLESS)
+        if Measurement.get(console, endless, table).maximum <= console.width:
+            console.print(table)
+        else:
+            for line in _narrow(listing.rows, console.width):
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+    else:
+        add = f"fleet team add NAME --stack {stack}"
+        console.print(f"Stack {stack} has no team yet; add one: {add}", markup=False)
+    for note in listing.notes:
+        console.print(f"- {note}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(rows: tuple[TeamRow, ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right" if heading == _GPUS else "left", no_wrap=True)
+    for row in rows:
+        team, *others, gpus = _cells(row)
+        cells = (team, row.stack, *others, ", ".join(row.queues) or "-", gpus)
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def _narrow(rows: tuple[TeamRow, ...], width: int) -> Iterator[str]:
+    every = [_NARROW, *(_cells(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    apart = sum(widths) + 2 * len(widths) > width  # a long name has a line to itself
+    for row, cells in zip((None, *rows), every, strict=True):
+        first, *rest = (cell.ljust(wide) for cell, wide in zip(cells, widths, strict=True))
+        if apart:
+            yield from textwrap.wrap(cells[0], width)
+            yield from textwrap.wrap(f"  {'  '.join(rest)}", width, subsequent_indent="    ")
+        else:
+            yield "  ".join([first, *rest]).rstrip()
+        if row is not None:
+            queues_of = f"; queues {', '.join(row.queues)}" if row.queues else ""
+            yield from textwrap.wrap(
+                f"stack {row.stack}{queues_of}",
+                width,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+            )
+
+
+def _cells(row: TeamRow) -> tuple[str, ...]:
+    """A team's own line, its name first and its GPUs last."""
+    return (
+        row.team,
+        row.mode,
+        row.wanted or "-",
+        row.running or "-",
+        row.support_end or "-",
+        "/".join(_amount(value) for value in (row.used, row.guaranteed, row.gpus)),
+    )
+
+
+def _amount(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "unlimited" if value == -1 else f"{value:g}"

@@ -1,1 +1,0 @@
-"""`fleet teams`: the teams of a platform, wanted and running."""

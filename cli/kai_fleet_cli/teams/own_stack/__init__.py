@@ -1,1 +1,0 @@
-"""Teams with a stack of their own: moved there, and their credentials."""

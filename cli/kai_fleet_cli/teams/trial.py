@@ -1,0 +1,261 @@
+"""Two KAI versions side by side: a second team, NAME-next, on a part of a team's nodes and GPUs.
+
+A team with a stack of its own is tried beside in a second such stack: one account and one grant
+each. The trial's grant comes out of the team's, so that the two have what the one had.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file.reading import SECRET
+from kai_fleet_cli.stack_file.write import Edit, edited, read_text
+from kai_fleet_cli.teams import changes, lookup, queues
+from kai_fleet_cli.teams.changes import TeamChange
+from kai_fleet_cli.teams.lookup import GRANTS, PlatformFile, TeamPlace, config_keys
+from kai_fleet_cli.teams.queues import Field
+
+NEXT: Final = "-next"
+
+
+def begin(
+    platform: PlatformFile, name: str, version: str, pool: Mapping[str, str], gpus: int
+) -> TeamChange:
+    """Put NAME-next with `version` and `gpus` of NAME's beside it. Raises UserError."""
+    place = platform.team(name)
+    old = changes.written_kai(place)
+    changes.check_version(version, untested=place.scheduler.get("untested") is True)
+    trial = f"{name}{NEXT}"
+    if trial in platform.teams:
+        raise UserError(
+            f"team {trial} is there already; first: fleet team adopt {name}, or fleet team drop"
+            f" {name}"
+        )
+    whole = place.raw.get("gpus", 0)
+    if not isinstance(whole, int) or not 0 < gpus < whole:
+        fits = f"from 1 to {whole - 1}" if isinstance(whole, int) and whole > 1 else "that it has"
+        raise UserError(
+            f"--gpus {gpus} cannot be taken from team {name}, which has {whole}; write a number"
+            f" {fits}"
+        )
+    tree = _tree(place)
+    parts = queues.split(tree, whole, gpus)
+    team = _copy(place, version, pool, gpus, queues.with_numbers(tree, parts.taken))
+    own: dict[Field, Any] = {("gpus",): whole - gpus}
+    own |= {("queues", *field): number for field, number in parts.stays.items()}
+    stacks: tuple[str, ...] = (platform.stack,)
+    if place.own:
+        edits = _begin_own(platform, place, trial, team, own)
+        # The team gives up its part before the other one takes it.
+        stacks = (platform.stack, place.stack, lookup.own_stack(platform.stack, trial))
+    else:
+        values = _below(place, own) | {(*place.keys[:2], trial): team}
+        edits = (edited(platform.file, platform.text, values),)
+    sentences = (
+        f"{trial}: {gpus} of {name}'s {whole} GPUs, nodes {changes.pairs_text(pool)}, KAI {version}"
+        f" beside {old}",
+        f"{name} keeps {whole - gpus} GPUs, and its queues the same part of what they had",
+    )
+    return TeamChange(platform, edits, sentences, stacks, (name, trial))
+
+
+def _begin_own(
+    platform: PlatformFile,
+    place: TeamPlace,
+    trial: str,
+    team: dict[str, Any],
+    own: Mapping[Field, Any],
+) -> tuple[Edit, ...]:
+    cluster = platform.raw.get("cluster")
+    if not isinstance(cluster, Mapping) or "context" not in cluster:
+        raise UserError(
+            f"{platform.file.name} names no context, so that {trial} needs credentials of its own"
+            f" in its stack file; add it with fleet team add {trial} --own-stack --no-up, and"
+            f" lower what team {place.name} has and is granted"
+        )
+    gpus = team["gpus"]
+    values = {
+        config_keys(GRANTS, place.name, "gpus"): _granted(platform, place) - gpus,
+        config_keys(GRANTS, trial): {"nodePool": team["nodePool"], "gpus": gpus},
+    }
+    return (
+        edited(platform.file, platform.text, values),
+        edited(place.file, read_text(place.file), _below(place, own)),
+        changes.own_file(platform, trial, team),
+    )
+
+
+def adopt(platform: PlatformFile, name: str) -> TeamChange:
+    """Give NAME the version of NAME-next, and all GPUs back. Raises UserError."""
+    place, trial = _pair(platform, name)
+    old, new = changes.written_kai(place), changes.written_kai(trial)
+    version: dict[Field, Any] = {("scheduler", "version"): new} if old != new else {}
+    sentence = f"{name}: {changes.switch_text(old, new)}; its queues and running pods stay"
+    return _end(platform, place, trial, version, (sentence,))
+
+
+def drop(platform: PlatformFile, name: str) -> TeamChange:
+    """Take NAME-next away and give its GPUs back to NAME. Raises UserError."""
+    place, trial = _pair(platform, name.removesuffix(NEXT))
+    return _end(platform, place, trial, {}, ())
+
+
+def _end(
+    platform: PlatformFile,
+    place: TeamPlace,
+    trial: TeamPlace,
+    own: Mapping[Field, Any],
+    sentences: tuple[str, ...],
+) -> TeamChange:
+    """Take the trial away; the team gets its part back, and the values of `own`."""
+    if place.own != trial.own:
+        where = "stacks of their own" if place.own else f"stack {platform.stack}"
+        raise UserError(
+            f"teams {place.name} and {trial.name} are not both in {where}; end the trial by hand:"
+            f" fleet team remove {trial.name}"
+        )
+    tree = queues.joined(_tree(place), _tree(trial))
+    gpus = place.raw.get("gpus", 0) + trial.raw.get("gpus", 0)
+    values = _below(
+        place, {("gpus",): gpus, **{("queues", *field): n for field, n in tree.items()}, **own}
+    )
+    edits: tuple[Edit, ...]
+    stacks: tuple[str, ...] = (platform.stack,)
+    destroys: tuple[str, ...] = ()
+    if place.own:
+        granted = _granted(platform, place) + _granted(platform, trial)
+        grant = {config_keys(GRANTS, place.name, "gpus"): granted}
+        gone = [config_keys(GRANTS, trial.name)]
+        edits = (
+            edited(platform.file, platform.text, grant, gone=gone),
+            edited(place.file, read_text(place.file), values),
+            Edit(trial.file, read_text(trial.file), None),
+        )
+        stacks, destroys = (platform.stack, place.stack), (trial.stack,)
+    else:
+        gone = [(*place.keys[:2], trial.name)]
+        edits = (edited(platform.file, platform.text, values, gone=gone),)
+    teams = (place.name, trial.name)
+    told = (*sentences, *_losses(place, trial))
+    return TeamChange(platform, edits, told, stacks, teams, destroys)
+
+
+def _losses(place: TeamPlace, trial: TeamPlace) -> list[str]:
+    back = labelling([], place.node_pool) if place.node_pool else ""
+    stack = f", and stack {trial.stack} with its file and grant" if trial.own else ""
+    labels = changes.pairs_text(trial.node_pool) or "its nodes"
+    return [
+        f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are"
+        f" {place.name}'s",
+        f"nodes {labels} are nobody's then; give each one back: {back}",
+    ]
+
+
+def _pair(platform: PlatformFile, name: str) -> tuple[TeamPlace, TeamPlace]:
+    place = platform.team(name)
+    if f"{name}{NEXT}" not in platform.teams:
+        raise UserError(
+            f"there is no team {name}{NEXT} beside {name}; begin with: fleet team try {name}"
+            " VERSION --pool KEY=VALUE --gpus N"
+        )
+    return place, platform.team(f"{name}{NEXT}")
+
+
+def _tree(place: TeamPlace) -> Any:
+    """A team's queues as its stack file has them. Raises UserError where they are elsewhere."""
+    tree = place.raw.get("queues") or {}
+    if isinstance(tree, str):
+        raise UserError(
+            f"{place.path}.queues of team {place.name} is in {tree}, which this command does not"
+            f" divide; write the tree into {place.file.name} for as long as the trial takes"
+        )
+    return tree
+
+
+def _copy(
+    place: TeamPlace, version: str, pool: Mapping[str, str], gpus: int, tree: Any
+) -> dict[str, Any]:
+    """The second team: the first one's settings, but for version, nodes and amounts."""
+    team = copy.deepcopy(dict(place.raw))
+    if SECRET in repr(team):
+        raise UserError(
+            f"{place.path} has an encrypted value, which cannot be copied; add {place.name}{NEXT}"
+            " with fleet team add"
+        )
+    team.pop("name", None)  # in a file of its own it has one
+    team["scheduler"] = dict(place.scheduler) | {"version": version}
+    team.get("vcluster", {}).get("access", {}).pop("port", None)  # it is the first team's
+    team |= {"nodePool": dict(pool), "gpus": gpus}
+    if tree:
+        team["queues"] = tree
+    return team
+
+
+def _granted(platform: PlatformFile, place: TeamPlace) -> int:
+    """The GPUs of a team's grant. Raises UserError where there is no such grant."""
+    grant = platform.grants.get(place.name)
+    gpus = grant.get("gpus") if isinstance(grant, Mapping) else None
+    if not isinstance(gpus, int):
+        raise UserError(
+            f"{platform.file.name} grants team {place.name} no GPUs; write"
+            f" {config_keys(GRANTS, place.name, 'gpus')[1]}.{place.name}.gpus"
+        )
+    return gpus
+
+
+def _below(place: TeamPlace, values: Mapping[Field, Any]) -> dict[tuple[str, ...], Any]:
+    """A team's own values by their places in its stack file."""
+    return {(*place.keys, *field): value for field, value in values.items()}
+
+
+def check_nodes(
+    place: TeamPlace, pool: Mapping[str, str], gpus: int, nodes: Sequence[Mapping[str, Any]]
+) -> None:
+    """Raise UserError unless Ready nodes of the pool have that many GPUs together.
+
+    Without a Ready node a vCluster cannot start its DNS, and its update would wait in vain (V16).
+    """
+    there = sum(cluster_reader.node_gpus(node) for node in nodes if _has(node, pool))
+    if there >= gpus:
+        return
+    own = [node for node in nodes if "nodePool" in place.raw and _has(node, place.node_pool)]
+    chosen = _smallest(own, gpus - there)
+    what = " and ".join(f"{key}={value}" for key, value in pool.items())
+    if not chosen:
+        raise UserError(
+            f"Ready nodes with {what} have {there:g} GPUs of {gpus}, and team {place.name}'s own"
+            " have not enough to fill up; write a smaller --gpus"
+        )
+    raise UserError(
+        f"Ready nodes with {what} have {there:g} GPUs of {gpus}; take nodes of team {place.name}'s,"
+        f" after its pods there are gone (kubectl drain): {labelling(chosen, pool)}"
+    )
+
+
+def labelling(nodes: Sequence[str], pool: Mapping[str, str]) -> str:
+    """The command that gives nodes to a pool."""
+    labels = " ".join(f"{key}={value}" for key, value in pool.items())
+    return f"kubectl label node {' '.join(nodes) or '<node>'} {labels} --overwrite"
+
+
+def _smallest(nodes: Sequence[Mapping[str, Any]], gpus: float) -> list[str]:
+    """Names of few nodes with that many GPUs; none where they have not, or all would be taken."""
+    ordered = sorted(nodes, key=lambda n: (cluster_reader.node_gpus(n), str(n.get("metadata", {}))))
+    for node in ordered:
+        if cluster_reader.node_gpus(node) >= gpus and len(nodes) > 1:
+            return [str(node["metadata"]["name"])]
+    chosen: list[str] = []
+    for node in reversed(ordered):
+        if gpus <= 0:
+            break
+        chosen.append(str(node["metadata"]["name"]))
+        gpus -= cluster_reader.node_gpus(node)
+    return chosen if gpus <= 0 and len(chosen) < len(nodes) else []
+
+
+def _has(node: Mapping[str, Any], pool: Mapping[str, str]) -> bool:
+    return pool.items() <= cluster_reader.labels(node).items()

@@ -1,1 +1,0 @@
-"""What is asked about a whole stack, beside what it runs now."""
