@@ -11,6 +11,7 @@ from kubernetes import client
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.queue_rules import QueueRules
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
     GROUPED,
@@ -53,9 +54,11 @@ def guard(sandbox, core, tmp_path_factory):
 def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
     def program() -> None:
         for team, mode in (("guarded", "deny"), ("audited", "audit")):
-            guard = QueueGuard(team, QueueGuardArgs(team, queues, namespace=team, mode=mode))
+            guard = QueueGuard(team, QueueGuardArgs(QueueRules(team, queues, mode), team))
             pulumi.export(team, guard.urn)
-        QueueGuard("grouped", QueueGuardArgs("grouped", queues, "grouped", pod_groups=True))
+        QueueGuard(
+            "grouped", QueueGuardArgs(QueueRules("grouped", queues, pod_groups=True), "grouped")
+        )
 
     return program
 
@@ -196,7 +199,11 @@ def test_the_guards_of_a_stack_of_release_0_3_are_kept(sandbox, core, tmp_path):
         team = pulumi.ResourceOptions(
             parent=pulumi.ComponentResource("kai-fleet:index:Team", "older")
         )
-        QueueGuard("older-guard", QueueGuardArgs("older", ["test"], "free", outside="deny"), team)
+        QueueGuard(
+            "older-guard",
+            QueueGuardArgs(QueueRules("older", ["test"], outside="deny"), "free"),
+            team,
+        )
 
     api = client.AdmissionregistrationV1Api(core.api_client)
 

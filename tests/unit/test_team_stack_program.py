@@ -6,10 +6,10 @@ import pulumi
 import pytest
 import yaml
 
+from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
 from kai_fleet.provider.tokens import QUEUES
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
@@ -40,7 +40,7 @@ HOST = {
 
 def team_stack(name, team, platform, **more):
     raw = {"platform": {"stack": "lab"}, "team": {"name": name, **team}, **more}
-    return record(f"lab-{name}", raw, PlatformFacts.of(load(platform).settings).output())
+    return record(f"lab-{name}", raw, platform_facts(load(platform).settings).output())
 
 
 def by_name(resources):

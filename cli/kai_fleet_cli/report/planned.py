@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
+from kai_fleet.fleet.model import DeclaredTeam, Fleet
+from kai_fleet.fleet.queues import DeclaredQueue
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import KAI, support
 from kai_fleet.settings import Settings
-from kai_fleet.settings.tenant import Tenant
-from kai_fleet_cli.doctor.declared import DeclaredTeam, host_of, teams_of
+from kai_fleet_cli.doctor.declared import host_of
 from kai_fleet_cli.gpu_usage.queues import tree
 from kai_fleet_cli.report.model import Missing, Pool, Report, Said, Team, Tree, Version
 from kai_fleet_policies.problem import Level, Problem
@@ -25,20 +26,19 @@ def planned(
     missing: Iterable[Missing] = (),
 ) -> Report:
     """The report of a stack whose clusters are not asked."""
-    wanted = teams_of(settings)
+    fleet = fleet_of(settings)
+    teams = fleet.every_team.values()
     return Report(
         stack=stack,
-        cluster=settings.cluster.name,
+        cluster=fleet.cluster.name,
         made=made,
         live=False,
-        teams=tuple(_team(settings, team, made) for team in wanted.values()),
-        pools=tuple(
-            Pool(labels, tuple(teams)) for labels, teams in pools_of(wanted.values()).items()
-        ),
-        trees=tuple(_trees(settings, wanted)),
+        teams=tuple(_team(fleet, team, made) for team in teams),
+        pools=tuple(Pool(labels, tuple(names)) for labels, names in pools_of(teams).items()),
+        trees=tuple(_trees(fleet)),
         said=tuple(_said(problem) for problem in problems),
         missing=tuple(missing),
-        whole=not isinstance(settings, Tenant),
+        whole=not fleet.platform,
     )
 
 
@@ -62,33 +62,28 @@ def version(wanted: str | None, running: str | None, made: datetime) -> Version 
     return Version(wanted, running, said.words, said.maintained, ends)
 
 
-def _team(settings: Settings, team: DeclaredTeam, made: datetime) -> Team:
-    kai = None
-    if team.mode == "host":
-        kai = settings.kai.version if settings.kai else None
-    elif team.inside.kai is not None:
-        kai = team.inside.kai.version
+def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> Team:
+    (release,) = (fleet.host if team.mode == "host" else team).kai or (None,)
     return Team(
         name=team.name,
         mode="own stack" if team.granted else team.mode,
         promised=float(team.gpus or 0),
-        kai=version(kai, None, made),
-        vcluster=None if team.granted else Version(team.vcluster),
+        kai=version(release.version if release else None, None, made),
+        vcluster=None if team.granted else Version(team.version),
         own_stack=team.granted,
     )
 
 
-def _trees(settings: Settings, wanted: Mapping[str, DeclaredTeam]) -> Iterable[Tree]:
-    on_host = host_of(settings).queues
-    if on_host:
+def _trees(fleet: Fleet) -> Iterable[Tree]:
+    if on_host := host_of(fleet).queues:
         yield _tree("the host", on_host)
-    for name, team in wanted.items():
+    for name, team in fleet.teams.items():
         if team.inside.queues:
             yield _tree(name, team.inside.queues)
 
 
-def _tree(name: str, queues: Mapping[str, Mapping[str, Any]]) -> Tree:
-    items = [{"metadata": {"name": queue}, "spec": spec} for queue, spec in queues.items()]
+def _tree(name: str, queues: Iterable[DeclaredQueue]) -> Tree:
+    items = [{"metadata": {"name": queue.name}, "spec": queue.spec} for queue in queues]
     return Tree(name, tuple(tree(items, {}).values()))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import Edit, read_text
@@ -59,7 +59,7 @@ def _against_grants(
     for problem in validation.validate(platform).refused:
         if problem.path.startswith(f"{NAMESPACE}:{GRANTS}."):
             yield problem
-    facts = PlatformFacts.of(granting)
+    facts = platform_facts(granting)
     for file in sorted(files):
         text = after[file] if file in after else read_text(file)
         if text is None:

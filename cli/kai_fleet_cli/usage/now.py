@@ -40,7 +40,7 @@ def _team(
     team: TeamState, host: ClusterState, on_host: Sequence[PodUse], shared: Counter[str | None]
 ) -> TeamRow:
     wanted = team.wanted
-    promised = wanted.gpus or 0
+    promised = int(wanted.gpus or 0)
     if wanted.granted:
         rows = [QueueRow(None, _beside(on_host, promised))]
         return TeamRow(wanted.name, OWN_STACK, promised, tuple(rows))

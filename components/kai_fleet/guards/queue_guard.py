@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,43 +11,20 @@ from kai_fleet.guards import registering
 from kai_fleet.guards.guard_policies import GuardPolicies
 from kai_fleet.guards.policies import Kind, PolicySet
 from kai_fleet.guards.queue_rules import QueueRules
-from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
 
 _POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 
 
 @dataclass
 class QueueGuardArgs:
-    """The team's rules, as of `QueueRules`. `namespace` bounds the guard to one of the host's;
-    None is every namespace, inside a vCluster. `policies` are the host's, for a namespace whose
-    annotations have the rules; where None, the guard declares its own.
+    """`rules` are what is wanted of the team's pods. `namespace` bounds the guard to one of the
+    host's; None is every namespace, inside a vCluster. `policies` are the host's, for a namespace
+    whose annotations have the rules; where None, the guard declares its own.
     """
 
-    team: str
-    queues: Sequence[str]
+    rules: QueueRules
     namespace: pulumi.Input[str] | None = None
-    mode: GuardMode = "deny"
-    gpu_sharing: bool = True
-    prefix: str | None = None
-    foreign: Sequence[str] = ()
-    pod_groups: bool = False
-    outside: OutsideQueues = "allow"
-    gpu_resource: str = "nvidia.com/gpu"
     policies: GuardPolicies | None = None
-
-    def rules(self) -> QueueRules:
-        """What is wanted of the team's pods."""
-        return QueueRules(
-            self.team,
-            list(self.queues),
-            self.mode,
-            self.gpu_sharing,
-            self.prefix,
-            list(self.foreign),
-            self.pod_groups,
-            self.outside,
-            self.gpu_resource,
-        )
 
 
 class QueueGuard(pulumi.ComponentResource):
@@ -66,23 +42,23 @@ class QueueGuard(pulumi.ComponentResource):
         self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
-        child, rules = registering.below(self, opts), args.rules()
+        child, rules = registering.below(self, opts), args.rules
         made: dict[Kind, pulumi.Resource]
         if args.policies is not None:
             of, made = args.policies.of, dict(args.policies.policies)
         else:
-            of = PolicySet(f"-{args.team}")
+            of = PolicySet(f"-{rules.team}")
             made = {}
             for own_kind, body in rules.policies(of).items():
                 outside = own_kind == "outside-queues"
-                before = f"{args.team}-outside-queues-policy"
+                before = f"{rules.team}-outside-queues-policy"
                 old = _of_0_3(opts, "OutsideQueues", _POLICY, before) if outside else None
                 part = "outside-policy" if outside else "policy"
                 own = pulumi.ResourceOptions.merge(child, old)
                 made[own_kind] = registering.policy(f"{name}-{part}", body, own)
         olds = {
-            "templates-binding": ("TemplateWarning", f"{args.team}-templates-binding"),
-            "outside-binding": ("OutsideQueues", f"{args.team}-outside-queues-binding"),
+            "templates-binding": ("TemplateWarning", f"{rules.team}-templates-binding"),
+            "outside-binding": ("OutsideQueues", f"{rules.team}-outside-queues-binding"),
         }
         for part, body in rules.bindings(of, args.namespace).items():
             kind: Kind = "outside-queues" if part.startswith("outside") else "queues"

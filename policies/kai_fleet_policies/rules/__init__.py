@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, cast
 
-from kai_fleet_policies.model import Cluster
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.problem import Level, Problem, Severity
 from kai_fleet_policies.rules.charts import sources_known
 from kai_fleet_policies.rules.kai import (
@@ -62,7 +62,7 @@ class Rule(Protocol):
     WHY: str
     REMEDY: str
 
-    def check(self, cluster: Cluster, /) -> Iterator[Problem]:
+    def check(self, cluster: DeclaredCluster, /) -> Iterator[Problem]:
         """Every problem of one cluster; relations between a host's teams are the host's."""
 
 
@@ -107,13 +107,13 @@ RULES: Final[tuple[Rule, ...]] = tuple(
 )
 
 
-def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Problem]:
+def check(clusters: Iterable[DeclaredCluster], only: Iterable[Rule] = RULES) -> list[Problem]:
     """What the rules say, mandatory problems first, then by path, rule and text."""
     every = list(clusters)
     return _in_order({problem for rule in only for problem in said_by(rule, every)})
 
 
-def said_by(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:
+def said_by(rule: Rule, clusters: Iterable[DeclaredCluster]) -> list[Problem]:
     """What one rule says, in the same order."""
     return _in_order({problem for cluster in clusters for problem in rule.check(cluster)})
 

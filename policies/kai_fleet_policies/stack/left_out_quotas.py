@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kai_fleet.fleet.queues import RESOURCES
 from kai_fleet.settings import Settings
 from kai_fleet.settings.quota_defaults import left_out
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet_policies.amounts import written
-from kai_fleet_policies.model import RESOURCES
 from kai_fleet_policies.problem import Problem, advisory
 
 RULE: Final = "quota-left-out"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from kai_fleet.isolation.team_places import of_team
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 from kai_fleet.package.construct.request import Request, Result
-from kai_fleet.releases import DEFAULT_VCLUSTER, KAI
+from kai_fleet.releases import KAI
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.teams import Access
 from kai_fleet.settings.sections.teams import Team as TeamSettings
 from kai_fleet.team import Team, TeamArgs
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
@@ -40,11 +40,12 @@ def team(asked: Request) -> Result:
         # The host's tree is somebody else's; what is known of it is this leaf.
         stack["queues"] = {raw["queue"]: {"gpu": {"quota": raw.get("gpus", 0)}}}
     settings = asked.settings(stack, {f"teams.{name}": ""})
-    args = TeamArgs.of(settings, name, host=access, deployed=asked.deployed)
+    of = fleet_of(settings, asked.deployed).teams[name]
+    args = TeamArgs(of, access, asked.deployed)
     if "namespace" in raw:
         args = replace(args, namespace=asked.given.input("namespace"))
     else:
-        args = replace(args, place=of_team(settings, name, access))
+        args = replace(args, place=TeamNamespaceArgs(access, of))
     made = Team(name, args, asked.on_cluster())
     inside = made.vcluster
     return made, {
@@ -79,24 +80,14 @@ def virtual_cluster(asked: Request) -> Result:
     }
     places = {f"teams.{name}.vcluster": "", f"teams.{name}": ""}
     settings = asked.settings(stack, places, rules=_OF_VALUES)
-    of = settings.vcluster_of(name)
+    of = fleet_of(settings, asked.deployed).teams[name]
     made = VirtualCluster(
         name,
         VirtualClusterArgs(
-            host=asked.access(),
-            version=of.version or DEFAULT_VCLUSTER,
+            asked.access(),
+            replace(of, mode=args.mode, control_pool=args.control_pool),
             namespace=asked.given.input("namespace"),
-            mode=args.mode,
-            node_pool=args.node_pool,
-            access=of.access or Access(),
-            kubernetes_version=of.kubernetes_version,
-            chart=of.chart,
-            values=of.values,
-            licensed=of.licensed,
-            untested=of.untested,
             deployed=asked.deployed,
-            isolation=isolation,
-            control_pool=args.control_pool,
         ),
         asked.on_cluster(),
     )

@@ -6,21 +6,22 @@ from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import QUEUES, PolicySet
 from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.package.construct.request import Request, Result
 
 
 def queue_guard(asked: Request) -> Result:
     """What pods may name a queue."""
     args = asked.arguments()
-    given = QueueGuardArgs(
+    rules = QueueRules(
         args.team,
         args.queues,
-        namespace=asked.given.input("namespace"),
-        mode=args.mode,
+        args.mode,
         gpu_sharing=args.gpu_sharing,
         prefix=args.prefix,
         pod_groups=args.pod_groups,
     )
+    given = QueueGuardArgs(rules, asked.given.input("namespace"))
     return QueueGuard(asked.name, given, asked.on_cluster()), {"policy": f"{QUEUES}{args.team}"}
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pulumi
 
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.kai.kai_scheduler import NAMESPACE, KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
-from kai_fleet.kai.scheduling import declare_scheduling, values_with
+from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.package.construct.clusters import NEWEST
 from kai_fleet.package.construct.request import Request, Result
 from kai_fleet.settings.sections.platform import HostKai
@@ -24,25 +26,21 @@ def kai_scheduler(asked: Request) -> Result:
     own = {key: value for key, value in raw.items() if key in _OF_KAI}
     stack = {"cluster": raw["cluster"], "kai": own, **asked.sources()}
     settings = asked.settings(stack, {"kai": ""})
-    kai, access, opts = settings.kai, asked.access(), asked.on_cluster()
-    assert kai is not None
+    (kai,) = fleet_of(settings, asked.deployed).host.kai
+    access, opts = asked.access(), asked.on_cluster()
     made = KaiScheduler(
         asked.name,
         KaiSchedulerArgs(
-            version=kai.version,
-            access=access,
-            gpu_sharing=kai.gpu_sharing,
-            chart=kai.chart,
-            values=values_with(kai, kai.version, kai.values, untested=kai.untested),
+            kai,
+            access,
             cluster_policy_crd=args.cluster_policy_crd,
-            untested=kai.untested,
             deployed=asked.deployed,
             ready_timeout=args.ready_timeout,
         ),
         opts,
     )
     child = pulumi.ResourceOptions(parent=made, deleted_with=opts.deleted_with)
-    declare_scheduling(asked.name, kai, made, access, child, untested=kai.untested)
+    declare_scheduling(asked.name, kai, made, access, child)
     return made, {"version": made.version, "namespace": NAMESPACE}
 
 
@@ -56,12 +54,15 @@ def queue_tree(asked: Request) -> Result:
     made = QueueTree(
         asked.name,
         QueueTreeArgs(
-            settings.queues,
+            declared_queues(
+                settings.queues,
+                gpu_limit=args.gpu_limit,
+                parent=args.parent,
+                shard=args.shard,
+                limits=args.limits,
+            ),
             asked.access(),
-            gpu_limit=args.gpu_limit,
             parent=args.parent,
-            shard=args.shard,
-            limits=args.limits,
         ),
         asked.opts,
     )

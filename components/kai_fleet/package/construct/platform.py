@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pulumi
 
+from kai_fleet.fleet.queues import leaves
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.platform import Platform, PlatformArgs
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.package.construct.request import Request, Result
-from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.state.targeting import declared
 from kai_fleet.teams import teams_of
 from kai_fleet.workloads.placement import place
@@ -18,15 +19,16 @@ def platform(asked: Request) -> Result:
     asked.arguments()
     settings = asked.settings(asked.given.raw, {})
     kubeconfig = asked.given.input("cluster", "kubeconfig")
-    args = PlatformArgs(settings, asked.deployed, kubeconfig)
+    fleet = fleet_of(settings, asked.deployed)
+    args = PlatformArgs(fleet, asked.deployed, kubeconfig)
     made = Platform(asked.name, args, asked.opts)
-    monitoring_of(settings, made)
-    run = declared(settings, asked.deployed, None)
-    teams = teams_of(settings, run, made, asked.deployed, parent=made)
-    workloads = place(settings, teams)
+    monitoring_of(fleet, made)
+    run = declared(fleet.teams, fleet.grants, asked.deployed, None)
+    teams = teams_of(fleet, run, made, asked.deployed, parent=made)
+    workloads = place(fleet, teams)
     return made, {
         "version": settings.kai.version if settings.kai else None,
-        "queues": leaves(settings.queues),
+        "queues": leaves(fleet.host.queues),
         "teams": {name: team.summary for name, team in teams.items()},
         "kubeconfigs": pulumi.Output.secret(
             {name: team.vcluster.kubeconfig for name, team in teams.items()}

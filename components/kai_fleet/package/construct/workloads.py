@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.package.construct.clusters import NEWEST
 from kai_fleet.package.construct.request import CLUSTER, Request, Result
 from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
@@ -48,7 +49,7 @@ def _arguments(asked: Request) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
         "workloads": {name: {"team": _TEAM, "kind": kind, **own}},
     }
     settings = asked.settings(stack, {f"workloads.{name}": ""}, rules=())
-    args = arguments(settings, name)
+    args = arguments(fleet_of(settings).workloads[name])
     given, pod = asked.given, args if isinstance(args, PodArgs) else args.pod
     pod = replace(
         pod,

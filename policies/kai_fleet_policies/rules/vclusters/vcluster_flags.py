@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters import plain
 from kai_fleet_policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
-from kai_fleet_policies.model import UNKNOWN, Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "vcluster-flags"
 LEVEL = Level.MANDATORY
@@ -43,7 +44,7 @@ _VARIABLES: Final = (
 _HARMLESS: Final = re.compile(r"(?i:(https?|no|all)_proxy)|GOGC|GOMAXPROCS|GOMEMLIMIT|TZ|DEBUG")
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each vCluster, whether it is kept from others or not."""
     for team in cluster.virtual_clusters:
         subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")

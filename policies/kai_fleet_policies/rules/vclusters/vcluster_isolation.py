@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.wording import listed
 from kai_fleet_policies import vcluster_areas as areas
 from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import UNKNOWN, Cluster, Unknown, VirtualCluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "vcluster-isolation"
 LEVEL = Level.MANDATORY
@@ -27,10 +28,10 @@ _ROLES: Final = ("rbac.clusterRole.enabled", "rbac.role.enabled")
 _MEANT: Final = "drop it, or write isolation: {level: off} for the team if that is meant"
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each vCluster that is to be isolated."""
     for team in cluster.virtual_clusters:
-        if team.isolation in (None, "off"):
+        if team.level in (None, "off"):
             continue
         subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
         if team.values is UNKNOWN:
@@ -40,7 +41,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield mandatory(NAME, subject, at(path, key), message)
 
 
-def _found(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _found(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, what in _below(values, ""):
         if key == _NAMESPACE and plain.get(values, *key.split(".")) == team.namespace:
             continue  # that is where it is in any case
@@ -63,7 +64,8 @@ def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             if not isinstance(here, Mapping) or step not in here:
                 break
             here, key = here[step], ".".join(steps[:n])
-            if here is None or (n < len(steps) and not isinstance(here, Mapping | Unknown)):
+            unread = here is not UNKNOWN and not isinstance(here, Mapping)
+            if here is None or (n < len(steps) and unread):
                 yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
                 break
     for role in _ROLES:
@@ -94,7 +96,7 @@ def _goes_on(key: str, item: Mapping[str, object]) -> bool:
     return areas.has_more_below(key) or (synced and item.get("enabled") is not False)
 
 
-def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _lists(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key in areas.VOLUME_LISTS:
         for volume in plain.items(plain.get(values, *key.split("."))):
             kinds = set(volume) - areas.VOLUMES if isinstance(volume, Mapping) else set()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.value_keys import unknown_keys
 from kai_fleet.wording import listed
 from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import UNKNOWN, Cluster, VirtualCluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "vcluster-values"
 LEVEL = Level.MANDATORY
@@ -42,7 +43,7 @@ _LICENSED = (
 _IMAGE = "controlPlane.statefulSet.image.repository"
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each vCluster on this host."""
     for team in cluster.virtual_clusters:
         subject = f"vCluster {called(team.name)}"
@@ -54,7 +55,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield mandatory(NAME, subject, at(path, key), message)
 
 
-def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _unknown(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     if not isinstance(team.version, str) or team.version not in releases.VCLUSTER:
         return  # vcluster-version-known says so
     for unknown in unknown_keys("vcluster", team.version, values):
@@ -67,7 +68,7 @@ def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tup
         )
 
 
-def _unfit(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _unfit(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     def value(key: str) -> object:
         return plain.get(values, *key.split("."))
 
