@@ -17,7 +17,7 @@ from kai_fleet_cli.diff.transitions import (
 )
 from kai_fleet_cli.display.queue_items import QUEUE
 from kai_fleet_cli.display.wording import counted
-from kai_fleet_cli.plan.picture import Picture, Place, Team
+from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 
 HOST = "host"
 _PROVIDERS = "pulumi:providers:"
@@ -84,7 +84,7 @@ def _host(old: Picture, new: Picture, found: Difference) -> Iterator[str]:
     yield from _rest(mine, _Told(kai=old.host.kai != new.host.kai))
 
 
-def _team(old: Team, new: Team, found: Difference) -> Iterator[str]:
+def _team(old: TeamPicture, new: TeamPicture, found: Difference) -> Iterator[str]:
     mine = _of(found, new.name)
     if any(change.reason == AFTER_ITS_PROVIDER for change in mine.replaced):
         yield "everything is made anew on the other cluster"
@@ -111,7 +111,7 @@ def _team(old: Team, new: Team, found: Difference) -> Iterator[str]:
     yield from _rest(mine, told)
 
 
-def _kai(old: Place, new: Place, for_whom: str) -> Iterator[str]:
+def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[str]:
     if old.kai == new.kai:
         return
     if old.kai is None:
@@ -127,11 +127,11 @@ def _kai(old: Place, new: Place, for_whom: str) -> Iterator[str]:
         yield f"KAI {old.kai} → {new.kai}, {switch}{for_whom}, {queues}running pods stay{why}"
 
 
-def _with_queues(place: Place) -> str:
+def _with_queues(place: ClusterPicture) -> str:
     return f", with {counted(len(place.queues), 'queue')}" if place.queues else ""
 
 
-def _added(team: Team) -> str:
+def _added(team: TeamPicture) -> str:
     on = f" on nodes {team.pool}" if team.pool else ""
     queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     kai = f" with KAI {team.inside.kai}" if team.inside.kai else ""
@@ -141,7 +141,7 @@ def _added(team: Team) -> str:
     )
 
 
-def _removed(team: Team) -> str:
+def _removed(team: TeamPicture) -> str:
     kai = f", its KAI {team.inside.kai}" if team.inside.kai else ""
     queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     return (

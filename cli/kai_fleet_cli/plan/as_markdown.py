@@ -10,7 +10,7 @@ from kai_fleet_cli.display import markdown
 from kai_fleet_cli.display.wording import counted
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
-from kai_fleet_cli.plan.picture import Picture, Place, Team, picture
+from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, picture
 
 NONE = "-"
 ANY_NODE = "any node"
@@ -74,8 +74,8 @@ def gpu_table(seen: Picture) -> str:
 
     The teams that the host's KAI schedules share its queues, so they are one line.
     """
-    pools: dict[str, list[Team]] = {}
-    shared: list[Team] = []
+    pools: dict[str, list[TeamPicture]] = {}
+    shared: list[TeamPicture] = []
     for team in seen.teams.values():
         if team.mode == "host":
             shared.append(team)
@@ -98,7 +98,9 @@ def gpus(amount: float | None) -> str:
     return "unlimited" if amount == -1 else f"{amount:g}"
 
 
-def _pool_row(name: str, teams: list[Team], places: Iterable[Place]) -> tuple[str, ...]:
+def _pool_row(
+    name: str, teams: list[TeamPicture], places: Iterable[ClusterPicture]
+) -> tuple[str, ...]:
     bounds = [team.gpus for team in teams]
     known = [bound for bound in bounds if bound is not None]
     capacity = sum(known) if len(known) == len(bounds) else None

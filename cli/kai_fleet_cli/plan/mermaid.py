@@ -13,7 +13,7 @@ from kai_fleet.fleet.queues import (
     QueueShare,
     Resource,
 )
-from kai_fleet_cli.plan.picture import Team
+from kai_fleet_cli.plan.picture import TeamPicture
 from kai_fleet_policies.amounts import written
 from kai_fleet_policies.unknown import UNKNOWN
 
@@ -49,9 +49,9 @@ def queue_tree(queues: Iterable[DeclaredQueue]) -> str:
     return "\n".join(lines)
 
 
-def pools(teams: Iterable[Team]) -> str:
+def pools(teams: Iterable[TeamPicture]) -> str:
     """Each node pool with its teams, their GPUs and what their queues are guaranteed of them."""
-    by_pool: dict[str, list[Team]] = {}
+    by_pool: dict[str, list[TeamPicture]] = {}
     for team in teams:
         by_pool.setdefault(team.pool, []).append(team)
     lines = ["flowchart LR"]
@@ -65,7 +65,7 @@ def pools(teams: Iterable[Team]) -> str:
     return "\n".join(lines) if by_pool else ""
 
 
-def _team(team: Team) -> str:
+def _team(team: TeamPicture) -> str:
     bound = "no bound on GPUs" if team.gpus is None else f"{team.gpus:g} GPUs"
     lines = [team.name.translate(_ESCAPED), bound]
     if team.inside.queues:

@@ -19,7 +19,7 @@ HOST = "host"
 
 
 @dataclass(frozen=True)
-class Place:
+class ClusterPicture:
     """A host or the inside of a vCluster: its KAI version (None without KAI) and its queues."""
 
     kai: str | None = None
@@ -33,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Team:
+class TeamPicture:
     """One team. `gpus` is its bound on whole GPUs, None where the plan sets none."""
 
     name: str
@@ -41,7 +41,7 @@ class Team:
     vcluster: str
     gpus: float | None
     pool: str
-    inside: Place = field(default_factory=Place)
+    inside: ClusterPicture = field(default_factory=ClusterPicture)
 
     @property
     def scheduler(self) -> str:
@@ -55,8 +55,8 @@ class Team:
 class Picture:
     """A stack: its host and its teams by name."""
 
-    host: Place = field(default_factory=Place)
-    teams: Mapping[str, Team] = field(default_factory=dict)
+    host: ClusterPicture = field(default_factory=ClusterPicture)
+    teams: Mapping[str, TeamPicture] = field(default_factory=dict)
 
 
 def picture(resources: Iterable[Mapping[str, Any]]) -> Picture:
@@ -104,21 +104,21 @@ def _with_unknowns(value: Any) -> Any:
     return UNKNOWN if value in (recorder.UNKNOWN, reading.SECRET) else value
 
 
-def _place(cluster: DeclaredCluster) -> Place:
+def _place(cluster: DeclaredCluster) -> ClusterPicture:
     kai = next((str(release.version) for release in cluster.kai if release.version), None)
-    return Place(kai, cluster.queues)
+    return ClusterPicture(kai, cluster.queues)
 
 
-def _team(team: DeclaredTeam, inside: Mapping[str, Place]) -> Team:
+def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPicture:
     name = str(team.name)
     version = "" if team.version in (None, UNKNOWN) else str(team.version)
-    return Team(
+    return TeamPicture(
         name=name,
         mode=None if team.mode is UNKNOWN else team.mode,
         vcluster=f"v{version.removeprefix('v')}" if version else "",
         gpus=None if team.gpus is UNKNOWN else team.gpus,
         pool=_pool(team),
-        inside=inside.get(name, Place()),
+        inside=inside.get(name, ClusterPicture()),
     )
 
 

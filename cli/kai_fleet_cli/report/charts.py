@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from kai_fleet_cli.gpu_usage.amounts import UNLIMITED
 from kai_fleet_cli.gpu_usage.queues import Share
-from kai_fleet_cli.report.model import Report, Team
+from kai_fleet_cli.report.model import Report, TeamReport
 
 LEGEND: Final = {
     "used": "in use",
@@ -63,7 +63,7 @@ def parts_of(report: Report) -> list[tuple[str, float]]:
     ]
 
 
-def team(one: Team, most: float) -> Markup:
+def team(one: TeamReport, most: float) -> Markup:
     """A team: what it was promised as an outline, what it uses in it, what it waits for behind."""
     used, waiting = one.in_use or 0.0, one.waiting or 0.0
     behind = max(one.promised, used)
@@ -77,7 +77,7 @@ def team(one: Team, most: float) -> Markup:
     )
 
 
-def longest(teams: Sequence[Team]) -> float:
+def longest(teams: Sequence[TeamReport]) -> float:
     """What the longest bar of some teams shows."""
     return max(
         (max(one.promised, one.in_use or 0.0) + (one.waiting or 0.0) for one in teams), default=0.0

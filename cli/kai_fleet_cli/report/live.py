@@ -13,7 +13,17 @@ from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.doctor.objects import Object, is_true, labels_of, name_of
 from kai_fleet_cli.gpu_usage.devices import NodeGpus
 from kai_fleet_cli.gpu_usage.pods import PodUse
-from kai_fleet_cli.report.model import Gpus, Missing, Pool, Report, Said, Team, Tree, Version, Wait
+from kai_fleet_cli.report.model import (
+    Gpus,
+    Missing,
+    Pool,
+    Report,
+    Said,
+    TeamReport,
+    Tree,
+    Version,
+    Wait,
+)
 from kai_fleet_cli.report.planned import pools_of, version
 
 _OTHERS = ""
@@ -108,7 +118,7 @@ def _held(node: NodeGpus) -> float:
     return whole + sum(shared.taken for shared in node.shared)
 
 
-def _team(team: Team, look: Snapshot, made: datetime) -> Team:
+def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
     seen = look.teams.get(team.name)
     if seen is None or seen.wanted.granted:
         return _by_host(team, look)
@@ -128,7 +138,7 @@ def _team(team: Team, look: Snapshot, made: datetime) -> Team:
     )
 
 
-def _by_host(team: Team, look: Snapshot) -> Team:
+def _by_host(team: TeamReport, look: Snapshot) -> TeamReport:
     """By the copies of its pods on the host: what waits inside a vCluster is not among them."""
     if "pods" in look.host.unreadable:
         return team

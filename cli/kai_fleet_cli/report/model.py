@@ -64,7 +64,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Team:
+class TeamReport:
     """A team, what it was promised, and what its pods hold and wait for."""
 
     name: str
@@ -141,7 +141,7 @@ class Report:
     cluster: str
     made: datetime
     live: bool
-    teams: Sequence[Team] = ()
+    teams: Sequence[TeamReport] = ()
     pools: Sequence[Pool] = ()
     trees: Sequence[Tree] = ()
     waits: Sequence[Wait] = ()

@@ -12,7 +12,7 @@ from kai_fleet.releases import KAI, support
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.declared import host_of
 from kai_fleet_cli.gpu_usage.queues import tree
-from kai_fleet_cli.report.model import Missing, Pool, Report, Said, Team, Tree, Version
+from kai_fleet_cli.report.model import Missing, Pool, Report, Said, TeamReport, Tree, Version
 from kai_fleet_policies.problem import Level, Problem
 
 LIVE_PARTS = "GPUs in use, idle and waited for, nodes, the doctor's findings"
@@ -62,9 +62,9 @@ def version(wanted: str | None, running: str | None, made: datetime) -> Version 
     return Version(wanted, running, said.words, said.maintained, ends)
 
 
-def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> Team:
+def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> TeamReport:
     (release,) = (fleet.host if team.mode == "host" else team).kai or (None,)
-    return Team(
+    return TeamReport(
         name=team.name,
         mode="own stack" if team.granted else team.mode,
         promised=float(team.gpus or 0),
