@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -144,7 +143,7 @@ def record(
     # its outputs would be waited for.
     runtime_settings.ROOT.set(None)
     runtime_settings.SETTINGS.outputs.clear()
-    with _event_loop() as loop, source_positions(NONE), _without_backend(), _without_collector():
+    with _event_loop() as loop, source_positions(NONE), _without_backend():
         mocks.set_mocks(
             echo,
             project=PROJECT,
@@ -175,20 +174,6 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
             yield runner.get_loop()
         finally:
             asyncio.set_event_loop(before)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """The SDK keeps nearly all that it makes: a search for garbage takes a fourth of a plan's time
-    and finds next to nothing.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @contextmanager
