@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from bench.shell import kubectl, run, until
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import KAI, vcluster
 from kai_fleet.settings.sections.teams import Access
@@ -49,12 +50,14 @@ class ByHand:
         kubectl(self.sandbox, "create", "namespace", self.namespace)
         values = vcluster_values(
             vcluster("v0.36.1"),
-            name=self.name,
-            namespace=self.namespace,
-            mode="virtual",
-            node_pool={"kai-fleet/pool": self.pool},
-            access=Access(type="NodePort", host="127.0.0.1"),
-            kubernetes_version="v1.34.4",
+            DeclaredTeam(
+                self.name,
+                mode="virtual",
+                node_pool={"kai-fleet/pool": self.pool},
+                access=Access(type="NodePort", host="127.0.0.1"),
+                kubernetes_version="v1.34.4",
+            ),
+            self.namespace,
         )
         chart = str(self.charts / "vcluster-0.36.1.tgz")
         here = ("--namespace", self.namespace, "--values", "-")

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kai_fleet.cluster.access import ClusterAccess as ClusterAccess
+    from kai_fleet.fleet.model import DeclaredKai as DeclaredKai
+    from kai_fleet.fleet.model import DeclaredTeam as DeclaredTeam
+    from kai_fleet.fleet.resolve import fleet_of as fleet_of
+    from kai_fleet.fleet.trees import declared_queues as declared_queues
     from kai_fleet.guards.host_guard import HostGuard as HostGuard
     from kai_fleet.guards.host_guard import HostGuardArgs as HostGuardArgs
     from kai_fleet.guards.host_rules import HostRules as HostRules
     from kai_fleet.guards.queue_guard import QueueGuard as QueueGuard
     from kai_fleet.guards.queue_guard import QueueGuardArgs as QueueGuardArgs
+    from kai_fleet.guards.queue_rules import QueueRules as QueueRules
     from kai_fleet.host.gpu_stack import GpuStack as GpuStack
     from kai_fleet.host.gpu_stack import GpuStackArgs as GpuStackArgs
     from kai_fleet.host.platform import Platform as Platform
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 
 _WHERE: Final = {
     "ClusterAccess": "cluster.access",
+    "DeclaredKai": "fleet.model",
+    "DeclaredTeam": "fleet.model",
     "GpuDeployment": "workloads.gpu_deployment",
     "GpuDeploymentArgs": "workloads.gpu_deployment",
     "GpuPod": "workloads.gpu_pod",
@@ -60,6 +67,7 @@ _WHERE: Final = {
     "Queue": "settings.sections.queues",
     "QueueGuard": "guards.queue_guard",
     "QueueGuardArgs": "guards.queue_guard",
+    "QueueRules": "guards.queue_rules",
     "QueueTree": "kai.queue_tree",
     "QueueTreeArgs": "kai.queue_tree",
     "Settings": "settings",
@@ -71,6 +79,8 @@ _WHERE: Final = {
     "VirtualClusterArgs": "vcluster.virtual_cluster",
     "VllmServer": "workloads.vllm_server",
     "VllmServerArgs": "workloads.vllm_server",
+    "declared_queues": "fleet.trees",
+    "fleet_of": "fleet.resolve",
     "load": "settings",
 }
 __all__ = [*_WHERE]

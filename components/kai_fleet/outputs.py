@@ -8,29 +8,27 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 from pulumi.runtime.config import is_config_secret
 
+from kai_fleet.fleet.model import Fleet
 from kai_fleet.host.platform_reading import OUTPUT
-from kai_fleet.settings import Settings
-from kai_fleet.settings.platform_facts import PlatformFacts
-from kai_fleet.settings.tenant import Tenant
-from kai_fleet.state.targeting import Declared
+from kai_fleet.state.targeting import DeclaredRun
 
 if TYPE_CHECKING:
     from kai_fleet.team import Team
 
 
 def export(
-    settings: Settings,
-    run: Declared,
+    fleet: Fleet,
+    run: DeclaredRun,
     teams: Mapping[str, Team],
     workloads: Mapping[str, Any],
 ) -> None:
     """Say what a stack has: the teams of this run, and what was said of those it leaves alone."""
-    if not isinstance(settings, Tenant):
-        facts = PlatformFacts.of(settings).output()
+    if fleet.facts is not None:
+        facts = fleet.facts.output()
         # Chart values may have come as a secret; nothing else of it does.
         secret = is_config_secret("kai-fleet:vcluster")
         pulumi.export(OUTPUT, pulumi.Output.secret(facts) if secret else facts)
-    pulumi.export("cluster", settings.cluster.name)
+    pulumi.export("cluster", fleet.cluster.name)
     summaries = {name: team.summary for name, team in teams.items()}
     kubeconfigs = {name: team.vcluster.kubeconfig for name, team in teams.items()}
     pulumi.export("teams", {**run.summaries, **summaries})

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pulumi
 
 from kai_fleet.cluster.access import own_provider
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.platform import platform_of
 from kai_fleet.host.platform_reading import read_platform
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of
@@ -37,26 +38,26 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
     # Every key typed and every rule asked before anything is declared: mistakes are reported
     # together, and stop the preview.
     deployed = read_deployed_state()
-    settings = checked(deployed, read_platform, targets is None)
+    fleet = fleet_of(checked(deployed, read_platform, targets is None), deployed)
 
     # What makes queue trees and reads Secrets, in every cluster.
     own = own_provider()
 
     # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-    platform = platform_of(settings, deployed, pulumi.ResourceOptions(providers=[own]))
+    platform = platform_of(fleet, deployed, pulumi.ResourceOptions(providers=[own]))
 
     # What Prometheus is told of all of it, where the stack asks for that.
-    monitoring_of(settings, platform)
+    monitoring_of(fleet, platform)
 
     # A command that is about one team declares that one, and leaves the others as they are.
-    run = declared(settings, deployed, targets)
+    run = declared(fleet.teams, fleet.grants, deployed, targets)
 
     # Each team: its namespace on the host with what bounds it there, a vCluster on its share of the
     # nodes, its scheduler, its queues.
-    teams = teams_of(settings, run, platform, deployed, providers=[own])
+    teams = teams_of(fleet, run, platform, deployed, providers=[own])
 
     # What runs in the teams' vClusters.
-    workloads = place(settings, teams)
+    workloads = place(fleet, teams)
 
     # What the stack says of itself: to people, to `fleet`, and to its team stacks.
-    export(settings, run, teams, workloads)
+    export(fleet, run, teams, workloads)

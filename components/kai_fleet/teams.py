@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import pulumi
 
+from kai_fleet.fleet.model import Fleet
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import PlatformReference
 from kai_fleet.host.team_stack_access import let_in
 from kai_fleet.isolation.team_places import team_namespaces
-from kai_fleet.settings import Settings
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.state.targeting import Declared
+from kai_fleet.state.targeting import DeclaredRun
 from kai_fleet.team import Team, TeamArgs
 
 
 def teams_of(
-    settings: Settings,
-    run: Declared,
+    fleet: Fleet,
+    run: DeclaredRun,
     platform: Platform | PlatformReference,
     deployed: DeployedState,
     providers: Sequence[pulumi.ProviderResource] = (),
@@ -29,12 +29,12 @@ def teams_of(
     Each has a namespace on the host with what bounds it there, and teams with a stack of their own
     have accounts. A team stack has neither: they are its platform's.
     """
-    access = let_in(settings, run, platform)
-    namespaces = team_namespaces(settings, run, platform, access, deployed, parent)
+    access = let_in(fleet, run, platform)
+    namespaces = team_namespaces(fleet, run, platform, access, deployed, parent)
     return {
         name: Team(
             name,
-            TeamArgs.of(settings, name, host=platform.access, deployed=deployed),
+            TeamArgs(fleet.teams[name], platform.access, deployed),
             opts=pulumi.ResourceOptions(
                 parent=parent,
                 providers=[platform.provider, *providers],

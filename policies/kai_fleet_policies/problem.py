@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.model import at as at
+from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.wording import on_one_line
+from kai_fleet_policies.unknown import UNKNOWN
 
 
 class Level(StrEnum):
@@ -74,8 +78,20 @@ def undecided(subject: str, path: str, until: str) -> Problem:
     return Problem("", Level.ADVISORY, subject, path, message, undecided=True)
 
 
-def at(path: str, *fields: str) -> str:
-    """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
-    if not path or path.startswith("urn:"):
-        return path
-    return ".".join((path, *fields))
+def called(name: str | None) -> str:
+    """A name for a sentence, also where it is not known yet."""
+    if name is UNKNOWN:
+        return "(name not known yet)"
+    return name or "(no name)"
+
+
+def workload_subject(workload: PodTemplate, cluster: DeclaredCluster) -> str:
+    """For example `Deployment api in namespace team-a of ml`."""
+    name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
+    namespace = called(workload.namespace) if workload.namespace else "default"
+    return f"{workload.kind} {name} in namespace {namespace} of {cluster.name}"
+
+
+def queue_subject(name: str, cluster: DeclaredCluster) -> str:
+    """For example `queue train in ml`."""
+    return f"queue {called(name)} in {cluster.name}"

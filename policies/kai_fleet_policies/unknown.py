@@ -1,9 +1,9 @@
-"""The value that stands for what only the update will know."""
+"""The value that stands for what only the update will know, in whatever a program declares."""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Any, Final
 
 
 class Unknown(Enum):
@@ -16,7 +16,5 @@ class Unknown(Enum):
         return "UNKNOWN"
 
 
-UNKNOWN: Final = Unknown.UNKNOWN
-
-Amount: TypeAlias = float | Unknown
-Text: TypeAlias = str | Unknown
+# It may stand anywhere: the model's types are those of values that are known.
+UNKNOWN: Final[Any] = Unknown.UNKNOWN

@@ -8,15 +8,16 @@ from typing import Any, Final, NoReturn
 
 import pulumi
 
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.clear_secrets import in_clear
 from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.sources import ENCRYPTED
-from kai_fleet.settings.tenant import FactsOf, Tenant, is_team_stack, load_tenant
+from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import rules, unnamed_removals
-from kai_fleet_policies.adapters import from_settings, from_tenant_settings
+from kai_fleet_policies.adapters import from_fleet
 from kai_fleet_policies.problem import Level, Problem, mandatory
 from kai_fleet_policies.rules import Rule
 
@@ -88,10 +89,8 @@ def _as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
 def _judge(
     settings: Settings, deployed: DeployedState | None, only: Sequence[Rule], *, hidden: bool
 ) -> list[Problem]:
-    if isinstance(settings, Tenant):
-        clusters = from_tenant_settings.clusters(settings, deployed, hidden=hidden)
-        return from_tenant_settings.about_team(settings, rules.check(clusters, only))
-    return rules.check(from_settings.clusters(settings, deployed, hidden=hidden), only)
+    fleet = fleet_of(settings, deployed, hidden=hidden)
+    return from_fleet.about_stack(fleet, rules.check(from_fleet.clusters(fleet), only))
 
 
 def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = True) -> Settings:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.monitoring import rules, scraping
 from kai_fleet.releases import KAI, version_key
 from kai_fleet.settings import load
@@ -41,12 +43,13 @@ def rule_file(tmp_path):
             },
         }
     )
-    queues = loaded.settings.teams["ml"].queues
+    nlp = rules.of_team(DeclaredTeam("nlp", queue="nlp"))
+    nlp["rules"] += rules.of_team(DeclaredTeam("nlp", queue="shared"))["rules"]
     groups = [
         *rules.of_fleet(Monitoring(), "lab", host_kai=True),
-        rules.of_team("ml", queues, own_kai=True, host_queues=[]),
-        rules.of_team("nlp", {}, own_kai=False, host_queues=["nlp", "shared"]),
-        rules.of_team("asr", {}, own_kai=False, host_queues=["shared"]),
+        rules.of_team(fleet_of(loaded.settings).teams["ml"]),
+        nlp,
+        rules.of_team(DeclaredTeam("asr", queue="shared")),
     ]
     path = tmp_path / "rules.yml"
     path.write_text(yaml.safe_dump({"groups": groups}, sort_keys=False))

@@ -10,6 +10,7 @@ import pytest
 from kubernetes import client
 
 from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.queue_rules import QueueRules
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
     GROUPED,
@@ -52,9 +53,11 @@ def guard(sandbox, core, tmp_path_factory):
 def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
     def program() -> None:
         for team, mode in (("guarded", "deny"), ("audited", "audit")):
-            guard = QueueGuard(team, QueueGuardArgs(team, queues, namespace=team, mode=mode))
+            guard = QueueGuard(team, QueueGuardArgs(QueueRules(team, queues, mode), team))
             pulumi.export(team, guard.urn)
-        QueueGuard("grouped", QueueGuardArgs("grouped", queues, "grouped", pod_groups=True))
+        QueueGuard(
+            "grouped", QueueGuardArgs(QueueRules("grouped", queues, pod_groups=True), "grouped")
+        )
 
     return program
 

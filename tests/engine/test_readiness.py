@@ -17,6 +17,7 @@ from kubernetes import client
 from pulumi import automation
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
@@ -50,18 +51,26 @@ class Late:
         host = ClusterAccess("readiness", context="kai-fleet-sandbox")
         opts = pulumi.ResourceOptions(provider=host.provider("host", pulumi.ResourceOptions()))
         rules = HostRules("late", devices=["nvidia.com/gpu"])
-        place = TeamNamespace("late", TeamNamespaceArgs(host, Isolation(), 0, rules), opts)
-        reached = Access(type="NodePort", host="127.0.0.1")
+        team = DeclaredTeam(
+            "late",
+            version="v0.36.1",
+            gpus=0,
+            isolation=Isolation(),
+            rules=rules,
+            chart=self.chart,
+            access=Access(type="NodePort", host="127.0.0.1"),
+        )
+        place = TeamNamespace("late", TeamNamespaceArgs(host, team), opts)
         VirtualCluster(
             "late",
-            VirtualClusterArgs(
-                host, "v0.36.1", access=reached, chart=self.chart, ready_timeout=self.seconds
-            ),
+            VirtualClusterArgs(host, team, ready_timeout=self.seconds),
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=place.ready)),
         )
         KaiScheduler(
             "late-kai",
-            KaiSchedulerArgs(VERSION, host, values=self.values, ready_timeout=self.seconds),
+            KaiSchedulerArgs(
+                DeclaredKai(VERSION, values=self.values), host, ready_timeout=self.seconds
+            ),
             opts,
         )
 

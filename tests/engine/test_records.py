@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
@@ -21,6 +21,7 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.settings.sections.isolation import Isolation
@@ -62,17 +63,20 @@ class Prey:
         host = ClusterAccess("prey", context="kai-fleet-sandbox")
         opts = pulumi.ResourceOptions(provider=host.provider("host", pulumi.ResourceOptions()))
         rules = HostRules(RELEASE, devices=["nvidia.com/gpu"])
-        place = TeamNamespace(RELEASE, TeamNamespaceArgs(host, Isolation(), 0, rules), opts)
+        team = DeclaredTeam(
+            RELEASE,
+            version="v0.36.1",
+            gpus=0,
+            isolation=Isolation(),
+            rules=rules,
+            access=Access(type="NodePort", host="127.0.0.1"),
+            kubernetes_version="v1.34.4",
+            values=self.values,
+        )
+        place = TeamNamespace(RELEASE, TeamNamespaceArgs(host, team), opts)
         VirtualCluster(
             RELEASE,
-            VirtualClusterArgs(
-                host,
-                "v0.36.1",
-                access=Access(type="NodePort", host="127.0.0.1"),
-                kubernetes_version="v1.34.4",
-                values=self.values,
-                isolation=self.isolation,
-            ),
+            VirtualClusterArgs(host, replace(team, isolation=self.isolation)),
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=place.ready)),
         )
 

@@ -36,7 +36,7 @@ import kai_fleet
 def program():
     tree = {"ml": kai_fleet.Queue(children={"train": kai_fleet.Queue()})}
     access = kai_fleet.ClusterAccess("lab", context="lab")
-    kai_fleet.QueueTree("queues", kai_fleet.QueueTreeArgs(tree, access))
+    kai_fleet.QueueTree("queues", kai_fleet.QueueTreeArgs(kai_fleet.declared_queues(tree), access))
 
 
 print(*sorted(resource.type for resource in kai_fleet.plan_program(program).resources))

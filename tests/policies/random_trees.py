@@ -6,18 +6,20 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.pods import PodContainer, PodTemplate
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet.kai.keys import QUEUE_LABEL
-from kai_fleet_policies.model import Cluster, Container, Queue, Share, Workload
 from tests.policies.samples import FREE, cluster, team, workload
 
 SHARES = st.sampled_from(["fraction", "memory", "whole", "none"])
 
 
 @st.composite
-def trees(draw: st.DrawFn, depth: int) -> tuple[Queue, ...]:
+def trees(draw: st.DrawFn, depth: int) -> tuple[DeclaredQueue, ...]:
     """A valid tree of at most `depth` levels, made from the leaves up so that quotas add up."""
     names = iter(f"q{i}" for i in range(1000))
-    queues: list[Queue] = []
+    queues: list[DeclaredQueue] = []
 
     def grow(level: int) -> tuple[str, float, float]:
         name = next(names)
@@ -28,7 +30,7 @@ def trees(draw: st.DrawFn, depth: int) -> tuple[Queue, ...]:
         most = max((limit for *_, limit in below), default=0.0)
         quota = -1.0 if free else sum(q for _, q, _ in below) + draw(st.integers(1, 4))
         limit = -1.0 if free or draw(st.booleans()) else max(quota, most) + draw(st.integers(0, 4))
-        queues.append(Queue(name, None, FREE | {"gpu": Share(quota, limit)}))
+        queues.append(DeclaredQueue(name, None, FREE | {"gpu": QueueShare(quota, limit)}))
         for child, _, _ in below:
             index = next(i for i, queue in enumerate(queues) if queue.name == child)
             queues[index] = replace(queues[index], parent=name)
@@ -41,7 +43,7 @@ def trees(draw: st.DrawFn, depth: int) -> tuple[Queue, ...]:
 
 
 @st.composite
-def valid(draw: st.DrawFn) -> Cluster:
+def valid(draw: st.DrawFn) -> DeclaredCluster:
     version = draw(st.sampled_from(["v0.7.11", "v0.9.3", "v0.12.23", "v0.16.8"]))
     queues = draw(trees(4 if version == "v0.16.8" else 2))
     parents = {queue.parent for queue in queues}
@@ -56,12 +58,12 @@ def valid(draw: st.DrawFn) -> Cluster:
     return cluster(*pods, version=version, queues=queues, virtual_clusters=teams)
 
 
-def _pod(number: int, queue: object, share: str) -> Workload:
+def _pod(number: int, queue: object, share: str) -> PodTemplate:
     annotations = {"fraction": {"gpu-fraction": "0.5"}, "memory": {"gpu-memory": "2000"}}
     limits = {"nvidia.com/gpu": "1"} if share == "whole" else {}
     return workload(
         f"p{number}",
         labels={QUEUE_LABEL: queue},
         annotations=annotations.get(share, {}),
-        containers=(Container("main", limits=limits),),
+        containers=(PodContainer("main", limits=limits),),
     )

@@ -6,80 +6,73 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.pods import PodContainer, PodTemplate
+from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet_policies.adapters.from_resources import Declared
-from kai_fleet_policies.model import (
-    UNLIMITED,
-    Cluster,
-    Container,
-    KaiRelease,
-    Queue,
-    Share,
-    VirtualCluster,
-    Workload,
-)
 from kai_fleet_policies.problem import Level, Problem
 from kai_fleet_policies.rules import RULES, problems_of
 
-FREE = {r: Share(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
+FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
 
 
-def queue(name: Any, parent: Any = None, shares: Any = None, **more: Any) -> Queue:
+def queue(name: Any, parent: Any = None, shares: Any = None, **more: Any) -> DeclaredQueue:
     more.setdefault("path", f"kai-fleet:queues.{name}")
-    return Queue(name, parent, FREE if shares is None else shares, **more)
+    return DeclaredQueue(name, parent, FREE if shares is None else shares, **more)
 
 
-def gpu_queue(name: str, parent: str | None, quota: Any, limit: Any = UNLIMITED) -> Queue:
-    return queue(name, parent, FREE | {"gpu": Share(quota, limit)})
+def gpu_queue(name: str, parent: str | None, quota: Any, limit: Any = UNLIMITED) -> DeclaredQueue:
+    return queue(name, parent, FREE | {"gpu": QueueShare(quota, limit)})
 
 
-def workload(name: str = "train-a", **changes: Any) -> Workload:
-    right = Workload(
+def workload(name: str = "train-a", **changes: Any) -> PodTemplate:
+    right = PodTemplate(
         kind="Pod",
         name=name,
         namespace="team-a",
         scheduler=SCHEDULER,
         labels={QUEUE_LABEL: "test"},
-        containers=(Container("main"),),
+        containers=(PodContainer("main"),),
         path=f"urn:pulumi:s::p::kubernetes:core/v1:Pod::{name}",
     )
     return replace(right, **changes)
 
 
-def shared(**annotations: Any) -> Workload:
+def shared(**annotations: Any) -> PodTemplate:
     """A pod with annotations; underscores stand for dashes."""
     return workload(annotations={k.replace("_", "-"): v for k, v in annotations.items()})
 
 
-def cluster(*workloads: Workload, version: Any = "v0.9.3", **changes: Any) -> Cluster:
+def cluster(*workloads: PodTemplate, version: Any = "v0.9.3", **changes: Any) -> DeclaredCluster:
     """`default` with the leaf `test`, and KAI with GPU sharing."""
-    right = Cluster(
+    right = DeclaredCluster(
         "host",
         path="kai-fleet:cluster",
-        kai=(KaiRelease(version, path="kai-fleet:kai"),),
+        kai=(DeclaredKai(version, path="kai-fleet:kai"),),
         queues=(queue("default"), queue("test", "default")),
         workloads=workloads,
     )
     return replace(right, **changes)
 
 
-def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> VirtualCluster:
+def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> DeclaredTeam:
     more.setdefault("path", f"kai-fleet:teams.{name}")
     labels = {"kai-fleet/pool": name} if pool is None else pool
-    return VirtualCluster(name, f"team-{name}", node_pool=labels, mode=mode, **more)
+    return DeclaredTeam(name, f"team-{name}", node_pool=labels, mode=mode, **more)
 
 
-def host(*teams: VirtualCluster, **changes: Any) -> Cluster:
-    return replace(Cluster("host", virtual_clusters=teams), **changes)
+def host(*teams: DeclaredTeam, **changes: Any) -> DeclaredCluster:
+    return replace(DeclaredCluster("host", virtual_clusters=teams), **changes)
 
 
-def found(rule: str, *clusters: Cluster) -> list[Problem]:
+def found(rule: str, *clusters: DeclaredCluster) -> list[Problem]:
     """What one rule says."""
     module = next(module for module in RULES if rule == module.NAME)
     return [problem for cluster in clusters for problem in problems_of(module, cluster)]
 
 
-def refusal(rule: str, *clusters: Cluster) -> Problem:
+def refusal(rule: str, *clusters: DeclaredCluster) -> Problem:
     """The one mandatory problem of a rule."""
     (problem,) = found(rule, *clusters)
     assert problem.level is Level.MANDATORY, problem
@@ -87,7 +80,7 @@ def refusal(rule: str, *clusters: Cluster) -> Problem:
     return problem
 
 
-def open_question(rule: str, *clusters: Cluster) -> Problem:
+def open_question(rule: str, *clusters: DeclaredCluster) -> Problem:
     """The one advisory that says that a rule cannot decide yet."""
     (problem,) = found(rule, *clusters)
     assert problem.level is Level.ADVISORY, problem

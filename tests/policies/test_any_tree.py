@@ -10,35 +10,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DevicePlugin
+from kai_fleet.fleet.pods import PodContainer
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet.kai.keys import QUEUE_LABEL
-from kai_fleet_policies.model import (
-    UNKNOWN,
-    Cluster,
-    Container,
-    DevicePlugin,
-    KaiRelease,
-    Queue,
-    Share,
-)
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.random_trees import valid
 from tests.policies.samples import FREE, refused_by, team
 
 
-def pod(of: Cluster, **changes: Any) -> Cluster:
+def pod(of: DeclaredCluster, **changes: Any) -> DeclaredCluster:
     first, *rest = of.workloads
     return replace(of, workloads=(replace(first, **changes), *rest))
 
 
-def last_leaf(of: Cluster, **changes: Any) -> Cluster:
+def last_leaf(of: DeclaredCluster, **changes: Any) -> DeclaredCluster:
     name = of.tree.leaves[-1]
     return replace(
         of, queues=tuple(replace(q, **changes) if q.name == name else q for q in of.queues)
     )
 
 
-def a_parent(of: Cluster) -> str:
+def a_parent(of: DeclaredCluster) -> str:
     return sorted(of.tree.children)[0]
 
 
@@ -62,14 +57,14 @@ MISTAKES = {
     ),
     "Q7 limit below quota": (
         "queue-quota",
-        lambda c: last_leaf(c, shares=FREE | {"cpu": Share(2, 1)}),
+        lambda c: last_leaf(c, shares=FREE | {"cpu": QueueShare(2, 1)}),
     ),
     "Q7 sum": (
         "queue-quota",
         lambda c: replace(
             c,
             queues=tuple(
-                replace(q, shares=FREE | {"memory": Share(1, -1)}) if q.parent is None else q
+                replace(q, shares=FREE | {"memory": QueueShare(1, -1)}) if q.parent is None else q
                 for q in c.queues
             ),
         ),
@@ -101,14 +96,14 @@ MISTAKES = {
         lambda c: pod(
             c,
             annotations={"gpu-fraction": "0.5"},
-            containers=(Container("main", limits={"nvidia.com/gpu": "1"}),),
+            containers=(PodContainer("main", limits={"nvidia.com/gpu": "1"}),),
         ),
     ),
     "W4": (
         "workload-gpu-sharing",
         lambda c: replace(
             pod(c, annotations={"gpu-fraction": "0.5"}, containers=()),
-            kai=(KaiRelease("v0.9.3", gpu_sharing=False),),
+            kai=(DeclaredKai("v0.9.3", gpu_sharing=False),),
         ),
     ),
     "W5": ("workload-known-keys", lambda c: pod(c, annotations={"gpu-fraction": 0.5})),
@@ -121,12 +116,12 @@ MISTAKES = {
     ),
     "Q2 no limit": (
         "queue-quota",
-        lambda c: last_leaf(c, shares=FREE | {"memory": Share(0, None)}),
+        lambda c: last_leaf(c, shares=FREE | {"memory": QueueShare(0, None)}),
     ),
     "Q6 lone top-level queue": (
         "queue-depth",
         lambda c: replace(
-            c, queues=(*c.queues, Queue("lone", None, FREE)), kai=(KaiRelease("v0.9.8"),)
+            c, queues=(*c.queues, DeclaredQueue("lone", None, FREE)), kai=(DeclaredKai("v0.9.8"),)
         ),
     ),
     "Q7 above its parent's limit": (
@@ -135,8 +130,8 @@ MISTAKES = {
             c,
             queues=(
                 *c.queues,
-                Queue("low", None, FREE | {"cpu": Share(0, 1)}),
-                Queue("high", "low", FREE | {"cpu": Share(0, 2)}),
+                DeclaredQueue("low", None, FREE | {"cpu": QueueShare(0, 1)}),
+                DeclaredQueue("high", "low", FREE | {"cpu": QueueShare(0, 2)}),
             ),
         ),
     ),
@@ -151,18 +146,18 @@ MISTAKES = {
         lambda c: replace(c, virtual_clusters=(team("x", "host"), team("x", "host"))),
     ),
     "V14": ("team-one-mode", lambda c: replace(c, virtual_clusters=(team("x"),))),
-    "K1": ("kai-version-known", lambda c: replace(c, kai=(KaiRelease("v0.20.1"),))),
+    "K1": ("kai-version-known", lambda c: replace(c, kai=(DeclaredKai("v0.20.1"),))),
 }
 
 
 ADVICE = {
-    "Q8": ("queue-zero-quota", lambda c: last_leaf(c, shares=FREE | {"gpu": Share(0, -1)})),
+    "Q8": ("queue-zero-quota", lambda c: last_leaf(c, shares=FREE | {"gpu": QueueShare(0, -1)})),
     "W7": (
         "workload-vllm-memory",
         lambda c: pod(
             c,
             annotations={"gpu-fraction": "0.5"},
-            containers=(Container("main", arguments=("vllm serve a",)),),
+            containers=(PodContainer("main", arguments=("vllm serve a",)),),
         ),
     ),
     "V15": ("team-gang", lambda c: replace(c, virtual_clusters=(team("x", "host"),))),
@@ -172,7 +167,7 @@ ADVICE = {
 @pytest.mark.parametrize("trap", ADVICE)
 @settings(max_examples=12, deadline=None)
 @given(of=valid())
-def test_one_doubtful_thing_is_told_and_stops_nothing(trap: str, of: Cluster) -> None:
+def test_one_doubtful_thing_is_told_and_stops_nothing(trap: str, of: DeclaredCluster) -> None:
     rule, spoil = ADVICE[trap]
     problems = check([spoil(of)])
     assert rule in {problem.rule for problem in problems if problem.level is Level.ADVISORY}
@@ -181,14 +176,14 @@ def test_one_doubtful_thing_is_told_and_stops_nothing(trap: str, of: Cluster) ->
 
 @settings(max_examples=60, deadline=None)
 @given(valid())
-def test_valid_clusters_pass(of: Cluster) -> None:
+def test_valid_clusters_pass(of: DeclaredCluster) -> None:
     assert [p for p in check([of]) if p.level is Level.MANDATORY] == []
 
 
 @pytest.mark.parametrize("trap", MISTAKES)
 @settings(max_examples=12, deadline=None)
 @given(of=valid())
-def test_one_mistake_is_found_by_its_rule(trap: str, of: Cluster) -> None:
+def test_one_mistake_is_found_by_its_rule(trap: str, of: DeclaredCluster) -> None:
     rule, spoil = MISTAKES[trap]
     problems = [p for p in check([spoil(of)]) if p.level is Level.MANDATORY]
     assert rule in refused_by(problems)
@@ -200,9 +195,9 @@ def test_one_mistake_is_found_by_its_rule(trap: str, of: Cluster) -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(of=valid())
-def test_a_third_level_is_refused_by_versions_that_cannot_use_it(of: Cluster) -> None:
-    deeper = Queue("deep", of.tree.leaves[0], FREE)
-    spoilt = replace(of, queues=(*of.queues, deeper), kai=(KaiRelease("v0.9.8"),), workloads=())
+def test_a_third_level_is_refused_by_versions_that_cannot_use_it(of: DeclaredCluster) -> None:
+    deeper = DeclaredQueue("deep", of.tree.leaves[0], FREE)
+    spoilt = replace(of, queues=(*of.queues, deeper), kai=(DeclaredKai("v0.9.8"),), workloads=())
     assert "queue-depth" in refused_by(check([spoilt]))
 
 
@@ -228,7 +223,9 @@ def _blur(value: Any, chance: random.Random) -> Any:
 
 @settings(max_examples=80, deadline=None)
 @given(of=valid(), seed=st.integers(0, 10**6))
-def test_unknown_values_make_open_questions_and_never_refusals(of: Cluster, seed: int) -> None:
+def test_unknown_values_make_open_questions_and_never_refusals(
+    of: DeclaredCluster, seed: int
+) -> None:
     chance = random.Random(seed)
     queues = tuple(_blur(queue, chance) for queue in of.queues)
     pods = tuple(_blur(pod, chance) for pod in of.workloads)

@@ -6,8 +6,8 @@ import yaml
 from kai_fleet.kai.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.charts import Chart, chart_of
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
-from kai_fleet_policies.model import UNKNOWN
 from kai_fleet_policies.rules import check
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import manifest, refused_by, resource
 
 LABELS = {QUEUE_LABEL: "test"}

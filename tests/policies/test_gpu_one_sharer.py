@@ -1,7 +1,8 @@
 import pytest
 
+from kai_fleet.fleet.model import DeclaredKai, DevicePlugin
 from kai_fleet_policies.adapters.charts import device_sharing
-from kai_fleet_policies.model import UNKNOWN, DevicePlugin, KaiRelease
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 RULE = "gpu-one-sharer"
@@ -19,7 +20,7 @@ def plugin(sharing):
 
 def test_one_sharer_passes():
     assert found(RULE, cluster(device_plugins=plugin(""))) == []
-    off = (KaiRelease("v0.9.3", gpu_sharing=False),)
+    off = (DeclaredKai("v0.9.3", gpu_sharing=False),)
     assert found(RULE, cluster(kai=off, device_plugins=plugin("MPS"))) == []
     assert found(RULE, host(device_plugins=plugin("time-slicing"))) == []
 
@@ -34,14 +35,14 @@ def test_two_sharers_are_refused():
 
 
 def test_a_kai_inside_a_vcluster_counts():
-    teams = (team("ml", kai=(KaiRelease("v0.9.3"),)), team("b"))
+    teams = (team("ml", kai=(DeclaredKai("v0.9.3"),)), team("b"))
     assert "team ml" in refusal(RULE, host(*teams, device_plugins=plugin("MPS"))).message
 
 
 def test_unknown_values_are_told():
     assert "config" in open_question(RULE, cluster(device_plugins=plugin(UNKNOWN))).message
     unclear = cluster(
-        kai=(KaiRelease("v0.9.3", gpu_sharing=UNKNOWN),), device_plugins=plugin("MPS")
+        kai=(DeclaredKai("v0.9.3", gpu_sharing=UNKNOWN),), device_plugins=plugin("MPS")
     )
     assert "whether the KAI of the host shares" in open_question(RULE, unclear).message
 

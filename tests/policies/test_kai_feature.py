@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kai_fleet import releases
-from kai_fleet_policies.adapters import from_resources, from_settings
-from kai_fleet_policies.model import UNKNOWN, Feature
+from kai_fleet.fleet.model import KaiFeature
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet_policies.adapters import from_fleet, from_resources
+from kai_fleet_policies.unknown import UNKNOWN
 from kai_fleet_policies.validation import validate
 from tests.policies.samples import cluster, found, open_question, refusal, resource
 
@@ -17,13 +19,15 @@ FIRST = {"shards": "v0.10.5", "fairshare": "v0.10.5", "topologies": "v0.12.23"}
 @pytest.mark.parametrize("kind", FIRST)
 @pytest.mark.parametrize("version", list(releases.KAI))
 def test_each_version_has_it_from_its_line_on(kind, version):
-    used = cluster(version=version, features=(Feature(kind, f"kai-fleet:kai.{kind}"),))
+    used = cluster(version=version, features=(KaiFeature(kind, f"kai-fleet:kai.{kind}"),))
     has = releases.version_key(version) >= releases.version_key(FIRST[kind])
     assert [p.path for p in found(RULE, used)] == ([] if has else [f"kai-fleet:kai.{kind}"])
 
 
 def test_the_message_names_the_line_it_comes_with_and_a_version_to_write():
-    used = cluster(version="v0.9.3", features=(Feature("topologies", "kai-fleet:kai.topologies"),))
+    used = cluster(
+        version="v0.9.3", features=(KaiFeature("topologies", "kai-fleet:kai.topologies"),)
+    )
     problem = refusal(RULE, used)
     assert problem.subject == "topologies of host"
     assert "needs KAI v0.12 or newer, and the version is v0.9.3" in problem.message
@@ -31,7 +35,7 @@ def test_the_message_names_the_line_it_comes_with_and_a_version_to_write():
 
 
 def test_a_version_that_is_not_known_yet_is_told():
-    used = cluster(version=UNKNOWN, features=(Feature("shards"),))
+    used = cluster(version=UNKNOWN, features=(KaiFeature("shards"),))
     assert "the KAI version is known" in open_question(RULE, used).message
 
 
@@ -57,7 +61,7 @@ def test_a_stack_file_is_refused_at_the_key(key, value):
 def test_what_is_left_out_is_no_feature():
     settings = validate(stack()).settings
     assert settings is not None
-    assert [c.features for c in from_settings.clusters(settings)] == [(), ()]
+    assert [c.features for c in from_fleet.clusters(fleet_of(settings))] == [(), ()]
 
 
 def test_objects_of_any_program_are_features_too():

@@ -4,14 +4,15 @@ from datetime import date
 import pytest
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.model import UNKNOWN, VirtualCluster
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules.kai import kai_version_supported
 from kai_fleet_policies.rules.vclusters import vcluster_version_supported
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"
@@ -75,8 +76,8 @@ def test_when_every_line_has_ended_it_says_so():
 
 def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
     key = "kai-fleet:vcluster.version"
-    teams = [VirtualCluster(name, version="v0.34.7", version_key=key) for name in ("ml", "nlp")]
-    host = replace(cluster(), virtual_clusters=(*teams, VirtualCluster("dev", version="v0.36.1")))
+    teams = [DeclaredTeam(name, version="v0.34.7", version_key=key) for name in ("ml", "nlp")]
+    host = replace(cluster(), virtual_clusters=(*teams, DeclaredTeam("dev", version="v0.36.1")))
     assert list(vcluster_version_supported.check(host, date(2026, 10, 29))) == []
     (problem,) = vcluster_version_supported.check(host, date(2026, 10, 30))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)

@@ -6,22 +6,25 @@ import time
 
 import pytest
 
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet.kai.keys import QUEUE_LABEL
-from kai_fleet_policies.model import Cluster, Queue, Share
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
 from tests.policies.samples import FREE, cluster, refused_by, team, workload
 
 
-def _large(teams: int, queues: int, pods: int) -> list[Cluster]:
-    share = {r: Share(1, 4) for r in ("cpu", "memory", "gpu")}
-    above = {r: Share(1000, 1000) for r in ("cpu", "memory", "gpu")}
+def _large(teams: int, queues: int, pods: int) -> list[DeclaredCluster]:
+    share = {r: QueueShare(1, 4) for r in ("cpu", "memory", "gpu")}
+    above = {r: QueueShare(1000, 1000) for r in ("cpu", "memory", "gpu")}
     result = [
-        Cluster("host", virtual_clusters=tuple(team(f"t{i}", gpus=1000) for i in range(teams)))
+        DeclaredCluster(
+            "host", virtual_clusters=tuple(team(f"t{i}", gpus=1000) for i in range(teams))
+        )
     ]
     for i in range(teams):
-        tree = [Queue("top", None, above)]
-        tree += [Queue(f"q{j}", "top", share) for j in range(queues // teams - 1)]
+        tree = [DeclaredQueue("top", None, above)]
+        tree += [DeclaredQueue(f"q{j}", "top", share) for j in range(queues // teams - 1)]
         load = [
             workload(f"p{j}", labels={QUEUE_LABEL: "q1"}, annotations={"gpu-fraction": "0.5"})
             for j in range(pods // teams)
@@ -44,7 +47,10 @@ def test_a_thousand_queues_and_two_thousand_workloads_take_less_than_two_seconds
 
 def test_two_thousand_mistakes_take_no_longer() -> None:
     lost = [workload(f"p{i}", labels={QUEUE_LABEL: f"x{i}"}) for i in range(2000)]
-    queues = (Queue("top", None, FREE), *(Queue(f"q{i}", "top", FREE) for i in range(999)))
+    queues = (
+        DeclaredQueue("top", None, FREE),
+        *(DeclaredQueue(f"q{i}", "top", FREE) for i in range(999)),
+    )
     begin = time.perf_counter()
     problems = check([cluster(*lost, queues=queues)])
     assert time.perf_counter() - begin < 2
@@ -52,7 +58,7 @@ def test_two_thousand_mistakes_take_no_longer() -> None:
 
 
 def test_four_times_as_much_takes_about_four_times_as_long() -> None:
-    def seconds(large: list[Cluster]) -> float:
+    def seconds(large: list[DeclaredCluster]) -> float:
         begin = time.process_time()
         check(large)
         return time.process_time() - begin

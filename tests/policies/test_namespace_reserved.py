@@ -1,6 +1,7 @@
 import pytest
 
-from kai_fleet_policies.model import UNKNOWN, KaiRelease, Namespaced
+from kai_fleet.fleet.model import DeclaredKai, NamespacedObject
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
 RULE = "namespace-reserved"
@@ -19,23 +20,25 @@ def test_workloads_in_reserved_namespaces_are_refused(namespace):
 
 
 def test_kais_namespace_is_for_kai_alone():
-    pull_secret = Namespaced("Secret", "pull", "kai-scheduler")
-    elsewhere = Namespaced("Release", "plugin", "kube-system", "nvidia-device-plugin")
+    pull_secret = NamespacedObject("Secret", "pull", "kai-scheduler")
+    elsewhere = NamespacedObject("Release", "plugin", "kube-system", "nvidia-device-plugin")
     assert found(RULE, cluster(namespaced=(pull_secret, elsewhere))) == []
-    other = Namespaced("Release", "grafana", "kai-scheduler", "grafana", path="urn:x")
+    other = NamespacedObject("Release", "grafana", "kai-scheduler", "grafana", path="urn:x")
     problem = refusal(RULE, cluster(namespaced=(other,)))
     assert (problem.subject, problem.path) == ("Release grafana in host", "urn:x")
     assert "removing KAI deletes every Deployment; write another namespace" in problem.message
 
 
 def test_kai_itself_goes_nowhere_else():
-    problem = refusal(RULE, cluster(kai=(KaiRelease("v0.9.3", "gpu", path="kai-fleet:kai"),)))
+    problem = refusal(RULE, cluster(kai=(DeclaredKai("v0.9.3", "gpu", path="kai-fleet:kai"),)))
     assert problem.path == "kai-fleet:kai.namespace"
     assert problem.message.endswith("write namespace: kai-scheduler")
 
 
 def test_unknown_namespaces_are_told():
     assert "namespace" in open_question(RULE, cluster(workload(namespace=UNKNOWN))).message
-    assert "namespace" in open_question(RULE, cluster(kai=(KaiRelease("v0.9.3", UNKNOWN),))).message
-    release = Namespaced("Release", "x", UNKNOWN)
+    assert (
+        "namespace" in open_question(RULE, cluster(kai=(DeclaredKai("v0.9.3", UNKNOWN),))).message
+    )
+    release = NamespacedObject("Release", "x", UNKNOWN)
     assert "namespace" in open_question(RULE, cluster(namespaced=(release,))).message

@@ -2,7 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet_policies.model import UNKNOWN, Cluster, Share
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import QueueShare
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import FREE, cluster, found, gpu_queue, open_question, queue, refusal
 
 RULE = "queue-quota"
@@ -43,8 +45,8 @@ def test_an_unlimited_child_of_a_limited_parent_is_refused():
 
 def test_each_resource_counts_and_is_written_as_its_author_would():
     def tree(path: str):
-        shares = FREE | {"cpu": Share(2000), "memory": Share(64_000)}
-        more = FREE | {"cpu": Share(2500), "memory": Share(64_500)}
+        shares = FREE | {"cpu": QueueShare(2000), "memory": QueueShare(64_000)}
+        more = FREE | {"cpu": QueueShare(2500), "memory": QueueShare(64_500)}
         return of(queue("p", None, shares, path=path), queue("a", "p", more))
 
     cpu, memory = found(RULE, tree("kai-fleet:queues.p"))
@@ -80,7 +82,7 @@ def test_a_limit_above_the_parents_is_refused_also_across_an_unlimited_queue():
 
 def test_a_limit_left_out_of_a_declared_queue_is_refused():
     """KAI reads it as 0."""
-    problem = refusal(RULE, of(queue("a", None, FREE | {"cpu": Share(500, None)})))
+    problem = refusal(RULE, of(queue("a", None, FREE | {"cpu": QueueShare(500, None)})))
     assert "leaves its cpu limit out" in problem.message
     assert "write limit: -1 for unlimited" in problem.message
     problem = refusal(RULE, of(queue("a", None, {"cpu": FREE["cpu"], "gpu": FREE["gpu"]})))
@@ -91,14 +93,14 @@ def test_a_queue_for_cpu_pods_may_leave_gpus_out():
     assert found(RULE, of(queue("a", None, {r: FREE[r] for r in ("cpu", "memory")}))) == []
 
 
-@pytest.mark.parametrize("share", [Share(-2), Share(0, -5), Share(0, -1, -1)])
+@pytest.mark.parametrize("share", [QueueShare(-2), QueueShare(0, -5), QueueShare(0, -1, -1)])
 def test_negative_amounts_are_refused(share):
     said = found(RULE, of(queue("a", None, FREE | {"gpu": share})))
     assert "write 0 or more" in said[0].message
 
 
 def inner(*queues, gpus):
-    return Cluster("ml", path="kai-fleet:teams.ml", queues=queues, gpus=gpus)
+    return DeclaredCluster("ml", path="kai-fleet:teams.ml", queues=queues, gpus=gpus)
 
 
 def test_a_teams_queues_stay_within_its_gpus():
@@ -131,7 +133,7 @@ def test_a_teams_top_queue_has_a_limit_of_its_gpus(limit):
 
 
 def test_unknown_amounts_are_told():
-    for share in (Share(UNKNOWN), Share(0, UNKNOWN), Share(0, -1, UNKNOWN)):
+    for share in (QueueShare(UNKNOWN), QueueShare(0, UNKNOWN), QueueShare(0, -1, UNKNOWN)):
         kept = queue("a", None, FREE | {"gpu": share})
         assert "is known" in open_question(RULE, of(kept)).message
     assert "resources" in open_question(RULE, of(queue("a", None, UNKNOWN))).message

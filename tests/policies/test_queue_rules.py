@@ -2,8 +2,9 @@
 
 import pytest
 
-from kai_fleet_policies.model import UNKNOWN, Share
+from kai_fleet.fleet.queues import QueueShare
 from kai_fleet_policies.problem import Level
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import FREE, cluster, found, open_question, queue, refusal
 
 
@@ -85,7 +86,7 @@ def test_depth_waits_for_the_version_only_where_it_matters():
 
 
 def test_a_zero_quota_is_warned_about():
-    kept = queue("a", shares=FREE | {"gpu": Share(0, 4), "cpu": Share(0, -1)})
+    kept = queue("a", shares=FREE | {"gpu": QueueShare(0, 4), "cpu": QueueShare(0, -1)})
     (problem,) = found("queue-zero-quota", cluster(queues=(kept,)))
     assert problem.level is Level.ADVISORY
     assert "guarantees no cpu and gpu (quota 0)" in problem.message
@@ -93,5 +94,5 @@ def test_a_zero_quota_is_warned_about():
 
 
 def test_a_queue_that_may_not_use_a_resource_needs_no_quota_of_it():
-    kept = queue("a", shares=FREE | {"gpu": Share(0, 0)})
+    kept = queue("a", shares=FREE | {"gpu": QueueShare(0, 0)})
     assert found("queue-zero-quota", cluster(queues=(kept,))) == []

@@ -1,4 +1,4 @@
-from kai_fleet_policies.model import UNKNOWN
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, queue, refusal
 
 RULE = "queue-tree"

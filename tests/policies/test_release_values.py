@@ -4,26 +4,29 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease, VirtualCluster
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
 from kai_fleet_policies.problem import Level
+from kai_fleet_policies.unknown import UNKNOWN
 from kai_fleet_policies.validation import validate
 from tests.policies.samples import found, open_question
 
 
 def kai(version, **values):
-    release = KaiRelease(version, path="kai-fleet:kai", values=values)
-    return Cluster("host", path="kai-fleet:cluster", kai=(release,))
+    release = DeclaredKai(version, path="kai-fleet:kai", values=values)
+    return DeclaredCluster("host", path="kai-fleet:cluster", kai=(release,))
 
 
 def team(mode="virtual", version="v0.36.1", **changes):
-    one = VirtualCluster(
+    one = DeclaredTeam(
         "ml",
         "team-ml",
         version,
         mode=mode,
         path="kai-fleet:teams.ml",
     )
-    return Cluster("host", path="kai-fleet:cluster", virtual_clusters=(replace(one, **changes),))
+    return DeclaredCluster(
+        "host", path="kai-fleet:cluster", virtual_clusters=(replace(one, **changes),)
+    )
 
 
 def only(rule, cluster):
@@ -70,8 +73,8 @@ def test_values_that_stop_at_the_operator_are_warned_about(key):
 
 
 def test_values_not_known_yet_are_told():
-    release = KaiRelease("v0.16.8", path="urn:x", values=UNKNOWN)
-    question = open_question("kai-value-known", Cluster("host", kai=(release,)))
+    release = DeclaredKai("v0.16.8", path="urn:x", values=UNKNOWN)
+    question = open_question("kai-value-known", DeclaredCluster("host", kai=(release,)))
     assert "values are known" in question.message
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from kai_fleet.isolation.team_rules import of_declared, of_granted
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.releases import KAI, VCLUSTER, sources
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet.settings import load
@@ -353,7 +353,7 @@ def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
 def test_a_team_stack_has_its_platforms_sources_and_writes_none():
     granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
     platform = load({"cluster": CLUSTER, "teamStacks": granted, "sources": MIRRORED}).settings
-    facts = PlatformFacts.read(json.loads(json.dumps(PlatformFacts.of(platform).output())))
+    facts = PlatformFacts.read(json.loads(json.dumps(platform_facts(platform).output())))
     assert facts.sources.images == ["mirror.corp"]
     team = {**TEAM, "name": "nlp", "nodePool": {"pool": "nlp"}}
     team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}
@@ -371,11 +371,11 @@ def test_the_guard_knows_kai_by_the_tables_places_and_the_sources_and_by_no_team
     raw = at("scheduler.values", registry, sources={"images": ["mirror.corp/kai"]})
     raw["teamStacks"] = {"nlp": {"nodePool": {"pool": "nlp"}}}
     own = ["ghcr.io/nvidia/kai-scheduler/", "ghcr.io/kai-scheduler/kai-scheduler/"]
-    settings = load(raw).settings
-    assert list(of_declared(settings, "ml").platform_images) == [*own, "mirror.corp/kai/"]
-    assert list(of_granted(settings, "nlp").platform_images) == [*own, "mirror.corp/kai/"]
-    settings = load({**raw, "sources": {}}).settings
-    assert list(of_declared(settings, "ml").platform_images) == own
+    fleet = fleet_of(load(raw).settings)
+    assert list(fleet.teams["ml"].rules.platform_images) == [*own, "mirror.corp/kai/"]
+    assert list(fleet.grants["nlp"].rules.platform_images) == [*own, "mirror.corp/kai/"]
+    fleet = fleet_of(load({**raw, "sources": {}}).settings)
+    assert list(fleet.teams["ml"].rules.platform_images) == own
 
 
 def test_at_restricted_kais_registry_is_named_as_a_whole():

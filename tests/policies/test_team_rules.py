@@ -1,7 +1,8 @@
 import pytest
 
-from kai_fleet_policies.model import UNKNOWN, KaiRelease
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet_policies.problem import Level
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 POOLS = "team-node-pools"
@@ -101,5 +102,5 @@ def test_host_mode_costs_gangs():
 
 
 def test_a_kai_release_is_named_even_without_a_version():
-    bare = cluster(kai=(KaiRelease(None),), virtual_clusters=(team("ml"),))
+    bare = cluster(kai=(DeclaredKai(None),), virtual_clusters=(team("ml"),))
     assert "KAI (no version) on the host" in refusal(ONE, bare).message

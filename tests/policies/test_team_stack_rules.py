@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
+from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import validation
 from kai_fleet_policies.problem import Level
@@ -61,7 +61,7 @@ def told(raw, deployed=None):
 def team_told(team, platform=PLATFORM):
     settings = load(platform).settings
     raw = {"platform": {"stack": "lab"}, "team": team}
-    problems = validation.validate(raw, None, lambda _: PlatformFacts.of(settings)).refused
+    problems = validation.validate(raw, None, lambda _: platform_facts(settings)).refused
     return {(p.rule, p.path): p.message for p in problems}
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies import validation
 from kai_fleet_policies.control_plane_flags import FLAGS
-from kai_fleet_policies.model import UNKNOWN, Cluster, VirtualCluster
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import found, open_question
 
 API = "controlPlane.distro.k8s.apiServer.extraArgs"
@@ -27,8 +28,8 @@ def nested(key, value):
 
 
 def told(key, value, **changes):
-    team = VirtualCluster("ml", path="kai-fleet:teams.ml", values=nested(key, value), **changes)
-    cluster = Cluster("host", virtual_clusters=(team,))
+    team = DeclaredTeam("ml", path="kai-fleet:teams.ml", values=nested(key, value), **changes)
+    cluster = DeclaredCluster("host", virtual_clusters=(team,))
     return {p.path.partition("values.")[2]: p.message for p in found("vcluster-flags", cluster)}
 
 
@@ -179,8 +180,8 @@ def test_a_proxys_variables_pass():
 
 def test_flags_not_known_yet_are_an_open_question():
     for value in (UNKNOWN, ["--v=2", UNKNOWN], ["[secret]"]):
-        team = VirtualCluster("ml", values=nested(API, value))
-        assert open_question("vcluster-flags", Cluster("host", virtual_clusters=(team,)))
+        team = DeclaredTeam("ml", values=nested(API, value))
+        assert open_question("vcluster-flags", DeclaredCluster("host", virtual_clusters=(team,)))
 
 
 def test_a_team_stack_and_a_platform_are_refused_at_their_own_keys():

@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet_policies.model import UNKNOWN, Container
+from kai_fleet.fleet.pods import PodContainer
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-request"
-WHOLE = Container("main", limits={"nvidia.com/gpu": "1"})
+WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})
 
 
 @pytest.mark.parametrize(
@@ -66,12 +67,12 @@ def test_fraction_and_memory_exclude_each_other():
     "container",
     [
         WHOLE,
-        Container("main", requests={"nvidia.com/gpu": 1}),
-        Container("main", limits={"amd.com/gpu": 1}),
+        PodContainer("main", requests={"nvidia.com/gpu": 1}),
+        PodContainer("main", limits={"amd.com/gpu": 1}),
     ],
 )
 def test_a_share_and_whole_gpus_exclude_each_other(container):
-    pod = replace(shared(gpu_fraction="0.5"), containers=(Container("side"), container))
+    pod = replace(shared(gpu_fraction="0.5"), containers=(PodContainer("side"), container))
     problem = refusal(RULE, cluster(pod))
     assert "in container main, for whole GPUs; drop" in problem.message
 
@@ -106,7 +107,7 @@ def test_unknown_values_are_told():
     assert "gpu-fraction" in open_question(RULE, cluster(shared(gpu_fraction=UNKNOWN))).message
     pod = shared(gpu_fraction="0.5")
     assert "containers" in open_question(RULE, cluster(replace(pod, containers=UNKNOWN))).message
-    pod = replace(pod, containers=(Container("main", limits=UNKNOWN),))
+    pod = replace(pod, containers=(PodContainer("main", limits=UNKNOWN),))
     assert "container main" in open_question(RULE, cluster(pod)).message
 
 

@@ -1,10 +1,11 @@
 from dataclasses import replace
 
-from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-sharing"
-OFF = (KaiRelease("v0.9.3", gpu_sharing=False),)
+OFF = (DeclaredKai("v0.9.3", gpu_sharing=False),)
 
 
 def test_shares_pass_where_sharing_is_on_and_whole_gpus_where_it_is_off():
@@ -19,11 +20,13 @@ def test_a_share_is_refused_while_sharing_is_off():
 
 
 def test_host_mode_is_judged_by_the_hosts_kai():
-    inner = Cluster("ml", workloads=(shared(gpu_fraction="0.5"),), scheduled_by=cluster(kai=OFF))
+    inner = DeclaredCluster(
+        "ml", workloads=(shared(gpu_fraction="0.5"),), scheduled_by=cluster(kai=OFF)
+    )
     assert "off in the KAI of host" in refusal(RULE, inner).message
 
 
 def test_an_unknown_or_undeclared_setting_is_one_open_question():
     pods = (shared(gpu_fraction="0.5"), replace(shared(gpu_memory="1"), name="b"))
-    for kai in ((KaiRelease("v0.9.3", gpu_sharing=UNKNOWN),), ()):
+    for kai in ((DeclaredKai("v0.9.3", gpu_sharing=UNKNOWN),), ()):
         assert "2 workload(s)" in open_question(RULE, cluster(*pods, kai=kai)).message

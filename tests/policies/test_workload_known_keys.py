@@ -1,7 +1,7 @@
 import pytest
 
 from kai_fleet.kai.keys import QUEUE_LABEL
-from kai_fleet_policies.model import UNKNOWN
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-known-keys"

@@ -1,7 +1,8 @@
 import pytest
 
-from kai_fleet_policies.model import UNKNOWN, Container
+from kai_fleet.fleet.pods import PodContainer
 from kai_fleet_policies.problem import Level
+from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, shared, workload
 
 RULE = "workload-vllm-memory"
@@ -11,7 +12,7 @@ SHELL = ("/bin/sh", "-c")
 def server(*arguments, command=SHELL, image="vllm/vllm-openai:latest", **annotations):
     from dataclasses import replace
 
-    container = Container("vllm", image=image, command=command, arguments=arguments)
+    container = PodContainer("vllm", image=image, command=command, arguments=arguments)
     return cluster(replace(shared(**annotations), containers=(container,)))
 
 

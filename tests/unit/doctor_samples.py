@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.guards.foreign_nodes import node_bindings
 from kai_fleet.guards.policies import (
     BINDING,
@@ -21,10 +23,10 @@ from kai_fleet.guards.policies import (
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.isolation import Isolation, Network
+from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.declared import host_of, teams_of
+from kai_fleet_cli.doctor.declared import host_of
 from kai_fleet_cli.doctor.finding import Finding, Health
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
@@ -54,6 +56,7 @@ SETTINGS: dict[str, Any] = {
         }
     },
 }
+SAMPLE_TEAM = DeclaredTeam("ml", gpus=4, isolation=Isolation())
 TREE = {"default": None, "train": "default", "serve": "default"}
 
 
@@ -211,7 +214,8 @@ class Lab:
     def look(self) -> Snapshot:
         settings = load(self.settings).settings
         assert settings is not None
-        every = teams_of(settings)
+        fleet = fleet_of(settings)
+        every = fleet.every_team
         wanted = every["ml"]
         granted = {name: TeamState(each) for name, each in every.items() if each.granted}
         common: dict[str, Any] = {"now": NOW, "update": "`make up STACK=lab`"}
@@ -222,7 +226,7 @@ class Lab:
         guards = listed(_host_guards(wanted.rules))
         self.spoil_guards(Guards(guards))
         host = ClusterState(
-            "host", host_of(settings), {**guards, **self.host}, kubectl="kubectl", **common
+            "host", host_of(fleet), {**guards, **self.host}, kubectl="kubectl", **common
         )
         return Snapshot(host, {"ml": team, **granted})
 
@@ -271,7 +275,7 @@ def bounds(raw: dict[str, Any]) -> dict[str, str]:
     """The annotations of the namespace of team ml, of these settings."""
     settings = load(raw).settings
     assert settings is not None
-    rules = teams_of(settings)["ml"].rules
+    rules = fleet_of(settings).teams["ml"].rules
     assert rules is not None
     return as_annotations(rules.parameters())
 
@@ -294,7 +298,7 @@ def _host() -> dict[str, list[Any]]:
         ],
         "networkpolicies": [
             {"metadata": meta(name, "team-ml"), "spec": as_sent(spec)}
-            for name, spec in network_policies.policies("ml", Network()).items()
+            for name, spec in network_policies.of_team(SAMPLE_TEAM).items()
         ],
         "pods": [],
         "events": [],
@@ -309,7 +313,7 @@ def _host() -> dict[str, list[Any]]:
         ],
         "resourcequotas": [
             {"metadata": meta(name, "team-ml"), "spec": as_sent(spec)}
-            for name, spec in team_quotas.quotas(4, "nvidia.com/gpu", Isolation()).items()
+            for name, spec in team_quotas.quotas(SAMPLE_TEAM).items()
         ],
         "clusterroles": [
             {"metadata": meta("vc-ml-v-team-ml")},
@@ -324,7 +328,7 @@ def _host() -> dict[str, list[Any]]:
 def _inside() -> dict[str, list[Any]]:
     settings = load(SETTINGS).settings
     assert settings is not None
-    wanted = teams_of(settings)["ml"].inside
+    wanted = fleet_of(settings).teams["ml"].inside
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
     return {
@@ -356,7 +360,7 @@ def _inside() -> dict[str, list[Any]]:
         ],
         "schedulingshards": [{"metadata": meta("default"), "spec": {}, "status": ready}],
         "queues": [
-            {"metadata": meta(name), "spec": copy.deepcopy(dict(wanted.queues[name]))}
+            {"metadata": meta(name), "spec": copy.deepcopy(dict(wanted.queue_specs[name]))}
             for name in TREE
         ],
         "releases": [release_secret()],

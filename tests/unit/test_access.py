@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kai_fleet.cluster.address import address_of
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings.sections.teams import Access
 from kai_fleet.vcluster.values import vcluster_values
@@ -80,11 +81,8 @@ def test_the_certificate_has_the_names_of_every_way_in(kind, version):
     access = KINDS[kind]
     values = vcluster_values(
         VCLUSTER[version],
-        name="ml",
-        namespace="team-ml",
-        mode="default",
-        node_pool={},
-        access=access,
+        DeclaredTeam("ml", access=access),
+        "team-ml",
     )
     names = values["controlPlane"]["proxy"]["extraSANs"]
     assert "ml.team-ml.svc" in names

@@ -80,7 +80,7 @@ def test_a_webhook_that_no_request_comes_to_needs_nobody():
 def test_a_team_without_gpus_may_have_a_pool_without_gpus():
     lab = Lab()
     lab.settings["teams"]["ml"] |= {"gpus": 0, "queues": {"cpu-only": {}}}
-    wanted = lab.look().teams["ml"].wanted.inside.queues["cpu-only"]
+    wanted = lab.look().teams["ml"].wanted.inside.queue_specs["cpu-only"]
     lab.ml["queues"] = [{"metadata": meta("cpu-only"), "spec": dict(wanted)}]
     lab.host["resourcequotas"][0]["spec"]["hard"]["requests.nvidia.com/gpu"] = "0"
     lab.host["nodes"] = [node("ml-0", gpus="0"), node("other")]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import load
 from kai_fleet_cli.doctor.checks import isolation
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet_cli.doctor.declared import teams_of
 from kai_fleet_cli.doctor.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
@@ -184,7 +184,7 @@ def test_the_place_of_a_team_with_a_stack_of_its_own_is_looked_at_with_its_platf
     lab = Lab()
     lab.settings["teamStacks"] = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 2}}
     lab.host["namespaces"].append({"metadata": meta("team-nlp")})
-    granted = TeamState(teams_of(load(lab.settings).settings)["nlp"])
+    granted = TeamState(fleet_of(load(lab.settings).settings).grants["nlp"])
     subjects = {f.subject for f in isolation.check(Snapshot(lab.look().host, {"nlp": granted}))}
     assert {
         "namespace team-nlp",

@@ -6,6 +6,7 @@ import re
 import pytest
 import yaml
 
+from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.monitoring import dashboards, rules, scraping
 from kai_fleet.releases import KAI
 from kai_fleet.releases.metric_names import APPS, kai_metrics, other_names, queue_label
@@ -180,7 +181,7 @@ def test_a_team_stack_knows_the_prometheus_and_declares_nothing():
     grant = {"vision": {"nodePool": {"pool": "vision"}, "gpus": 2}}
     told = {"monitoring": {"prometheus": service}, "teamStacks": grant}
     platform = load({"cluster": CLUSTER, **told}).settings
-    facts = PlatformFacts.of(platform).output()
+    facts = platform_facts(platform).output()
     team = {**ML, "name": "vision", "nodePool": {"pool": "vision"}, "gpus": 2}
     raw = {
         "platform": {"stack": "lab"},

@@ -6,9 +6,10 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from kai_fleet.isolation.network_policies import policies
+from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.isolation.network_policies import of_team
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.isolation import Network
+from kai_fleet.settings.sections.isolation import Isolation, Network
 
 API, DNS = 6443, 53
 
@@ -32,12 +33,17 @@ def reached(policy, address, port):
     )
 
 
+def declared(network):
+    isolation = Isolation(network=Network(**network))
+    return of_team(DeclaredTeam("ml", isolation=isolation))
+
+
 def pods(**network):
-    return policies("ml", Network(**network))["kai-fleet-pods"]
+    return declared(network)["kai-fleet-pods"]
 
 
 def control_plane(**network):
-    return policies("ml", Network(**network))["kai-fleet-control-plane"]
+    return declared(network)["kai-fleet-control-plane"]
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import mermaid, offline
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.stack_file.reading import ROOT, stacks
-from kai_fleet_policies.model import Queue, Share
 from kai_fleet_policies.problem import mandatory
 from sandbox.tools.toolbox import cache_root
 from tests.unit.golden import compare as golden
@@ -103,7 +103,12 @@ def test_a_refused_stack_shows_its_problems_only():
 
 
 def test_an_odd_tree_is_drawn_all_the_same():
-    queues = [Queue("a", "b"), Queue("b", "a"), Queue("c", "nosuch"), Queue("c", None)]
+    queues = [
+        DeclaredQueue("a", "b"),
+        DeclaredQueue("b", "a"),
+        DeclaredQueue("c", "nosuch"),
+        DeclaredQueue("c", None),
+    ]
     drawn = mermaid.queue_tree(queues)
     assert [drawn.count(f'"{name}<br>') for name in "abc"] == [1, 1, 1]
 
@@ -153,7 +158,7 @@ def test_mermaid_reads_every_tree_as_it_is_meant(mermaid_parser):
                 diagrams.append(mermaid.queue_tree(place.queues))
                 trees.append({(q.parent, q.name) for q in place.queues})
     odd = [
-        Queue(name, None, {"gpu": Share(0.5, 1.0, 2.0)})
+        DeclaredQueue(name, None, {"gpu": QueueShare(0.5, 1.0, 2.0)})
         for name in ("end", "graph", "a.b-c", "1", 'q"uote', "x<y>&z", "style", "`md`", "semi;#")
     ]
     diagrams.append(mermaid.queue_tree(odd))

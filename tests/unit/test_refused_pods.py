@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.isolation.refused_pods import refused
-from kai_fleet.isolation.team_rules import of_declared
 from kai_fleet.settings import load
 from tests.attacks.attempts import ATTEMPTS
 from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
 from tests.attacks.legitimate import ALLOWED
 
 STACKS = {
-    team: load(raw).settings for raw in (WITH_KAI_INSIDE, WITH_KAI_ON_HOST) for team in raw["teams"]
+    team: fleet_of(load(raw).settings)
+    for raw in (WITH_KAI_INSIDE, WITH_KAI_ON_HOST)
+    for team in raw["teams"]
 }
 # What a priority class stands for, which the API server writes on each pod.
 PRIORITIES = {"train": 50, "batch": 1000, "urgent": 100_000}
@@ -38,7 +40,7 @@ def running(body):
 
 
 def judged(team, body):
-    return refused([running(body)], of_declared(STACKS[team], team), NODES)
+    return refused([running(body)], STACKS[team].teams[team].rules, NODES)
 
 
 DENIED = [
@@ -93,4 +95,4 @@ def test_what_is_over_is_not_made_again(status):
         "spec": {"hostPID": True, "containers": []},
         "status": status,
     }
-    assert refused([body], of_declared(STACKS["ml"], "ml"), NODES) == {}
+    assert refused([body], STACKS["ml"].teams["ml"].rules, NODES) == {}

@@ -6,6 +6,7 @@ from datetime import date
 import jsonschema
 import pytest
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import (
     KAI,
@@ -35,14 +36,13 @@ def flat(values, prefix=""):
 
 def values_of(version, mode="virtual", **more):
     arguments = {
-        "name": "ml",
-        "namespace": "team-ml",
         "mode": mode,
         "node_pool": {"kai-fleet/pool": "ml"},
         "access": Access(type="NodePort", host="10.0.0.1", port=30443),
         "kubernetes_version": "v1.34.4",
     }
-    return vcluster_values(vcluster(version), **(arguments | more))
+    team = DeclaredTeam("ml", **(arguments | more))
+    return vcluster_values(vcluster(version), team, "team-ml")
 
 
 CHARTS_AT_HAND = [

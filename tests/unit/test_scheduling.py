@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from kai_fleet.kai.scheduling import values_with
+from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.releases import kai
+from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.plan.recorder import record
@@ -91,7 +92,8 @@ def test_values_that_a_person_writes_win(version):
     assert settings is not None
     assert settings.kai is not None
     own = {"prometheus": {"enabled": False}}
-    assert values_with(settings.kai, version, own, untested=False) == own
+    release = kai(version)
+    assert merged(prometheus_values(release, settings.kai), own) == own
 
 
 def test_shards_are_applied_when_kai_is_ready_and_again_when_its_release_is_new():

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pulumi
 import pytest
 
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.settings import load
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.state.targeting import Declared, Targets, declared
+from kai_fleet.state.targeting import DeclaredRun, Targets, declared
 from kai_fleet_cli.engine import runs, targeting
 from kai_fleet_cli.plan.recorder import record
 
@@ -99,11 +100,11 @@ def test_with_the_first_or_the_last_grant_comes_or_goes_what_all_share(before):
 
 def test_a_grant_that_came_meanwhile_ends_the_run_before_all_are_taken_back():
     deployed = DeployedState(urns=frozenset(urns(granting("late"))), outputs=OUTPUTS)
-    settings = load(SETTINGS).settings
+    fleet = fleet_of(load(SETTINGS).settings)
     only = Targets(frozenset({"ml"}), shared_grants=True)
     with pytest.raises(pulumi.RunError, match="another update granted team late a stack"):
-        declared(settings, deployed, only)
-    assert declared(settings, deployed, ML).teams == ("ml",)
+        declared(fleet.teams, fleet.grants, deployed, only)
+    assert declared(fleet.teams, fleet.grants, deployed, ML).teams == ("ml",)
 
 
 def test_a_removal_names_everything_that_stays():
@@ -126,19 +127,19 @@ def test_a_removal_names_everything_that_stays():
 
 
 def test_what_came_meanwhile_ends_a_run_that_would_remove_it():
-    settings = load(SETTINGS).settings
+    fleet = fleet_of(load(SETTINGS).settings)
     known = frozenset(urns(SETTINGS))
     came = "urn:pulumi:lab::kai-fleet::a:b:C::came"
     deployed = DeployedState(urns=known | {came}, outputs=OUTPUTS)
     gone = Targets(frozenset({"ml"}), known=known)
     with pytest.raises(pulumi.RunError, match=f"another update made {came} meanwhile"):
-        declared(settings, deployed, gone)
-    assert declared(settings, replace(deployed, urns=known), gone).teams == ("ml",)
+        declared(fleet.teams, fleet.grants, deployed, gone)
+    assert declared(fleet.teams, fleet.grants, replace(deployed, urns=known), gone).teams == ("ml",)
 
 
 def test_a_state_that_cannot_be_read_does_not_forget_the_others():
     with pytest.raises(pulumi.RunError, match="the stack's state cannot be read"):
-        declared(load(SETTINGS).settings, DeployedState(), ML)
+        declared(SETTINGS["teams"], (), DeployedState(), ML)
 
 
 def test_the_history_tells_whom_an_update_was_about():
@@ -173,6 +174,6 @@ def test_the_outputs_still_tell_of_the_others_and_no_more_of_who_has_gone(monkey
 
 def test_a_command_about_one_team_asks_for_the_guards_of_this_version_first():
     """They are of all teams: an update of one team leaves them as they are."""
-    platform, run = SimpleNamespace(guards=None), Declared(("ml",))
+    platform, run = SimpleNamespace(guards=None), DeclaredRun(("ml",))
     with pytest.raises(pulumi.RunError, match="not there yet, so nothing was done: run make up"):
-        team_namespaces(SETTINGS, run, platform, None, DeployedState())
+        team_namespaces(fleet_of(load(SETTINGS).settings), run, platform, None, DeployedState())

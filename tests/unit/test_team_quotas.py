@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.isolation.team_quotas import quotas
 from kai_fleet.settings.sections.isolation import Bounds, Isolation
 
 
 def hard(name, **isolation):
     bounds = Bounds(pods=10, objects=50)
-    return quotas(2, "nvidia.com/gpu", Isolation(bounds=bounds, **isolation))[name]["hard"]
+    own = Isolation(bounds=bounds, **isolation)
+    return quotas(DeclaredTeam("ml", gpus=2, isolation=own))[name]["hard"]
 
 
 def test_pods_that_have_ended_are_counted_with_those_that_run():

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from pulumi.runtime import config
 
+from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.host import platform_reading
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
 from kai_fleet.settings.files import secret_values
-from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
@@ -45,7 +45,7 @@ HOST = {
 
 def team_stack(name, team, platform, **more):
     raw = {"platform": {"stack": "lab"}, "team": {"name": name, **team}, **more}
-    return record(f"lab-{name}", raw, PlatformFacts.of(load(platform).settings).output())
+    return record(f"lab-{name}", raw, platform_facts(load(platform).settings).output())
 
 
 def by_name(resources):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
@@ -21,7 +22,7 @@ RAW = {"platform": {"stack": "prod"}, "team": TEAM}
 
 
 def facts(platform=PLATFORM):
-    return PlatformFacts.of(load(platform).settings)
+    return platform_facts(load(platform).settings)
 
 
 def loaded(on=PLATFORM, **raw):
@@ -156,4 +157,5 @@ def test_a_shard_is_checked_where_the_team_has_its_own_kai_and_refused_below_the
     assert "drop it" in found["kai-fleet:team.queues.vision-a.shard"]
     del queue["shard"]
     below = loaded(host | {"queues": {"mine": {**queue, "shard": "gold"}}}, team=team).settings
-    assert below.shard_of("vision", "vision-a") == "gold"
+    (own,) = fleet_of(below).teams["vision"].host_queues
+    assert (own.name, own.shard) == ("vision-a", "gold")

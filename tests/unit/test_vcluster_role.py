@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.isolation import vcluster_role
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.teams import Access
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.recorder import record
 from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
@@ -168,12 +168,8 @@ def test_no_chart_makes_a_role_of_its_own_where_teams_are_isolated(version):
     def rbac(isolation):
         values = vcluster_values(
             VCLUSTER[version],
-            name="ml",
-            namespace="team-ml",
-            mode="virtual",
-            node_pool={},
-            access=Access(),
-            isolation=isolation,
+            DeclaredTeam("ml", mode="virtual", isolation=isolation),
+            "team-ml",
         )
         return values.get("rbac")
 

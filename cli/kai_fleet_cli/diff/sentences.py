@@ -15,7 +15,7 @@ from kai_fleet_cli.diff.transitions import (
     kai_switch,
     vcluster_switch,
 )
-from kai_fleet_cli.plan.picture import HOST, Picture, Place, Team
+from kai_fleet_cli.plan.picture import HOST, ClusterPicture, Picture, TeamPicture
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 
 _PROVIDERS = "pulumi:providers:"
@@ -84,7 +84,7 @@ def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[str]:
     yield from _rest(mine, {"kai"} if old.host.kai != new.host.kai else set())
 
 
-def _team(old: Team, new: Team, mine: Difference) -> Iterator[str]:
+def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[str]:
     if any(change.reason == AFTER_ITS_PROVIDER for change in mine.replaced):
         yield "everything is made anew on the other cluster"
         return
@@ -106,7 +106,7 @@ def _team(old: Team, new: Team, mine: Difference) -> Iterator[str]:
     yield from _rest(mine, told)
 
 
-def _kai(old: Place, new: Place, for_whom: str) -> Iterator[str]:
+def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[str]:
     if old.kai == new.kai:
         return
     if old.kai is None:
@@ -122,11 +122,11 @@ def _kai(old: Place, new: Place, for_whom: str) -> Iterator[str]:
         yield f"KAI {old.kai} → {new.kai}, {switch}{for_whom}, {queues}running pods stay{why}"
 
 
-def _with_queues(place: Place) -> str:
+def _with_queues(place: ClusterPicture) -> str:
     return f", with {counted(len(place.queues), 'queue')}" if place.queues else ""
 
 
-def _added(team: Team) -> str:
+def _added(team: TeamPicture) -> str:
     on = f" on nodes {team.pool}" if team.pool else ""
     queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     kai = f" with KAI {team.inside.kai}" if team.inside.kai else ""
@@ -136,7 +136,7 @@ def _added(team: Team) -> str:
     )
 
 
-def _removed(team: Team) -> str:
+def _removed(team: TeamPicture) -> str:
     kai = f", its KAI {team.inside.kai}" if team.inside.kai else ""
     queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     return (

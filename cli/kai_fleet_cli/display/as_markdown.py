@@ -10,7 +10,7 @@ from kai_fleet import releases
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
-from kai_fleet_cli.plan.picture import HOST, Picture, Place, Team, picture
+from kai_fleet_cli.plan.picture import HOST, ClusterPicture, Picture, TeamPicture, picture
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange
@@ -91,8 +91,8 @@ def _gpu_table(stack: Picture) -> str:
 
     The teams that the host's KAI schedules share its queues, so they are one line.
     """
-    pools: dict[str, list[Team]] = {}
-    shared: list[Team] = []
+    pools: dict[str, list[TeamPicture]] = {}
+    shared: list[TeamPicture] = []
     for team in stack.teams.values():
         if team.mode == "host":
             shared.append(team)
@@ -115,7 +115,9 @@ def _gpus(amount: float | None) -> str:
     return "unlimited" if amount == -1 else f"{amount:g}"
 
 
-def _pool_row(name: str, teams: list[Team], places: Iterable[Place]) -> tuple[str, ...]:
+def _pool_row(
+    name: str, teams: list[TeamPicture], places: Iterable[ClusterPicture]
+) -> tuple[str, ...]:
     bounds = [team.gpus for team in teams]
     known = [bound for bound in bounds if bound is not None]
     capacity = sum(known) if len(known) == len(bounds) else None

@@ -100,7 +100,7 @@ class ClusterState:
     def kai(self) -> KaiRelease | None:
         """The KAI that is wanted, else the one that runs, as the release table knows it."""
         if self.wanted.declared:
-            return self.wanted.kai
+            return self.wanted.release
         running = self.running_version
         try:
             return kai(running, untested=True) if running else None

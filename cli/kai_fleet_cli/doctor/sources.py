@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
-from kai_fleet.settings.tenant import Tenant
-from kai_fleet_cli.doctor.declared import DeclaredTeam, host_of, teams_of
+from kai_fleet_cli.doctor.declared import DeclaredTeam, host_of
 from kai_fleet_cli.doctor.gather import SECONDS, Sources
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.errors import UserError
@@ -44,14 +44,14 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
     Raises UserError for a stack, or a team of it, that there is not.
     """
     settings = settings_of(stack)
-    teams = teams_of(settings)
+    fleet = fleet_of(settings)
+    teams = fleet.every_team
     if team is not None and team not in teams:
         known = ", ".join(teams) or "none"
         raise UserError(f"stack {stack} has no team {team}; its teams: {known}")
     where = context or settings.cluster.context
     file, variables = _kubeconfig_file(where or _of_platform(settings))
     named = f"--context {shlex.quote(where)}" if where else "--kubeconfig <the host's>"
-    own = settings if isinstance(settings, Tenant) else None
     update = f"`.venv/bin/fleet up --refresh --stack {stack}`"
     return Sources(
         host=lambda: (
@@ -61,15 +61,15 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
                 _secret_kubeconfig(stack, variables), in_all=SECONDS, most=OF_OPERATORS
             )
         ),
-        wanted=host_of(settings),
+        wanted=host_of(fleet),
         teams=_narrowed(teams, team),
         kubeconfigs=lambda: _outputs(stack, variables),
-        update=update
-        if own is None
-        else f"`.venv/bin/fleet up --refresh --stack {own.stack.rpartition('/')[2]}`",
+        update=f"`.venv/bin/fleet up --refresh --stack {fleet.platform.rpartition('/')[2]}`"
+        if fleet.platform
+        else update,
         team_update=update,
         host_kubectl=f"kubectl {named}",
-        namespace=f"team-{own.team}" if own is not None else None,
+        namespace=f"team-{fleet.own_team}" if fleet.platform else None,
     )
 
 
@@ -95,7 +95,7 @@ def _narrowed(teams: Mapping[str, DeclaredTeam], team: str | None) -> Mapping[st
 
 def _of_platform(settings: Settings) -> str | None:
     """The context of a team stack's platform, where the team has a kubeconfig of its own."""
-    return settings.platform.cluster.context if isinstance(settings, Tenant) else None
+    return settings.platform_facts.cluster.context if settings.platform_facts else None
 
 
 def _kubeconfig_file(context: str | None) -> tuple[str | None, dict[str, str]]:

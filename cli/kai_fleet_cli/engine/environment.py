@@ -47,7 +47,7 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
     must be removable whatever they say. Raises UserError.
     """
     # Half a second of imports, which commands that only need UserError are spared.
-    from kai_fleet.settings.tenant import Tenant, platform_of
+    from kai_fleet.settings.tenant import platform_of
     from kai_fleet_cli.engine import sandbox_variables
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
@@ -63,10 +63,10 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
         raise UserError(validation.report(verdict.refused))
     if validated and (elsewhere := sandbox_variables.problems(settings)):
         raise UserError(validation.report(elsewhere))  # before the stack is made in that state
-    cluster = settings.platform.cluster if isinstance(settings, Tenant) else settings.cluster
-    if cluster.context == SANDBOX_CONTEXT:
+    facts = settings.platform_facts
+    if (facts or settings).cluster.context == SANDBOX_CONTEXT:
         return _sandbox(stack, say, platform, starts=validated)
-    if isinstance(settings, Tenant) or settings.cluster.kind is None:
+    if facts is not None or settings.cluster.kind is None:
         return _own_cluster(say)
     _require_kind()
     own = _own_cluster(say)

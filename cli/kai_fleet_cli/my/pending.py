@@ -10,11 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases import KAI
 from kai_fleet_cli.doctor.checks import pending, rule_violations
 from kai_fleet_cli.doctor.checks.kai import pod_groups
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.declared import DeclaredCluster
 from kai_fleet_cli.doctor.objects import Object, name_of, pod_subject, spec
 from kai_fleet_cli.my.bars import Glyphs
 from kai_fleet_cli.my.guarantee import Guarantee, guarantee
@@ -113,8 +114,10 @@ def _cluster(view: View) -> ClusterState:
     unseen = "deployments" in view.answers.forbidden and view.schedules_here
     wanted = DeclaredCluster(
         declared=unseen,
-        kai=list(KAI.values())[-1] if unseen else None,
-        queues={name_of(item): spec(item) for item in view.answers.all("queues")},
+        kai=(DeclaredKai(list(KAI)[-1]),) if unseen else (),
+        queues=tuple(
+            DeclaredQueue(name_of(item), spec=spec(item)) for item in view.answers.all("queues")
+        ),
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )

@@ -5,27 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kai_fleet_cli.plan.picture import Team
+from kai_fleet.fleet.queues import (
+    RESOURCES,
+    UNLIMITED,
+    DeclaredQueue,
+    QueueIndex,
+    QueueShare,
+    Resource,
+)
+from kai_fleet_cli.plan.picture import TeamPicture
 from kai_fleet_policies.amounts import written
-from kai_fleet_policies.model import RESOURCES, Queue, Resource, Share
-from kai_fleet_policies.queue_tree import UNLIMITED, QueueTree
-from kai_fleet_policies.unknown import UNKNOWN, Amount
+from kai_fleet_policies.unknown import UNKNOWN
 
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
 _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
 _ESCAPED: Final = str.maketrans(_ENTITIES)
 
 
-def queue_tree(queues: Iterable[Queue]) -> str:
+def queue_tree(queues: Iterable[DeclaredQueue]) -> str:
     """The tree with each queue's shares, parents first; queues are numbered in that order.
 
     Queues that pods may name have round corners.
     """
-    tree = QueueTree(queues)
+    tree = QueueIndex(queues)
     ids: dict[str, str] = {}
     lines = ["flowchart TD"]
 
-    def draw(queue: Queue, above: str | None) -> None:
+    def draw(queue: DeclaredQueue, above: str | None) -> None:
         name = str(queue.name)
         if name in ids:
             return  # two of one name, or a ring: the rules say so
@@ -43,9 +49,9 @@ def queue_tree(queues: Iterable[Queue]) -> str:
     return "\n".join(lines)
 
 
-def pools(teams: Iterable[Team]) -> str:
+def pools(teams: Iterable[TeamPicture]) -> str:
     """Each node pool with its teams, their GPUs and what their queues are guaranteed of them."""
-    by_pool: dict[str, list[Team]] = {}
+    by_pool: dict[str, list[TeamPicture]] = {}
     for team in teams:
         by_pool.setdefault(team.pool, []).append(team)
     lines = ["flowchart LR"]
@@ -59,7 +65,7 @@ def pools(teams: Iterable[Team]) -> str:
     return "\n".join(lines) if by_pool else ""
 
 
-def _team(team: Team) -> str:
+def _team(team: TeamPicture) -> str:
     bound = "no bound on GPUs" if team.gpus is None else f"{team.gpus:g} GPUs"
     lines = [team.name.translate(_ESCAPED), bound]
     if team.inside.queues:
@@ -67,21 +73,21 @@ def _team(team: Team) -> str:
     return "<br>".join(lines)
 
 
-def _by_name(queues: Iterable[Queue]) -> list[Queue]:
+def _by_name(queues: Iterable[DeclaredQueue]) -> list[DeclaredQueue]:
     return sorted(queues, key=lambda queue: str(queue.name))
 
 
-def _label(queue: Queue) -> str:
+def _label(queue: DeclaredQueue) -> str:
     shares = {} if queue.shares is UNKNOWN else queue.shares
     lines = [str(queue.name).translate(_ESCAPED)]
     for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
-        share = shares.get(resource, Share(limit=0.0))
+        share = shares.get(resource, QueueShare(limit=0.0))
         if resource == "gpu" or (share.quota, share.limit) != (UNLIMITED, UNLIMITED):
             lines.append(_share(resource, share))
     return "<br>".join(lines)
 
 
-def _share(resource: Resource, share: Share) -> str:
+def _share(resource: Resource, share: QueueShare) -> str:
     words = [f"{resource} {_amount(resource, share.quota)}"]
     if share.limit != UNLIMITED:
         limit = 0.0 if share.limit is None else share.limit
@@ -91,5 +97,5 @@ def _share(resource: Resource, share: Share) -> str:
     return ", ".join(words)
 
 
-def _amount(resource: Resource, amount: Amount) -> str:
+def _amount(resource: Resource, amount: float) -> str:
     return "not known yet" if amount is UNKNOWN else written(resource, amount, "")

@@ -6,22 +6,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.fleet.queues import DeclaredQueue
+from kai_fleet.settings.sections.teams import Mode
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.model import Cluster, Mode, Queue, VirtualCluster
 from kai_fleet_policies.unknown import UNKNOWN
 
 HOST = "host"
 
 
 @dataclass(frozen=True)
-class Place:
+class ClusterPicture:
     """A host or the inside of a vCluster: its KAI version (None without KAI) and its queues."""
 
     kai: str | None = None
-    queues: tuple[Queue, ...] = ()
+    queues: tuple[DeclaredQueue, ...] = ()
 
     @property
     def guaranteed_gpus(self) -> float:
@@ -31,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Team:
+class TeamPicture:
     """One team. `gpus` is its bound on whole GPUs, None where the plan sets none."""
 
     name: str
@@ -39,7 +41,7 @@ class Team:
     vcluster: str
     gpus: float | None
     pool: str
-    inside: Place = field(default_factory=Place)
+    inside: ClusterPicture = field(default_factory=ClusterPicture)
 
     @property
     def scheduler(self) -> str:
@@ -53,15 +55,15 @@ class Team:
 class Picture:
     """A stack: its host and its teams by name."""
 
-    host: Place = field(default_factory=Place)
-    teams: Mapping[str, Team] = field(default_factory=dict)
+    host: ClusterPicture = field(default_factory=ClusterPicture)
+    teams: Mapping[str, TeamPicture] = field(default_factory=dict)
 
 
 def picture(resources: Iterable[Mapping[str, Any]]) -> Picture:
     """The picture that the `resources` of a plan's record make."""
     clusters = from_resources.clusters(as_declared(_registered(item) for item in resources))
     host = next((c for c in clusters if c.virtual_clusters), None) or next(
-        (c for c in clusters if c.name == HOST), Cluster(HOST)
+        (c for c in clusters if c.name == HOST), DeclaredCluster(HOST)
     )
     inside = {cluster.name: _place(cluster) for cluster in clusters if cluster is not host}
     teams = [_team(vcluster, inside) for vcluster in host.virtual_clusters]
@@ -102,30 +104,30 @@ def _with_unknowns(value: Any) -> Any:
     return UNKNOWN if value in (recorder.UNKNOWN, reading.SECRET) else value
 
 
-def _place(cluster: Cluster) -> Place:
+def _place(cluster: DeclaredCluster) -> ClusterPicture:
     kai = next((str(release.version) for release in cluster.kai if release.version), None)
-    return Place(kai, cluster.queues)
+    return ClusterPicture(kai, cluster.queues)
 
 
-def _team(team: VirtualCluster, inside: Mapping[str, Place]) -> Team:
+def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPicture:
     name = str(team.name)
     version = "" if team.version in (None, UNKNOWN) else str(team.version)
-    return Team(
+    return TeamPicture(
         name=name,
         mode=None if team.mode is UNKNOWN else team.mode,
         vcluster=f"v{version.removeprefix('v')}" if version else "",
         gpus=None if team.gpus is UNKNOWN else team.gpus,
         pool=_pool(team),
-        inside=inside.get(name, Place()),
+        inside=inside.get(name, ClusterPicture()),
     )
 
 
-def _pool(team: VirtualCluster) -> str:
+def _pool(team: DeclaredTeam) -> str:
     if team.node_pool is UNKNOWN or not team.node_pool:
         return ""
     return ", ".join(f"{key}={value}" for key, value in sorted(team.node_pool.items()))
 
 
-def _gpu_quota(queue: Queue) -> float:
+def _gpu_quota(queue: DeclaredQueue) -> float:
     share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
     return 0.0 if share is None or share.quota is UNKNOWN else share.quota

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from kai_fleet.fleet.team_stack import granted_queue
 from kai_fleet.releases import KAI
 from kai_fleet.releases.metric_names import kai_metrics, queue_label
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
-from kai_fleet.settings.tenant import Tenant
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import OWN_STACK, GpuBalance, TeamRow
@@ -98,7 +98,8 @@ def _queues(settings: Settings, name: str) -> Sequence[str]:
         return leaves(team.queues)
     if team.queue:
         return [team.queue]
-    granted = settings.granted_queue if isinstance(settings, Tenant) else None
+    facts = settings.platform_facts
+    granted = granted_queue(name, facts)[0] if facts else None
     return [granted] if granted and team.scheduler.mode == "host" else []
 
 

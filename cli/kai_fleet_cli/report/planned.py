@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
+from kai_fleet.fleet.model import DeclaredTeam, Fleet
+from kai_fleet.fleet.queues import DeclaredQueue
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import support
 from kai_fleet.settings import Settings
-from kai_fleet.settings.tenant import Tenant
-from kai_fleet_cli.doctor.declared import DeclaredTeam, host_of, teams_of
+from kai_fleet_cli.doctor.declared import host_of
 from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import OWN_STACK
@@ -23,21 +24,20 @@ def planned(
     stack: str, settings: Settings, problems: Sequence[Problem], made: datetime
 ) -> StackReport:
     """The report of a stack whose clusters are not asked."""
-    wanted = teams_of(settings)
-    trees = {"the host": host_of(settings).queues}
-    trees |= {name: team.inside.queues for name, team in wanted.items()}
+    fleet = fleet_of(settings)
+    teams = fleet.every_team.values()
+    trees = {"the host": host_of(fleet).queues}
+    trees |= {name: team.inside.queues for name, team in fleet.teams.items()}
     return StackReport(
         stack=stack,
-        cluster=settings.cluster.name,
+        cluster=fleet.cluster.name,
         made=made,
         live=False,
-        teams=[_team(settings, team, made) for team in wanted.values()],
-        pools=[
-            PoolReport(labels, tuple(teams)) for labels, teams in pools_of(wanted.values()).items()
-        ],
+        teams=[_team(fleet, team, made) for team in teams],
+        pools=[PoolReport(labels, tuple(names)) for labels, names in pools_of(teams).items()],
         trees={name: _tree(queues) for name, queues in trees.items() if queues},
         findings=[_finding(problem) for problem in problems],
-        whole=not isinstance(settings, Tenant),
+        whole=not fleet.platform,
     )
 
 
@@ -59,24 +59,20 @@ def version(wanted: str | None, running: str | None, made: datetime) -> Version 
     return Version(wanted, running, known.words, known.maintained)
 
 
-def _team(settings: Settings, team: DeclaredTeam, made: datetime) -> TeamReport:
-    kai = None
-    if team.mode == "host":
-        kai = settings.kai.version if settings.kai else None
-    elif team.inside.kai is not None:
-        kai = team.inside.kai.version
+def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> TeamReport:
+    (release,) = (fleet.host if team.mode == "host" else team).kai or (None,)
     return TeamReport(
         name=team.name,
         mode=OWN_STACK if team.granted else team.mode,
         promised=float(team.gpus or 0),
-        kai=version(kai, None, made),
-        vcluster=None if team.granted else Version(team.vcluster),
+        kai=version(release.version if release else None, None, made),
+        vcluster=None if team.granted else Version(team.version),
         own_stack=team.granted,
     )
 
 
-def _tree(queues: Mapping[str, Mapping[str, Any]]) -> list[QueueUse]:
-    items = [{"metadata": {"name": name}, "spec": spec} for name, spec in queues.items()]
+def _tree(queues: Iterable[DeclaredQueue]) -> list[QueueUse]:
+    items = [{"metadata": {"name": queue.name}, "spec": queue.spec} for queue in queues]
     return list(tree(items).values())
 
 

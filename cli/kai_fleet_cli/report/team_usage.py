@@ -152,7 +152,7 @@ def _team(
     team: TeamState, host: ClusterState, on_host: Sequence[PodUse], shared: Counter[str]
 ) -> TeamRow:
     wanted = team.wanted
-    mode, promised = OWN_STACK if wanted.granted else wanted.mode, wanted.gpus or 0
+    mode, promised = OWN_STACK if wanted.granted else wanted.mode, int(wanted.gpus or 0)
     queues: Iterable[tuple[str | None, GpuBalance]]
     if mode == "virtual":
         if team.inside is None:

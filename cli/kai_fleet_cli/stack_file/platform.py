@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.tenant import FactsOf, is_team_stack
@@ -31,6 +32,6 @@ def facts_beside(team_file: Path) -> FactsOf:
             raise NoPlatformError(
                 f"is {stack}, whose file is wrong; see: .venv/bin/fleet plan --stack {bare}"
             )
-        return PlatformFacts.of(settings)
+        return platform_facts(settings)
 
     return facts_of

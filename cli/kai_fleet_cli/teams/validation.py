@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import Edit, read_text
 from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, PlatformFile
@@ -55,7 +55,7 @@ def _against_grants(
     for problem in validation.validate(platform).refused:
         if problem.path.startswith(f"{NAMESPACE}:{GRANTS}."):
             yield problem
-    facts = PlatformFacts.of(granting)
+    facts = platform_facts(granting)
     for raw in own:
         verdict = validation.validate(raw, facts_of=lambda _: facts)
         yield from (problem for problem in verdict.refused if problem.rule in _OF_GRANTS)

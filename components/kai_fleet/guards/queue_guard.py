@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -11,41 +10,18 @@ from kai_fleet.guards.guard_policies import GuardPolicies, declare_binding, decl
 from kai_fleet.guards.policies import Kind, PolicySet
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.options import after, child_of
-from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
 
 
 @dataclass
 class QueueGuardArgs:
-    """The team's rules, as of `QueueRules`. `namespace` bounds the guard to one of the host's;
-    None is every namespace, inside a vCluster. `policies` are the host's, for a namespace whose
-    annotations have the rules; where None, the guard declares its own.
+    """`rules` are what is wanted of the team's pods. `namespace` bounds the guard to one of the
+    host's; None is every namespace, inside a vCluster. `policies` are the host's, for a namespace
+    whose annotations have the rules; where None, the guard declares its own.
     """
 
-    team: str
-    queues: Sequence[str]
+    rules: QueueRules
     namespace: pulumi.Input[str] | None = None
-    mode: GuardMode = "deny"
-    gpu_sharing: bool = True
-    prefix: str | None = None
-    foreign: Sequence[str] = ()
-    pod_groups: bool = False
-    outside: OutsideQueues = "allow"
-    gpu_resource: str = "nvidia.com/gpu"
     policies: GuardPolicies | None = None
-
-    def rules(self) -> QueueRules:
-        """The rules for the team's pods."""
-        return QueueRules(
-            self.team,
-            list(self.queues),
-            self.mode,
-            self.gpu_sharing,
-            self.prefix,
-            list(self.foreign),
-            self.pod_groups,
-            self.outside,
-            self.gpu_resource,
-        )
 
 
 class QueueGuard(pulumi.ComponentResource):
@@ -63,12 +39,12 @@ class QueueGuard(pulumi.ComponentResource):
         self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
-        child, rules = child_of(self, opts), args.rules()
+        child, rules = child_of(self, opts), args.rules
         made: dict[Kind, pulumi.Resource]
         if args.policies is not None:
             of, made = args.policies.of, dict(args.policies.policies)
         else:
-            of = PolicySet(f"-{args.team}")
+            of = PolicySet(f"-{rules.team}")
             made = {}
             for own_kind, body in rules.policies(of).items():
                 part = "outside-policy" if own_kind == "outside-queues" else "policy"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.guards.policies import (
     AUDIT,
@@ -17,8 +17,10 @@ from kai_fleet.guards.policies import (
     binding,
     policy,
 )
-from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
 from kai_fleet.wording import listed
+
+if TYPE_CHECKING:
+    from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
 
 # A denial is read by a person: of many queues it names the first.
 _QUEUES_IN_A_MESSAGE: Final = 12

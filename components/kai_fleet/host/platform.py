@@ -8,24 +8,23 @@ import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.kind.cluster import KindCluster, KindClusterArgs
+from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.platform_reference import PlatformReference
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
-from kai_fleet.kai.scheduling import declare_scheduling, values_with
-from kai_fleet.settings import Settings
-from kai_fleet.settings.tenant import Tenant
+from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.state.deployed_state import DeployedState
 
 
 @dataclass
 class PlatformArgs:
-    """A stack's settings and what it runs now; its teams are declared by themselves. A `kubeconfig`
-    that is an output stands for the one of the settings.
+    """A fleet and what its stack runs now; its teams are declared by themselves. A `kubeconfig`
+    that is an output stands for the one of the stack file.
     """
 
-    settings: Settings
+    fleet: Fleet
     deployed: DeployedState = field(default_factory=DeployedState)
     kubeconfig: pulumi.Input[str] | None = None
 
@@ -45,8 +44,7 @@ class Platform(pulumi.ComponentResource):
         self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:Platform", name, None, opts)
-        settings = args.settings
-        cluster = settings.cluster
+        cluster, gpu_stack, host = args.fleet.cluster, args.fleet.gpu, args.fleet.host
         self.transformations = []
         kubeconfig = args.kubeconfig
         if kubeconfig is None and cluster.kubeconfig is not None:
@@ -70,35 +68,26 @@ class Platform(pulumi.ComponentResource):
         gpu = GpuStack(
             f"{name}-gpu",
             GpuStackArgs(
-                provider=settings.gpu.provider,
-                version=settings.gpu.version,
-                chart=settings.gpu.chart,
-                values=settings.gpu.values,
+                provider=gpu_stack.provider,
+                version=gpu_stack.version,
+                chart=gpu_stack.chart,
+                values=gpu_stack.values,
                 in_kind=cluster.kind is not None,
             ),
             opts=on_host,
         )
         self.guards = GuardPolicies(
-            f"{name}-guards", GuardPoliciesArgs(settings.kai is not None), opts=on_host
+            f"{name}-guards", GuardPoliciesArgs(bool(host.kai)), opts=on_host
         )
         self.ready = [gpu]
-        if settings.kai is not None:
+        for own in host.kai:
             kai = KaiScheduler(
                 f"{name}-kai",
                 KaiSchedulerArgs(
-                    version=settings.kai.version,
-                    access=self.access,
-                    gpu_sharing=settings.shares_gpus(settings.kai),
-                    isolation=settings.isolation,
-                    chart=settings.kai.chart,
-                    values=values_with(
-                        settings.kai,
-                        settings.kai.version,
-                        settings.kai.values,
-                        untested=settings.kai.untested,
-                    ),
+                    own,
+                    self.access,
+                    isolation=args.fleet.isolation,
                     cluster_policy_crd=not gpu.brings_cluster_policy,
-                    untested=settings.kai.untested,
                     deployed=args.deployed,
                 ),
                 opts=pulumi.ResourceOptions.merge(
@@ -107,22 +96,20 @@ class Platform(pulumi.ComponentResource):
             )
             queues = QueueTree(
                 f"{name}-queues",
-                QueueTreeArgs(settings.queues, self.access, limits=settings.queue_limits()),
+                QueueTreeArgs(host.queues, self.access),
                 opts=pulumi.ResourceOptions.merge(
                     on_host, pulumi.ResourceOptions(depends_on=[kai.ready])
                 ),
             )
-            scheduling = declare_scheduling(
-                name, settings.kai, kai, self.access, on_host, untested=settings.kai.untested
-            )
+            scheduling = declare_scheduling(name, own, kai, self.access, on_host)
             self.ready = [gpu, kai, queues, *scheduling]
         self.register_outputs({"cluster": cluster.name})
 
 
 def platform_of(
-    settings: Settings, deployed: DeployedState, opts: pulumi.ResourceOptions | None = None
+    fleet: Fleet, deployed: DeployedState, opts: pulumi.ResourceOptions | None = None
 ) -> Platform | PlatformReference:
     """The stack's own platform, or a team stack's view of the one that it is on."""
-    if isinstance(settings, Tenant):
-        return PlatformReference("host", settings, opts)
-    return Platform("host", PlatformArgs(settings, deployed), opts)
+    if fleet.platform:
+        return PlatformReference("host", fleet, opts)
+    return Platform("host", PlatformArgs(fleet, deployed), opts)

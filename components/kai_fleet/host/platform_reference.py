@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.settings.tenant import Tenant
+from kai_fleet.fleet.model import Fleet
 from kai_fleet.state.deployed_state import full_name
 
 
@@ -21,13 +21,11 @@ class PlatformReference(pulumi.ComponentResource):
     guards: None  # they are the platform's
     transformations: list[pulumi.ResourceTransformation]
 
-    def __init__(
-        self, name: str, tenant: Tenant, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, fleet: Fleet, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("kai-fleet:index:Platform", name, None, opts)
-        cluster = tenant.cluster
+        cluster = fleet.cluster
         # The settings were read before; this shows in the stack what it depends on.
-        pulumi.StackReference("platform", stack_name=full_name(tenant.stack))
+        pulumi.StackReference("platform", stack_name=full_name(fleet.platform))
         self.access = ClusterAccess(
             cluster.name,
             context=cluster.context,

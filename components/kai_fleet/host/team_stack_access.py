@@ -10,13 +10,11 @@ import pulumi
 from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
+from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.guards.guard_policies import declare_binding, declare_policy
 from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.options import after
-from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.team_stack import Grant
-from kai_fleet.settings.tenant import Tenant
-from kai_fleet.state.targeting import Declared
+from kai_fleet.state.targeting import DeclaredRun
 from kai_fleet.state.team_parts import ACCESS, HOST
 
 if TYPE_CHECKING:
@@ -26,12 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class TeamStackAccessArgs:
-    """`grants` by team. `host_mode`: the host has a KAI, and queues of the teams. `foreign_queues`,
-    by team, are names that only begin like those of its queues.
+    """`teams` are those with a stack of their own. `foreign_queues`, by team, are names that only
+    begin like those of its queues.
     """
 
-    grants: Mapping[str, Grant]
-    host_mode: bool = False
+    teams: Sequence[DeclaredTeam]
     foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -60,22 +57,22 @@ class TeamStackAccess(pulumi.ComponentResource):
             opts=child,
         )
         self.accounts = {
-            team: [shared, *self._account(f"{name}-{team}", team, grant, args, namespace)]
-            for team, grant in args.grants.items()
+            team.name: [shared, *self._account(f"{name}-{team.name}", team, args, namespace)]
+            for team in args.teams
         }
         self.register_outputs({"namespace": rights.ACCOUNTS})
 
     def _account(
         self,
         name: str,
-        team: str,
-        grant: Grant,
+        granted: DeclaredTeam,
         args: TeamStackAccessArgs,
         namespace: pulumi.Resource,
     ) -> list[pulumi.Resource]:
+        team = granted.name
         called = f"{rights.IN_NAMESPACE}-{team}"
         child = pulumi.ResourceOptions(parent=self)
-        queue = grant.parent_queue if args.host_mode else None
+        queue = granted.parent_queue if granted.mode == "host" else None
         # The bounds come before the rights that they bound, and go after them.
         foreign = args.foreign_queues.get(team, ())
         bounds = self._bounds(name, team, queue, foreign) if queue is not None else []
@@ -112,18 +109,14 @@ class TeamStackAccess(pulumi.ComponentResource):
 
 
 def let_in(
-    settings: Settings, run: Declared, platform: Platform | PlatformReference
+    fleet: Fleet, run: DeclaredRun, platform: Platform | PlatformReference
 ) -> TeamStackAccess | None:
     """The accounts of a platform's team stacks; None where it has none, and in a team stack."""
-    if isinstance(settings, Tenant) or not settings.team_stacks:
+    if not fleet.grants:
         return None
     return TeamStackAccess(
         HOST,
-        TeamStackAccessArgs(
-            run.grants,
-            settings.kai is not None,
-            {team: settings.queues_like(team) for team in run.grants},
-        ),
+        TeamStackAccessArgs([fleet.grants[team] for team in run.grants], fleet.foreign_queues),
         opts=pulumi.ResourceOptions(
             parent=platform,
             provider=platform.provider,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.settings.sections.isolation import Network
 
 _NAME: Final = "kubernetes.io/metadata.name"
@@ -20,13 +21,14 @@ _DNS: Final = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API: Final = 8443  # of a vCluster's pod
 
 
-def policies(team: str, network: Network) -> dict[str, dict[str, Any]]:
+def of_team(team: DeclaredTeam) -> dict[str, dict[str, Any]]:
     """The network policies of a team's namespace by name: each its spec."""
-    if not network.enabled:
+    if team.isolation is None or not team.isolation.network.enabled:
         return {}
+    network = team.isolation.network
     return {
         "kai-fleet-pods": of_pods(network),
-        "kai-fleet-control-plane": of_control_plane(team, network),
+        "kai-fleet-control-plane": of_control_plane(team.name, network),
     }
 
 

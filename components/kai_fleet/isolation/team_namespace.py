@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -14,10 +13,9 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.guard_policies import GuardPolicies
 from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
-from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
 from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.host.team_stack_access import account_rights
 from kai_fleet.isolation import (
@@ -26,34 +24,25 @@ from kai_fleet.isolation import (
     vcluster_rights,
     vcluster_role,
 )
+from kai_fleet.isolation.namespace_metadata import namespace_metadata
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
-from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
-
-_POD_SECURITY = "pod-security.kubernetes.io"
 
 
 @dataclass
 class TeamNamespaceArgs:
-    """`rules` are what the guard of the namespace lets through. `queues`, on a host whose KAI
-    schedules the team's pods, is the guard of their queues. `policies` are the host's, for the
-    guards to put to work; where None, the guard of the namespace declares its own. `sees_nodes`:
-    its vCluster reads the host's nodes. `role` is what its account may do in the namespace: what
-    `vcluster_role` gives to any version where None. `account` is what the account of the team's own
-    stack is made of; None where the platform's stack runs the team.
+    """`team` is what the namespace is for, and what bounds it. `policies` are the host's, for the
+    guards to put to work; where None, the guard of the namespace declares its own. `account` is
+    what the account of the team's own stack is made of; None where the platform's stack runs the
+    team. `monitoring`: where and how Prometheus is told of it.
     """
 
     host: ClusterAccess
-    isolation: Isolation
-    gpus: int
-    rules: HostRules
-    gpu_resource: str = "nvidia.com/gpu"
-    queues: QueueGuardArgs | None = None
-    sees_nodes: bool = True
-    role: Sequence[Mapping[str, Any]] | None = None
-    account: Sequence[pulumi.Resource] | None = None
-    monitoring: TeamMonitoringArgs | None = None
+    team: DeclaredTeam
     policies: GuardPolicies | None = None
+    account: Sequence[pulumi.Resource] | None = None
+    monitoring: Monitoring | None = None
 
 
 class TeamNamespace(pulumi.ComponentResource):
@@ -80,11 +69,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         self._namespace = core.v1.Namespace(
             f"{name}-namespace",
-            metadata={
-                "name": self._of_team,
-                "labels": self._labels(),
-                "annotations": as_annotations(team_bounds(args.rules, args.isolation, args.queues)),
-            },
+            metadata=namespace_metadata(args.team),
             opts=self._beside,
         )
         # They go with the namespace, never before it: nobody is to lift a bound by itself.
@@ -92,10 +77,11 @@ class TeamNamespace(pulumi.ComponentResource):
             parent=self, depends_on=[self._namespace], deleted_with=self._namespace
         )
         bounds: list[pulumi.Resource] = [self._namespace, *self._quotas()]
-        if args.isolation.on:
+        if args.team.isolated:
             bounds += [*self._network(), *self._rights(), *self._guards()]
-        if args.queues is not None:
-            bounds.append(QueueGuard(f"{name}-queue-guard", args.queues, self._beside))
+        if args.team.host_guard is not None:
+            of_queues = QueueGuardArgs(args.team.host_guard, self._of_team, args.policies)
+            bounds.append(QueueGuard(f"{name}-queue-guard", of_queues, self._beside))
         if args.account is not None:
             after = pulumi.ResourceOptions(depends_on=list(args.account))
             let_in = pulumi.ResourceOptions.merge(self._inside, after)
@@ -103,7 +89,8 @@ class TeamNamespace(pulumi.ComponentResource):
             bounds += args.account
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
-            TeamMonitoring(name, args.monitoring, self._inside, child)
+            told = TeamMonitoringArgs(args.monitoring, args.team)
+            TeamMonitoring(name, told, self._inside, child)
         # Nothing while it is there; when it goes, before everything else of it: what bounds the
         # namespace stays until nothing new can be made there.
         vacant = command.local.Command(
@@ -115,17 +102,8 @@ class TeamNamespace(pulumi.ComponentResource):
         self.ready = [vacant]  # after all bounds
         self.register_outputs({"namespace": self._of_team})
 
-    def _labels(self) -> dict[str, str]:
-        found = {"kai-fleet/team": self._name}
-        if self._args.isolation.on:
-            # `restricted` is held by the guard: the label knows no exceptions, and needs some.
-            found[f"{_POD_SECURITY}/enforce"] = "baseline"
-            found[f"{_POD_SECURITY}/enforce-version"] = "latest"
-            found[ISOLATION_LABEL] = self._args.isolation.level
-        return found
-
     def _quotas(self) -> list[pulumi.Resource]:
-        args, name = self._args, self._name
+        name = self._name
         return [
             core.v1.ResourceQuota(
                 f"{name}-{called}",
@@ -133,13 +111,10 @@ class TeamNamespace(pulumi.ComponentResource):
                 spec=spec,
                 opts=self._inside,
             )
-            for called, spec in team_quotas.quotas(
-                args.gpus, args.gpu_resource, args.isolation
-            ).items()
+            for called, spec in team_quotas.quotas(self._args.team).items()
         ]
 
     def _network(self) -> Sequence[pulumi.Resource]:
-        network = self._args.isolation.network
         return [
             networking.NetworkPolicy(
                 f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
@@ -147,17 +122,17 @@ class TeamNamespace(pulumi.ComponentResource):
                 spec=spec,
                 opts=self._inside,
             )
-            for called, spec in network_policies.policies(self._name, network).items()
+            for called, spec in network_policies.of_team(self._args.team).items()
         ]
 
     def _rights(self) -> Sequence[pulumi.Resource]:
         """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
-        args, called = self._args, vcluster_rights.called(self._name)
+        team, called = self._args.team, vcluster_rights.called(self._name)
         child = pulumi.ResourceOptions(parent=self)
         reads = rbac.ClusterRole(
             f"{self._name}-vcluster-role",
             metadata={"name": called},
-            rules=vcluster_rights.rules(sees_nodes=args.sees_nodes),
+            rules=vcluster_rights.rules(sees_nodes=team.mode == "virtual"),
             opts=child,
         )
         bound = rbac.ClusterRoleBinding(
@@ -171,7 +146,7 @@ class TeamNamespace(pulumi.ComponentResource):
         writes = rbac.Role(
             f"{self._name}-vcluster-inside",
             metadata=there,
-            rules=vcluster_role.rules(self._name) if args.role is None else args.role,
+            rules=vcluster_role.of_team(team),
             opts=self._inside,
         )
         after = pulumi.ResourceOptions(depends_on=[writes])
@@ -189,18 +164,13 @@ class TeamNamespace(pulumi.ComponentResource):
         return [{"kind": "ServiceAccount", "name": account, "namespace": self._of_team}]
 
     def _guards(self) -> Sequence[pulumi.Resource]:
-        args = HostGuardArgs(self._of_team, self._args.rules, self._args.policies)
-        guard = HostGuard(f"{self._name}-host-guard", args, self._beside)
-        return [guard, *(args.policies.ready if args.policies is not None else [])]
+        policies, rules = self._args.policies, self._args.team.rules
+        ready = policies.ready if policies is not None else []
+        if rules is None:
+            return ready
+        args = HostGuardArgs(self._of_team, rules, policies)
+        return [HostGuard(f"{self._name}-host-guard", args, self._beside), *ready]
 
 
 def _role_ref(kind: str, name: str) -> dict[str, str]:
     return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}
-
-
-def team_bounds(
-    rules: HostRules, isolation: Isolation, queues: QueueGuardArgs | None
-) -> dict[str, str]:
-    """What the annotations of a team's namespace tell the host's policies."""
-    of_queues = queues.rules().parameters() if queues is not None else {}
-    return {**of_queues, **(rules.parameters() if isolation.on else {})}

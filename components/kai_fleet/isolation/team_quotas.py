@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.settings.sections.isolation import Isolation
 
 # Classes of Kubernetes' own parts: a pod of theirs makes room for itself on any node.
@@ -19,14 +20,16 @@ _OBJECTS: Final = (
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 
-def quotas(gpus: int, resource: str, isolation: Isolation) -> dict[str, dict[str, object]]:
+def quotas(team: DeclaredTeam) -> dict[str, dict[str, object]]:
     """The quotas of a team's namespace by name: each its spec.
 
     Pods have a quota of their own: each creation writes every quota that counts it, and two at
     once that meet in one are refused and tried again (measured.md 47).
     """
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
-    found: dict[str, dict[str, object]] = {"gpus": {"hard": gpu_bound(gpus, resource, isolation)}}
+    isolation, gpus = team.isolation or Isolation(), int(team.gpus or 0)
+    bound = gpu_bound(gpus, team.inside.gpu_resource, isolation)
+    found: dict[str, dict[str, object]] = {"gpus": {"hard": bound}}
     if isolation.on:
         found |= {name: {"hard": hard} for name, hard in shared_bounds(isolation).items()}
         found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": system_scope()}

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet.releases import VclusterRelease
+from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.releases import VclusterRelease, vcluster
 
 NAME: Final = "kai-fleet-vcluster"  # of the role, and of its binding
 
@@ -31,6 +32,13 @@ def rules(
     known = values is not None
     own = _own_workload(team, minor, values)
     return [*_always(minor), *own, *_synced(minor, values or {}, known)]
+
+
+def of_team(team: DeclaredTeam) -> list[Rule]:
+    """The rules of a team's role; raises UnknownVersion."""
+    if team.granted or team.version is None:
+        return rules(team.name)
+    return rules(team.name, vcluster(team.version, untested=team.untested), team.values)
 
 
 _NEWEST: Final = 1_000

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -12,34 +10,35 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import child_of
 from kai_fleet.releases import KAI, KaiRelease, kai
 from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.state.transitions import kai_transition
 
 
 @dataclass
 class KaiSchedulerArgs:
-    """`version` is one of the release table. `access` is the cluster that the probe asks.
+    """`kai` is what to install, of a version of the release table. `access` is the cluster that the
+    probe asks.
 
     `cluster_policy_crd`: declare the CRD `clusterpolicies.nvidia.com` for versions that wait for
     it; False where a GPU operator brings it (K3). `deployed` is what the stack runs now: without it
     every change of version replaces the release. `ready_timeout` is in seconds.
     """
 
-    version: str
+    kai: DeclaredKai
     access: ClusterAccess
-    gpu_sharing: bool = True
     runtime_class: str | None = "nvidia"
     isolation: Isolation = field(default_factory=Isolation)
-    chart: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
     cluster_policy_crd: bool = True
-    untested: bool = False
     deployed: DeployedState = field(default_factory=DeployedState)
     ready_timeout: int = 300
 
@@ -59,7 +58,8 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
-        release = kai(args.version, untested=args.untested)
+        own = args.kai
+        release = kai(own.version or "", untested=own.untested)
         opts = opts or pulumi.ResourceOptions()
         child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
         before: list[pulumi.Resource] = [
@@ -73,15 +73,17 @@ class KaiScheduler(pulumi.ComponentResource):
             before.append(_cluster_policy_crd(f"{name}-cluster-policy", child))
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args("kai-scheduler", release.version, override=args.chart, oci=release.chart),
+            **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
             values=kai_values(
                 release,
-                gpu_sharing=args.gpu_sharing,
+                gpu_sharing=own.gpu_sharing,
                 runtime_class=args.runtime_class,
                 isolation=args.isolation,
-                overrides=args.values,
+                overrides=merged(
+                    prometheus_values(release, own.scheduling or Scheduling()), own.values
+                ),
             ),
             timeout=args.ready_timeout,
             # The step below waits, and says for what. Helm would only say that its time is up,
@@ -131,7 +133,7 @@ class KaiScheduler(pulumi.ComponentResource):
         self.version = release.version
         # The version is the release's; registered here, it would have the whole state written once
         # more before a switch begins.
-        self.register_outputs({"version": args.version})
+        self.register_outputs({"version": own.version})
 
     def _replacing(self, name: str, args: KaiSchedulerArgs, release: KaiRelease) -> list[str]:
         """The changes that replace the release, and a line in the preview that says which way."""

@@ -1,111 +1,18 @@
-"""Labels, annotations and names that KAI reads or uses, and what people write instead of them."""
+"""What KAI reads: as `kai_fleet.releases.keys`, for who imports it from here still."""
 
 from __future__ import annotations
 
-import re
-from difflib import get_close_matches
-from typing import Final
-
-SCHEDULER: Final = "kai-scheduler"
-QUEUE_LABEL: Final = "kai.scheduler/queue"
-# The chart's clean-up deletes every Deployment of the namespace of this name, whatever the
-# release's own is (K11); so KAI goes there, and nothing else does.
-KAI_NAMESPACE: Final = "kai-scheduler"
-# Namespaces of KAI, the GPU operator and Kubernetes.
-RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
-)
-POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
-GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
-FRACTION: Final = "gpu-fraction"
-MEMORY: Final = "gpu-memory"
-DEVICES: Final = "gpu-fraction-num-devices"
-CONTAINER: Final = "gpu-fraction-container-name"
-MPS: Final = "mps"
-
-_ANNOTATIONS: Final = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
-# What any release from v0.7 to v0.17 reads under its own prefix, as label or annotation.
-_KAI_KEYS: Final = frozenset(
-    {
-        "kai.scheduler/accounting",
-        "kai.scheduler/batch-min-member",
-        "kai.scheduler/last-eviction-timestamp",
-        "kai.scheduler/last-start-timestamp",
-        "kai.scheduler/node-pool",
-        "kai.scheduler/nodepool",
-        "kai.scheduler/numa-placement-observed",
-        "kai.scheduler/numa-placement-predicted",
-        "kai.scheduler/preemptibility",
-        "kai.scheduler/preemption-delay",
-        "kai.scheduler/queue",
-        "kai.scheduler/segment-size",
-        "kai.scheduler/segment-topology-preferred-placement",
-        "kai.scheduler/segment-topology-required-placement",
-        "kai.scheduler/skip-podgrouper",
-        "kai.scheduler/stale-podgroup-timestamp",
-        "kai.scheduler/staleness-grace-period",
-        "kai.scheduler/subgroup-name",
-        "kai.scheduler/task-priority",
-        "kai.scheduler/top-owner-metadata",
-        "kai.scheduler/topology",
-        "kai.scheduler/topology-preferred-placement",
-        "kai.scheduler/topology-required-placement",
-        "kai.scheduler/type",
-    }
-)
-_PREFIXES: Final = frozenset(
-    {"kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai"}
-)
-# What people write for a key that exists under another name.
-_MEANT: Final = {name: name for name in _ANNOTATIONS} | {
-    "fraction": "gpu-fraction",
-    "gpu": "gpu-fraction",
-    "memory": "gpu-memory",
-    "num-devices": "gpu-fraction-num-devices",
-    "container-name": "gpu-fraction-container-name",
-    "mps": "mps",
-    "queue": QUEUE_LABEL,
-    "queue-name": QUEUE_LABEL,
-}
-
-
-def meant() -> dict[str, str]:
-    """What is meant by a name behind a known prefix, or by a bare one with dashes for `_`."""
-    return dict(sorted(_MEANT.items()))
-
-
-def look_alike_pattern() -> str:
-    """The wrong keys that people are known to write, as a regular expression (RE2).
-
-    The queue label, which is right, matches as well.
-    """
-    prefixes = "|".join(sorted(_PREFIXES)).replace(".", "[.]")
-    bare = "|".join(name.replace("-", "_") for name in sorted(_ANNOTATIONS))
-    return f"^({prefixes})/({'|'.join(meant())})$|^({bare})$"
-
-
-def right_key(key: str) -> str | None:
-    """The key that was meant: the same if right, "" for none, None if KAI has no part in it."""
-    prefix, slash, name = key.rpartition("/")
-    if key in _ANNOTATIONS or key == QUEUE_LABEL:
-        return key
-    if key in _KAI_KEYS:
-        return None
-    if slash and prefix.lower() in _PREFIXES:
-        meant = _MEANT.get(_dashed(name))
-        if meant is not None:
-            return meant
-        if prefix.lower() != "kai.scheduler":
-            return None
-        known = [*(k.rpartition("/")[2] for k in _KAI_KEYS), *_ANNOTATIONS]
-        close = get_close_matches(name, known, n=1, cutoff=0.75)
-        if not close:
-            return ""
-        return close[0] if close[0] in _ANNOTATIONS else f"kai.scheduler/{close[0]}"
-    if not slash and _dashed(key) in _ANNOTATIONS:
-        return _dashed(key)
-    return None
-
-
-def _dashed(name: str) -> str:
-    return re.sub(r"[_.\s-]+", "-", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name)).lower()
+from kai_fleet.releases.keys import CONTAINER as CONTAINER
+from kai_fleet.releases.keys import DEVICES as DEVICES
+from kai_fleet.releases.keys import FRACTION as FRACTION
+from kai_fleet.releases.keys import GPU_RESOURCES as GPU_RESOURCES
+from kai_fleet.releases.keys import KAI_NAMESPACE as KAI_NAMESPACE
+from kai_fleet.releases.keys import MEMORY as MEMORY
+from kai_fleet.releases.keys import MPS as MPS
+from kai_fleet.releases.keys import POD_GROUP as POD_GROUP
+from kai_fleet.releases.keys import QUEUE_LABEL as QUEUE_LABEL
+from kai_fleet.releases.keys import RESERVED as RESERVED
+from kai_fleet.releases.keys import SCHEDULER as SCHEDULER
+from kai_fleet.releases.keys import look_alike_pattern as look_alike_pattern
+from kai_fleet.releases.keys import meant as meant
+from kai_fleet.releases.keys import right_key as right_key

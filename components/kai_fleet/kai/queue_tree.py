@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.queues import DeclaredQueue, leaves
 from kai_fleet.options import child_of
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import packed
-from kai_fleet.settings.sections.queues import Queue, leaves, walk
 
 
 @dataclass
 class QueueTreeArgs:
-    """`queues` is the tree as configured, `access` the cluster that it is for. `gpu_limit`, in
-    whole GPUs, bounds the top-level queues that give no limit of their own: a team's share, inside
-    its vCluster (V18). `parent` is a queue of another stack's tree below which this one hangs,
-    and `shard` the shard that serves it. `limits` bounds queues by name, where they are teams'
-    (T13).
+    """`queues` are those of `declared_queues`, parents before children, `access` the cluster that
+    they are for. `parent` is a queue of another stack's tree below which these hang.
     """
 
-    queues: Mapping[str, Queue]
+    queues: Sequence[DeclaredQueue]
     access: ClusterAccess
-    gpu_limit: int | None = None
     parent: str | None = None
-    shard: str | None = None
-    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 class QueueTree(pulumi.ComponentResource):
@@ -57,16 +50,8 @@ class _QueuesResource(pulumi.CustomResource):
     """The resource of the provider: `queues` are the specs by name, as text; `tree` their label."""
 
     def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
-        tree = list(walk(args.queues, parent=args.parent, shard=args.shard))
-        specs: dict[str, Any] = {
-            placed.name: placed.queue.spec(
-                placed.parent,
-                args.gpu_limit if placed.parent == args.parent else None,
-                args.limits.get(placed.name),
-            )
-            for placed in tree
-        }
-        labels = {placed.name: placed.labels for placed in tree if placed.labels}
+        specs = {queue.name: queue.spec for queue in args.queues}
+        labels = {queue.name: queue.labels for queue in args.queues if queue.labels}
         optional = {
             "labels": labels or None,
             "parent": args.parent,

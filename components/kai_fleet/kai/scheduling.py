@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.kai.scheduling_shards import (
     SchedulingShards,
     SchedulingShardsArgs,
     has_shards,
-    prometheus_values,
 )
 from kai_fleet.options import after, child_of
-from kai_fleet.releases import kai
-from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.scheduling import Scheduling
 
 
@@ -54,37 +51,27 @@ class Topologies(pulumi.ComponentResource):
         self.register_outputs({"topologies": sorted(args.topologies)})
 
 
-def values_with(
-    scheduling: Scheduling, version: str, values: Mapping[str, Any], *, untested: bool
-) -> dict[str, Any]:
-    """A chart's values with those that the scheduling needs; what the config writes wins."""
-    release = kai(version, untested=untested)
-    return merged(prometheus_values(release, scheduling), values)
-
-
 def declare_scheduling(
     name: str,
-    scheduling: Scheduling,
+    kai: DeclaredKai,
     scheduler: KaiScheduler,
     access: ClusterAccess,
     opts: pulumi.ResourceOptions,
-    *,
-    untested: bool,
 ) -> list[pulumi.Resource]:
     """The shards and topologies of one KAI, once it is ready; nothing where none are configured."""
     once_ready = after(opts, scheduler.ready)
-    resources: list[pulumi.Resource] = []
+    scheduling, declared = kai.scheduling or Scheduling(), list[pulumi.Resource]()
     if has_shards(scheduling):
         args = SchedulingShardsArgs(
             version=scheduler.version,
             access=access,
             scheduling=scheduling,
             release=scheduler.release.id,
-            prometheus_by_chart=kai(scheduler.version, untested=untested).prometheus_values,
+            prometheus_by_chart=kai.release is not None and kai.release.prometheus_values,
         )
-        resources.append(SchedulingShards(f"{name}-shards", args, once_ready))
+        declared.append(SchedulingShards(f"{name}-shards", args, once_ready))
     if scheduling.topologies:
-        resources.append(
+        declared.append(
             Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), once_ready)
         )
-    return resources
+    return declared

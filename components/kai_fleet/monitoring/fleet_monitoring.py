@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
@@ -11,13 +11,11 @@ import yaml
 from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 
+from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import PlatformReference
 from kai_fleet.monitoring import dashboards, rules, scraping
-from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.monitoring import Monitoring as MonitoringSettings
-from kai_fleet.settings.sections.queues import QueueTree
-from kai_fleet.settings.tenant import Tenant
 
 OPERATOR: Final = "monitoring.coreos.com/v1"
 # By these a Grafana and a Prometheus with a sidecar find their ConfigMaps.
@@ -27,12 +25,10 @@ FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 
 @dataclass
 class MonitoringArgs:
-    """`queues` is the host's tree, and `host_kai` says whether a KAI runs there."""
+    """How the fleet on a host is measured."""
 
     settings: MonitoringSettings
-    gpu_resource: str = "nvidia.com/gpu"
-    queues: QueueTree = field(default_factory=dict)
-    host_kai: bool = False
+    host: DeclaredCluster
 
 
 class Monitoring(pulumi.ComponentResource):
@@ -50,9 +46,9 @@ class Monitoring(pulumi.ComponentResource):
         groups = rules.of_fleet(
             args.settings,
             pulumi.get_stack(),
-            args.gpu_resource,
-            args.queues,
-            host_kai=args.host_kai,
+            args.host.gpu_resource,
+            args.host.queues,
+            host_kai=bool(args.host.kai),
         )
         if args.settings.operator:
             self._custom("PodMonitor", "pods", scraping.pod_monitor(args.settings))
@@ -99,18 +95,13 @@ def as_text(content: Any) -> str:
     return text
 
 
-def monitoring_of(settings: Settings, platform: Platform | PlatformReference) -> None:
-    """Declare the monitoring of a platform; nothing where it is off, or in a team stack."""
-    if settings.monitoring is None or isinstance(settings, Tenant):
+def monitoring_of(fleet: Fleet, platform: Platform | PlatformReference) -> None:
+    """What a platform's stack tells Prometheus; nothing where it is off, or in a team stack."""
+    if fleet.host.monitoring is None:
         return
     Monitoring(
         "host",
-        MonitoringArgs(
-            settings.monitoring,
-            settings.gpu.resource,
-            settings.queues,
-            host_kai=settings.kai is not None,
-        ),
+        MonitoringArgs(fleet.host.monitoring, fleet.host),
         pulumi.ResourceOptions(
             provider=platform.provider,
             depends_on=platform.ready,

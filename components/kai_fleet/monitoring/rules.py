@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.monitoring import fill_in
 from kai_fleet.releases import KAI, version_key
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.queues import QueueTree, walk
 
 HOST: Final = "host"  # the label `scheduler` of the host's own KAI
 Group = dict[str, Any]
@@ -19,7 +20,7 @@ def of_fleet(
     monitoring: Monitoring,
     stack: str,
     gpu_resource: str = "nvidia.com/gpu",
-    host_queues: QueueTree | None = None,
+    host_queues: Sequence[DeclaredQueue] = (),
     *,
     host_kai: bool = False,
 ) -> list[Group]:
@@ -35,22 +36,25 @@ def of_fleet(
         "Stack": stack,
     }
     groups: list[Group] = fill_in("rules.yaml", words)
-    facts = [*_support(), *_parents(host_queues or {}, HOST, {})]
+    facts = [*_support(), *_parents(host_queues, HOST, {})]
     if host_kai:
         facts.append(_fact("scheduler_wanted", {"scheduler": HOST}))
     return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 
 
-def of_team(team: str, queues: QueueTree, *, own_kai: bool, host_queues: Iterable[str]) -> Group:
+def of_team(team: DeclaredTeam) -> Group:
     """The facts of one team that no metric tells: which queues have children, and so on.
 
-    `host_queues` are the leaves of the host's tree that are the team's, in host mode.
+    Of one with a stack of its own the queues are not known, but for the host's that it is granted.
     """
-    of = {"team": team}
-    facts = [_fact("scheduler_wanted", {"scheduler": team, **of})] if own_kai else []
-    facts += _parents(queues if own_kai else {}, team, of)
-    facts += [_fact("host_queue", {"queue": queue, **of}) for queue in host_queues]
-    return {"name": f"kai-fleet-team-{team}", "rules": facts}
+    of = {"team": team.name}
+    facts = []
+    if team.kai:
+        facts += [_fact("scheduler_wanted", {"scheduler": team.name, **of})]
+        facts += _parents(team.inside.queues, team.name, of)
+    if queue := team.parent_queue if team.granted else team.queue:
+        facts.append(_fact("host_queue", {"queue": queue, **of}))
+    return {"name": f"kai-fleet-team-{team.name}", "rules": facts}
 
 
 def _support() -> Iterator[dict[str, Any]]:
@@ -65,12 +69,12 @@ def _support() -> Iterator[dict[str, Any]]:
 
 
 def _parents(
-    queues: QueueTree, scheduler: str, more: Mapping[str, str]
+    queues: Sequence[DeclaredQueue], scheduler: str, more: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    for placed in walk(queues):
-        if placed.queue.children:
-            labels = {"scheduler": scheduler, "queue": placed.name, **more}
-            yield _fact("parent_queue", labels)
+    parents = {queue.parent for queue in queues}
+    for queue in queues:
+        if queue.name in parents:
+            yield _fact("parent_queue", {"scheduler": scheduler, "queue": queue.name, **more})
 
 
 def _fact(name: str, labels: Mapping[str, str], expr: str = "vector(1)") -> dict[str, Any]:

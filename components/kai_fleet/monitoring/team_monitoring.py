@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.monitoring import rules, scraping
 from kai_fleet.monitoring.fleet_monitoring import FOR_PROMETHEUS, OPERATOR, as_text
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.queues import QueueTree
 
 
 @dataclass
 class TeamMonitoringArgs:
-    """`own_kai`: a KAI runs in the team's vCluster, with these `queues`. `host_queues` are the
-    leaves of the host's tree that are the team's. `closed`: network policies keep others from its
-    pods, and Prometheus has to be let in.
-    """
+    """How the fleet is measured, and the team that Prometheus is told of."""
 
     settings: Monitoring
-    own_kai: bool = False
-    queues: QueueTree = field(default_factory=dict)
-    host_queues: Sequence[str] = ()
-    closed: bool = True
+    team: DeclaredTeam
 
 
 class TeamMonitoring(pulumi.ComponentResource):
@@ -46,14 +39,14 @@ class TeamMonitoring(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:TeamMonitoring", name, None, opts)
         settings, namespace = args.settings, f"team-{name}"
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(parent=self))
-        if args.closed:
+        if args.team.mode == "virtual" and _is_closed(args.team):
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",
                 metadata={"name": scraping.LET_IN, "namespace": namespace},
                 spec=scraping.let_in(settings),
                 opts=within,
             )
-        facts = rules.of_team(name, args.queues, own_kai=args.own_kai, host_queues=args.host_queues)
+        facts = rules.of_team(args.team)
         groups = {"groups": [facts] if facts["rules"] else []}
         if settings.operator:
             every = {}
@@ -87,3 +80,8 @@ class TeamMonitoring(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=self),
             )
         self.register_outputs({"namespace": namespace})
+
+
+def _is_closed(team: DeclaredTeam) -> bool:
+    """Whether network policies keep others from its pods, so that Prometheus has to be let in."""
+    return team.isolation is not None and team.isolation.on and team.isolation.network.enabled

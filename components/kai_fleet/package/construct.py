@@ -9,25 +9,28 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.cluster.access import deleted_with
+from kai_fleet.fleet.queues import leaves
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import QUEUES, PolicySet
 from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.platform import Platform, PlatformArgs
-from kai_fleet.isolation.team_places import of_team
+from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
-from kai_fleet.kai.scheduling import declare_scheduling, values_with
+from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.package.request import ComponentRequest, by_types
 from kai_fleet.provider import PluginError
-from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, UnknownVersionError
+from kai_fleet.releases import KAI, UnknownVersionError
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.settings.sections.workloads import Workload
 from kai_fleet.state.targeting import declared
 from kai_fleet.team import Team, TeamArgs
@@ -53,18 +56,20 @@ def platform_component(request: ComponentRequest) -> Result:
     request.arguments()
     settings = request.settings(request.inputs.raw, {})
     kubeconfig = request.inputs.at("cluster", "kubeconfig")
-    args = PlatformArgs(settings, request.deployed, kubeconfig)
-    component = Platform(request.name, args, request.opts)
-    monitoring_of(settings, component)
-    run = declared(settings, request.deployed, None)
-    fleet = teams_of(settings, run, component, request.deployed, parent=component)
-    workloads = placement.place(settings, fleet)
+    fleet = fleet_of(settings, request.deployed)
+    component = Platform(
+        request.name, PlatformArgs(fleet, request.deployed, kubeconfig), request.opts
+    )
+    monitoring_of(fleet, component)
+    run = declared(fleet.teams, fleet.grants, request.deployed, None)
+    made = teams_of(fleet, run, component, request.deployed, parent=component)
+    workloads = placement.place(fleet, made)
     return component, {
         "version": settings.kai.version if settings.kai else None,
-        "queues": leaves(settings.queues),
-        "teams": {name: team.summary for name, team in fleet.items()},
+        "queues": leaves(fleet.host.queues),
+        "teams": {name: team.summary for name, team in made.items()},
         "kubeconfigs": pulumi.Output.secret(
-            {name: team.vcluster.kubeconfig for name, team in fleet.items()}
+            {name: team.vcluster.kubeconfig for name, team in made.items()}
         ),
         "urls": {name: it["url"] for name, it in workloads.items() if "url" in it},
     }
@@ -82,11 +87,12 @@ def team(request: ComponentRequest) -> Result:
         # The host's tree is not ours; this leaf is known of it.
         stack["queues"] = {raw["queue"]: {"gpu": {"quota": raw.get("gpus", 0)}}}
     settings = request.settings(stack, {f"teams.{name}": ""})
-    args = TeamArgs.of(settings, name, host=access, deployed=request.deployed)
+    own = fleet_of(settings, request.deployed).teams[name]
+    args = TeamArgs(own, access, request.deployed)
     if "namespace" in raw:
         args = replace(args, namespace=request.inputs.at("namespace"))
     else:
-        args = replace(args, place=of_team(settings, name, access))
+        args = replace(args, place=TeamNamespaceArgs(access, own))
     component = Team(name, args, request.on_cluster())
     return component, {
         "namespace": component.vcluster.namespace,
@@ -117,24 +123,15 @@ def virtual_cluster(request: ComponentRequest) -> Result:
         }
     }
     places = {f"teams.{name}.vcluster": "", f"teams.{name}": ""}
-    vcluster = request.settings(stack, places, subject="vcluster").vcluster_of(name)
+    settings = request.settings(stack, places, subject="vcluster")
+    vcluster = fleet_of(settings, request.deployed).teams[name]
     component = VirtualCluster(
         name,
         VirtualClusterArgs(
-            host=request.access(),
-            version=vcluster.version or DEFAULT_VCLUSTER,
+            request.access(),
+            replace(vcluster, mode=args.mode, control_pool=args.control_pool),
             namespace=request.inputs.at("namespace"),
-            mode=args.mode,
-            node_pool=args.node_pool,
-            access=vcluster.access or teams.Access(),
-            kubernetes_version=vcluster.kubernetes_version,
-            chart=vcluster.chart,
-            values=vcluster.values,
-            licensed=vcluster.licensed,
-            untested=vcluster.untested,
             deployed=request.deployed,
-            isolation=isolation,
-            control_pool=args.control_pool,
         ),
         request.on_cluster(),
     )
@@ -147,26 +144,22 @@ def kai_scheduler(request: ComponentRequest) -> Result:
     args = request.arguments()
     stack = request.part("cluster", "sources")
     stack["kai"] = request.part(of=platform.HostKai)
-    kai = request.settings(stack, {"kai": ""}).kai
+    settings = request.settings(stack, {"kai": ""})
+    (kai,) = fleet_of(settings, request.deployed).host.kai
     access, opts = request.access(), request.on_cluster()
-    assert kai is not None
     component = KaiScheduler(
         request.name,
         KaiSchedulerArgs(
-            version=kai.version,
-            access=access,
-            gpu_sharing=kai.gpu_sharing,
-            chart=kai.chart,
-            values=values_with(kai, kai.version, kai.values, untested=kai.untested),
+            kai,
+            access,
             cluster_policy_crd=args.cluster_policy_crd,
-            untested=kai.untested,
             deployed=request.deployed,
             ready_timeout=args.ready_timeout,
         ),
         opts,
     )
     child = pulumi.ResourceOptions(parent=component, deleted_with=opts.deleted_with)
-    declare_scheduling(request.name, kai, component, access, child, untested=kai.untested)
+    declare_scheduling(request.name, kai, component, access, child)
     return component, {"version": component.version, "namespace": KAI_NAMESPACE}
 
 
@@ -180,12 +173,15 @@ def queue_tree(request: ComponentRequest) -> Result:
     component = QueueTree(
         request.name,
         QueueTreeArgs(
-            settings.queues,
+            declared_queues(
+                settings.queues,
+                gpu_limit=args.gpu_limit,
+                parent=args.parent,
+                shard=args.shard,
+                limits=args.limits,
+            ),
             request.access(),
-            gpu_limit=args.gpu_limit,
             parent=args.parent,
-            shard=args.shard,
-            limits=args.limits,
         ),
         request.opts,
     )
@@ -195,15 +191,15 @@ def queue_tree(request: ComponentRequest) -> Result:
 def queue_guard(request: ComponentRequest) -> Result:
     """What pods may name a queue."""
     args = request.arguments()
-    guard = QueueGuardArgs(
+    rules = QueueRules(
         args.team,
         args.queues,
-        namespace=request.inputs.at("namespace"),
-        mode=args.mode,
+        args.mode,
         gpu_sharing=args.gpu_sharing,
         prefix=args.prefix,
         pod_groups=args.pod_groups,
     )
+    guard = QueueGuardArgs(rules, request.inputs.at("namespace"))
     component = QueueGuard(request.name, guard, request.on_cluster())
     return component, {"policy": f"{QUEUES}{args.team}"}
 
@@ -260,7 +256,7 @@ def _workload_args(request: ComponentRequest) -> PodArgs | GpuDeploymentArgs | V
         "workloads": {name: {"team": _SOME_TEAM, "kind": _WORKLOAD_KINDS[request.kind], **own}},
     }
     settings = request.settings(stack, {f"workloads.{name}": ""}, judge=by_types)
-    args = placement.arguments(settings, name)
+    args = placement.arguments(fleet_of(settings).workloads[name])
     pod = args if isinstance(args, PodArgs) else args.pod
     pod = replace(
         pod,

@@ -28,6 +28,7 @@ from kai_fleet.settings.mistakes import (
     mistakes,
     within,
 )
+from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.guard import Guard
@@ -36,7 +37,7 @@ from kai_fleet.settings.sections.kind import access_in_kind
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
-from kai_fleet.settings.sections.queues import QueueTree, walk
+from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Access, Scheduler, Team, Vcluster
@@ -91,15 +92,19 @@ class Settings(Strict):
             return self
         return self.model_copy(update={"queues": with_quotas(self.queues)})
 
+    @property
+    def platform_facts(self) -> PlatformFacts | None:
+        """What a team's own stack knows of its platform; None in a platform's stack."""
+        return None
+
+    @property
+    def platform_stack(self) -> str:
+        """The stack that has the host cluster of a team's own stack; "" in a platform's stack."""
+        return ""
+
     def team_path(self, team: str) -> str:
         """The key path of a team in the stack file."""
         return key_path(("teams", team))
-
-    def vcluster_version_path(self, team: str) -> str:
-        """The key path of a team's vCluster version: its own, or the stack's."""
-        if "version" in self.teams[team].vcluster.model_fields_set:
-            return f"{self.team_path(team)}.vcluster.version"
-        return "kai-fleet:vcluster.version"
 
     def vcluster_of(self, team: str) -> Vcluster:
         """A team's vCluster with the stack's defaults filled in, chart values merged."""
@@ -116,42 +121,12 @@ class Settings(Strict):
         of_team = self.teams.get(team) or self.team_stacks.get(team)
         return self.isolation.over(of_team.isolation) if of_team else self.isolation
 
-    def control_pool_of(self, team: str) -> dict[str, str]:
-        """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
-        of_team = self.teams.get(team) or self.team_stacks.get(team)
-        own = self.teams[team].vcluster.node_pool if team in self.teams else None
-        pool = own or self.vcluster.node_pool or (of_team.node_pool if of_team else {})
-        return dict(pool)
-
-    def queues_like(self, team: str) -> list[str]:
-        """Queues and teams whose names only begin like those of a team's own queues."""
-        named = [placed.name for placed in walk(self.queues)]
-        others = [*named, *self.teams, *self.team_stacks]
-        return sorted({name for name in others if name.startswith(f"{team}-")})
-
-    def queue_limits(self) -> dict[str, int]:
-        """The most GPUs of the host's queues that are teams': those of the teams together (T13)."""
-        found: dict[str, int] = {}
-        for queue, gpus in (
-            *((team.queue, team.gpus) for team in self.teams.values()),
-            *((grant.parent_queue, grant.gpus) for grant in self.team_stacks.values()),
-        ):
-            if queue is not None:
-                found[queue] = found.get(queue, 0) + gpus
-        return found
-
     def kai_of(self, team: str) -> str | None:
         """The version of the KAI that schedules a team's pods; None where none does."""
         scheduler = self.teams[team].scheduler
         if scheduler.mode == "host":
             return self.kai.version if self.kai else None
         return scheduler.version
-
-    def shard_of(self, team: str, queue: str | None) -> str | None:
-        """The shard that serves a queue of a team's pods; None is KAI's default one."""
-        host = self.teams[team].scheduler.mode == "host"
-        tree = self.queues if host else self.teams[team].queues
-        return next((placed.shard for placed in walk(tree) if placed.name == queue), None)
 
     def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
         """Whether a KAI lets pods share GPUs.

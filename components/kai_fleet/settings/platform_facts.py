@@ -7,7 +7,7 @@ holds no secret: the platform's kubeconfig stays with the platform.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -15,13 +15,9 @@ from pydantic.alias_generators import to_camel
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Mode, Vcluster
-
-if TYPE_CHECKING:
-    from kai_fleet.settings import Settings
 
 
 class NoPlatformError(Exception):
@@ -85,42 +81,6 @@ class PlatformFacts(Fact):
     monitoring: Monitoring | None = None
     teams: dict[str, Neighbour] = Field(default_factory=dict)
     team_stacks: dict[str, Grant] = Field(default_factory=dict)
-
-    @classmethod
-    def of(cls, settings: Settings) -> PlatformFacts:
-        """The facts of a platform stack."""
-        kai, limits = settings.kai, settings.queue_limits()
-        return cls(
-            cluster=HostCluster(name=settings.cluster.name, context=settings.cluster.context),
-            gpu_resource=settings.gpu.resource,
-            gpu_provider=settings.gpu.provider,
-            kai=HostScheduler(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
-            queues={
-                placed.name: HostQueue(
-                    parent=placed.parent,
-                    shard=placed.shard,
-                    resources=placed.queue.spec(placed.parent, None, limits.get(placed.name))[
-                        "resources"
-                    ],
-                )
-                for placed in walk(settings.queues)
-            },
-            vcluster=settings.vcluster,
-            guard=settings.guard,
-            isolation=settings.isolation,
-            sources=settings.sources,
-            **({"monitoring": settings.monitoring} if settings.monitoring else {}),
-            teams={
-                name: Neighbour(
-                    mode=team.scheduler.mode,
-                    node_pool=team.node_pool,
-                    gpus=team.gpus,
-                    queue=team.queue,
-                )
-                for name, team in settings.teams.items()
-            },
-            team_stacks=settings.team_stacks,
-        )
 
     @classmethod
     def read(cls, output: Any) -> PlatformFacts:

@@ -42,6 +42,16 @@ class Tenant(Settings):
     platform: PlatformFacts
 
     @property
+    def platform_facts(self) -> PlatformFacts:
+        """What it knows of its platform."""
+        return self.platform
+
+    @property
+    def platform_stack(self) -> str:
+        """The stack that has its host cluster."""
+        return self.stack
+
+    @property
     def team(self) -> str:
         """The team's name."""
         return next(iter(self.teams))
@@ -52,25 +62,9 @@ class Tenant(Settings):
         grant = self.platform.team_stacks.get(self.team)
         return grant.parent_queue if grant else None
 
-    @property
-    def granted_shard(self) -> str | None:
-        """The shard that serves the granted queue, and so what is below it; None is the default."""
-        queue = self.platform.queues.get(self.granted_queue or "")
-        return queue.shard if queue else None
-
-    def shard_of(self, team: str, queue: str | None) -> str | None:
-        """In mode host the granted one's: every queue of the team's is below it."""
-        if self.teams[team].scheduler.mode == "host":
-            return self.granted_shard
-        return super().shard_of(team, queue)
-
     def team_path(self, team: str) -> str:
         """The one team's key."""
         return _TEAM
-
-    def vcluster_version_path(self, team: str) -> str:
-        """The one team's: the stack's is another file's."""
-        return f"{_TEAM}.vcluster.version"
 
 
 def is_team_stack(raw: Mapping[str, Any]) -> bool:

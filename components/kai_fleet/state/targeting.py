@@ -7,7 +7,7 @@ stack's outputs tell of them is taken over from the state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,9 @@ import pulumi
 from kai_fleet.state.team_parts import TEAM, granted_to
 
 if TYPE_CHECKING:
-    from kai_fleet.settings import Settings
-    from kai_fleet.settings.sections.team_stack import Grant
     from kai_fleet.state.deployed_state import DeployedState
 
-__all__ = ["TEAM", "Declared", "Targets", "declared"]
+__all__ = ["TEAM", "DeclaredRun", "Targets", "declared"]
 
 
 @dataclass(frozen=True)
@@ -36,28 +34,33 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredRun:
     """The teams to declare by name, the grants of those with stacks of their own, and the outputs
     of the teams that are left as they are. `whole`: everything of the stack is declared.
     """
 
     teams: tuple[str, ...]
-    grants: Mapping[str, Grant] = field(default_factory=dict)
+    grants: tuple[str, ...] = ()
     summaries: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, pulumi.Output[str]] = field(default_factory=dict, repr=False)
     workloads: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 
 
-def declared(settings: Settings, deployed: DeployedState, targets: Targets | None) -> Declared:
-    """What a run declares; `targets` None is everything.
+def declared(
+    teams: Iterable[str],
+    grants: Iterable[str],
+    deployed: DeployedState,
+    targets: Targets | None,
+) -> DeclaredRun:
+    """What a run declares of these teams and grants; `targets` None is everything.
 
     Raises pulumi.RunError where the state cannot be read, and where it has got what the command did
     not know of and would remove: a grant, where what all grants share goes with the last one, or
     anything, where a team goes. The engine holds the stack's lock by now: nothing comes after this.
     """
     if targets is None:
-        return Declared(tuple(settings.teams), settings.team_stacks, whole=True)
+        return DeclaredRun(tuple(teams), tuple(grants), whole=True)
     if not deployed.urns:
         raise pulumi.RunError(
             "the stack's state cannot be read, so its outputs of the other teams are not known;"
@@ -74,9 +77,9 @@ def declared(settings: Settings, deployed: DeployedState, targets: Targets | Non
             " again"
         )
     kubeconfigs = _output(deployed, "kubeconfigs")
-    return Declared(
-        tuple(name for name in settings.teams if name in targets.teams),
-        {name: it for name, it in settings.team_stacks.items() if name in targets.teams},
+    return DeclaredRun(
+        tuple(name for name in teams if name in targets.teams),
+        tuple(name for name in grants if name in targets.teams),
         {n: told for n, told in _output(deployed, "teams").items() if n not in targets.teams},
         {n: pulumi.Output.secret(it) for n, it in kubeconfigs.items() if n not in targets.teams},
         {n: w for n, w in _output(deployed, "workloads").items() if w["team"] not in targets.teams},

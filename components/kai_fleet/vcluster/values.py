@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pulumi
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
@@ -18,31 +19,19 @@ OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 
 
 def vcluster_values(
-    release: VclusterRelease,
-    *,
-    name: str,
-    namespace: pulumi.Input[str],
-    mode: Mode,
-    node_pool: Mapping[str, str],
-    access: Access,
-    kubernetes_version: str | None = None,
-    licensed: bool = False,
-    isolation: Isolation | None = None,
-    control_pool: Mapping[str, str] | None = None,
-    overrides: Mapping[str, Any] | None = None,
+    release: VclusterRelease, team: DeclaredTeam, namespace: pulumi.Input[str]
 ) -> dict[str, Any]:
-    """What the chart of that version gets for a team in that mode, then `overrides`."""
+    """What the chart of that version gets for a team in its mode, then the team's own values."""
+    version = team.kubernetes_version
     return merged(
-        _always(name, namespace),
-        {} if licensed else {"controlPlane": {"statefulSet": {"image": dict(OSS_IMAGE)}}},
-        _scheduling(release, mode, node_pool),
-        _isolated(isolation or Isolation()),
-        _placed(control_pool or {}),
-        _reachable(name, namespace, access),
-        nested("controlPlane.distro.k8s.image.tag", kubernetes_version)
-        if kubernetes_version
-        else {},
-        hidden(overrides or {}),
+        _always(team.name, namespace),
+        {} if team.licensed else {"controlPlane": {"statefulSet": {"image": dict(OSS_IMAGE)}}},
+        _scheduling(release, team.mode, team.node_pool),
+        _isolated(team.isolation or Isolation()),
+        _placed(team.control_pool),
+        _reachable(team.name, namespace, team.access or Access()),
+        nested("controlPlane.distro.k8s.image.tag", version) if version else {},
+        hidden(team.values),
     )
 
 

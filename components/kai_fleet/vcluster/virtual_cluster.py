@@ -15,11 +15,12 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.reads import cluster_identity, secret_data
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, child_of
-from kai_fleet.releases import VCLUSTER_REPOSITORY, vcluster
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.teams import Access, Mode
+from kai_fleet.settings.sections.teams import Access
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.values import vcluster_values
 
@@ -32,27 +33,16 @@ MOVED: Final[list[pulumi.Input[str | pulumi.Alias]]] = [
 
 @dataclass
 class VirtualClusterArgs:
-    """`host` is the cluster it runs on. The name must be unique there (V9): vCluster takes pods
-    of another vCluster of the same name for its own. `ready_timeout` is in seconds. `node_pool` are
-    the labels of the team's nodes, `control_pool` those of the nodes for the vCluster itself.
-    `namespace` is there already; None is team-NAME.
+    """`host` is the cluster it runs on, and `team` says what it is like. The team's name must be
+    unique there (V9): vCluster takes pods of another vCluster of the same name for its own.
+    `ready_timeout` is in seconds. `namespace` is there already; team-NAME unless given.
     """
 
     host: ClusterAccess
-    version: str
+    team: DeclaredTeam
     namespace: pulumi.Input[str] | None = None
-    mode: Mode = "default"
-    node_pool: Mapping[str, str] = field(default_factory=dict)
-    access: Access = field(default_factory=Access)
-    kubernetes_version: str | None = None
-    chart: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
-    licensed: bool = False
-    untested: bool = False
     ready_timeout: int = 600
     deployed: DeployedState = field(default_factory=DeployedState)
-    isolation: Isolation = field(default_factory=Isolation)
-    control_pool: Mapping[str, str] = field(default_factory=dict)
 
 
 class VirtualCluster(pulumi.ComponentResource):
@@ -77,7 +67,8 @@ class VirtualCluster(pulumi.ComponentResource):
         self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:VirtualCluster", name, None, opts)
-        version = vcluster(args.version, untested=args.untested)
+        team, access = args.team, args.team.access or Access()
+        version = vcluster(team.version or DEFAULT_VCLUSTER, untested=team.untested)
         opts = opts or pulumi.ResourceOptions()
         self.version = version.version
         self.namespace = f"team-{name}" if args.namespace is None else args.namespace
@@ -85,26 +76,14 @@ class VirtualCluster(pulumi.ComponentResource):
         chart = chart_args(
             "vcluster",
             version.chart_version,
-            override=args.chart,
+            override=team.chart,
             repository=VCLUSTER_REPOSITORY,
         )
-        values = vcluster_values(
-            version,
-            name=name,
-            namespace=self.namespace,
-            mode=args.mode,
-            node_pool=args.node_pool,
-            access=args.access,
-            kubernetes_version=args.kubernetes_version,
-            licensed=args.licensed,
-            isolation=args.isolation,
-            control_pool=args.control_pool,
-            overrides=args.values,
-        )
+        values = vcluster_values(version, team, self.namespace)
         # Helm believes its own record, which is where a tenant may write: it is looked at before
         # the release is changed (here: the release depends on this) or removed (`ready`, below).
         record: dict[str, pulumi.Input[str]] = {}
-        look = probes.command("record") if args.isolation.on else None
+        look = probes.command("record") if (team.isolation or Isolation()).on else None
         if look is not None:
             record["RECORD_RELEASE"] = pulumi.Output.concat(self.namespace, "/", name)
         # When the team goes, between the release and the namespace: what it leaves there.
@@ -146,9 +125,9 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": self.namespace,
                 "VCLUSTER_VERSION": version.version,
-                "VCLUSTER_ACCESS": args.access.type,
-                "VCLUSTER_HOST": args.access.host or "",
-                "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in args.node_pool.items()),
+                "VCLUSTER_ACCESS": access.type,
+                "VCLUSTER_HOST": access.host or "",
+                "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in team.node_pool.items()),
                 "VCLUSTER_TIMEOUT": str(args.ready_timeout),
             },
             triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
@@ -159,7 +138,7 @@ class VirtualCluster(pulumi.ComponentResource):
         self.server = pulumi.Output.unsecret(ready.stdout)
         secret = f"vc-{name}"
         data = secret_data(args.host, self.namespace, secret, after=self.server, parent=self)
-        exported = args.values.get("exportKubeConfig")
+        exported = team.values.get("exportKubeConfig")
         called = exported.get("context") if isinstance(exported, Mapping) else None
         self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
             lambda known: _kubeconfig(name, *known)

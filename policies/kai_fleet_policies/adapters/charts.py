@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final
 
 import yaml
 
+from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases.sources import from_mirror
 from kai_fleet_policies.adapters.plain import flag, get, items, mapping, text
 from kai_fleet_policies.image_names import Chart as Of
-from kai_fleet_policies.installed import Installed
-from kai_fleet_policies.model import KaiRelease, Mode, VirtualCluster, called
-from kai_fleet_policies.unknown import UNKNOWN, Text, Unknown
+from kai_fleet_policies.problem import called
+from kai_fleet_policies.unknown import UNKNOWN
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
@@ -27,7 +28,6 @@ _OF: Final[Mapping[str, Of]] = {
 # What the program declares has passed its own gate, which takes a newer version only by word.
 _OWN = "kai-fleet:index:"
 _PACKAGE = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
-Sharing = Literal["", "time-slicing", "MPS"]
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Chart:
     """The name of a chart and its version, None where the newest is taken."""
 
     name: str
-    version: Text | None
+    version: str | None
 
 
-def chart_of(props: Mapping[str, object]) -> Chart | Unknown:
+def chart_of(props: Mapping[str, Any]) -> Any:
     """The chart of a release: a name, an OCI reference, a package's URL or a local path."""
     chart, version = text(props.get("chart")), text(props.get("version"))
     if chart is UNKNOWN:
@@ -51,7 +51,9 @@ def chart_of(props: Mapping[str, object]) -> Chart | Unknown:
     return Chart(name, version or (tag if colon else None))
 
 
-def installed(chart: Chart, props: Mapping[str, object], name: Text, urn: str) -> Installed | None:
+def installed(
+    chart: Chart, props: Mapping[str, object], name: str, urn: str
+) -> InstalledChart | None:
     """A chart of the release tables, and its place; None for others.
 
     None, too, for what the program's own components declare: it has passed the program's own gate,
@@ -71,15 +73,15 @@ def installed(chart: Chart, props: Mapping[str, object], name: Text, urn: str) -
         where = UNKNOWN
     values = UNKNOWN if props.get("valueYamlFiles") else mapping(props.get("values"))
     # Secrets come in clear here, and no message repeats one.
-    return Installed(of, f"release {called(name)}", urn, where, values, hidden=True)
+    return InstalledChart(of, f"release {called(name)}", urn, where, values, hidden=True)
 
 
-def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> KaiRelease:
+def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> DeclaredKai:
     """The KAI that a release of its chart installs; GPU sharing is off unless switched on."""
     off = _unless_in_files(False, props)
     sharing = flag(get(props.get("values"), "global", "gpuSharing"), unset=off)
     values = mapping(props.get("values"))
-    return KaiRelease(
+    return DeclaredKai(
         chart.version,
         text(props.get("namespace")),
         sharing,
@@ -90,8 +92,8 @@ def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> KaiRele
 
 
 def virtual_cluster(
-    chart: Chart, props: Mapping[str, object], name: Text, path: str
-) -> VirtualCluster:
+    chart: Chart, props: Mapping[str, object], name: str, path: str
+) -> DeclaredTeam:
     """The vCluster that a release of its chart makes.
 
     Its mode follows the values: a scheduler of its own means virtual, pods without owners mean that
@@ -106,7 +108,7 @@ def virtual_cluster(
         get(values, "experimental", "syncSettings", "setOwner"),
         unset=_unless_in_files(True, props),
     )
-    mode: Mode | Unknown
+    mode: Any
     if own is UNKNOWN or (own is False and owner is UNKNOWN):
         mode = UNKNOWN
     elif own:
@@ -114,13 +116,13 @@ def virtual_cluster(
     else:
         mode = "default" if owner else "host"
     selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
-    pool = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
-    labels: Mapping[str, Text] | Unknown = UNKNOWN
+    pool: Any = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
+    labels: Mapping[str, str] = UNKNOWN
     if pool is not UNKNOWN:
         labels = {key: text(value) or "" for key, value in pool.items()}
-    return VirtualCluster(
+    return DeclaredTeam(
         name=name,
-        namespace=text(props.get("namespace")),
+        namespace=text(props.get("namespace")) or "",
         version=_with_v(chart.version),
         node_pool=labels,
         mode=mode,
@@ -130,23 +132,23 @@ def virtual_cluster(
     )
 
 
-def _with_v(version: Text | None) -> Text | None:
+def _with_v(version: str | None) -> str | None:
     """vCluster's chart versions have no `v`, its versions do."""
     return f"v{version.removeprefix('v')}" if isinstance(version, str) and version else version
 
 
-def _unless_in_files(default: bool, props: Mapping[str, object]) -> bool | Unknown:
+def _unless_in_files(default: bool, props: Mapping[str, object]) -> bool:
     """A chart's default, unless a values file that only the engine reads may say otherwise."""
     return UNKNOWN if props.get("valueYamlFiles") else default
 
 
-def _either(one: bool | Unknown, other: bool | Unknown) -> bool | Unknown:
+def _either(one: bool, other: bool) -> bool:
     if one is True or other is True:
         return True
     return UNKNOWN if UNKNOWN in (one, other) else False
 
 
-def device_sharing(chart_name: str, values: object) -> Sharing | Unknown:
+def device_sharing(chart_name: str, values: object) -> Any:
     """How a device plugin chart's values share GPUs: by time-slicing, by MPS or ("") not at all.
 
     A config that only names a ConfigMap of the cluster is UNKNOWN.
@@ -160,7 +162,7 @@ def device_sharing(chart_name: str, values: object) -> Sharing | Unknown:
     return found
 
 
-def sharing_in(value: object) -> Sharing | Unknown:
+def sharing_in(value: Any) -> Any:
     """The sharing that a device plugin's config asks for, also where it is YAML text."""
     if value is UNKNOWN:
         return UNKNOWN

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from kai_fleet.provider.values import unpacked
 from kai_fleet_policies.adapters.plain import get, mapping, text
-from kai_fleet_policies.model import PARENT_ELSEWHERE
 from kai_fleet_policies.unknown import UNKNOWN
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"
+# The annotation of a Queue whose parent is declared by another stack, which grants it.
+PARENT_ELSEWHERE: Final = "kai-fleet/parent-of-another-stack"
 _VCLUSTER: Final = "VirtualCluster$"
 
 

@@ -7,34 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from kai_fleet import releases
+from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.model import (
+    DeclaredCluster,
+    DeclaredKai,
+    DeclaredTeam,
+    DevicePlugin,
+    KaiFeature,
+    NamespacedObject,
+)
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
-from kai_fleet.kai.keys import GPU_RESOURCES
 from kai_fleet.provider import QUEUES
+from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet_policies.adapters import charts, declared_trees
+from kai_fleet_policies.adapters.declared_trees import PARENT_ELSEWHERE
 from kai_fleet_policies.adapters.plain import flag, get, items, mapping, number, text
 from kai_fleet_policies.adapters.pod_templates import workloads
-from kai_fleet_policies.model import (
-    PARENT_ELSEWHERE,
-    RESOURCES,
-    Cluster,
-    DevicePlugin,
-    Feature,
-    Installed,
-    KaiRelease,
-    Namespaced,
-    Queue,
-    Resource,
-    Share,
-    VirtualCluster,
-    Workload,
-)
-from kai_fleet_policies.unknown import UNKNOWN, Amount, Text, Unknown
+from kai_fleet_policies.unknown import UNKNOWN
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
-_UNLIMITED: Mapping[Resource, Share] = {r: Share(quota=-1.0, limit=-1.0) for r in RESOURCES}
+_UNLIMITED: Mapping[Resource, QueueShare] = {
+    r: QueueShare(quota=-1.0, limit=-1.0) for r in RESOURCES
+}
 _FEATURES: Final[dict[str, Literal["shards", "topologies"]]] = {
     "kubernetes:kai.scheduler/v1:SchedulingShard": "shards",
     "kubernetes:kai.scheduler/v1alpha1:Topology": "topologies",
@@ -63,20 +62,20 @@ class _Found:
     """What one provider's resources add up to, while they are read."""
 
     name: str
-    kai: list[KaiRelease] = field(default_factory=list)
-    queues: list[Queue] = field(default_factory=list)
-    workloads: list[Workload] = field(default_factory=list)
-    namespaced: list[Namespaced] = field(default_factory=list)
-    virtual_clusters: list[VirtualCluster] = field(default_factory=list)
+    kai: list[DeclaredKai] = field(default_factory=list)
+    queues: list[DeclaredQueue] = field(default_factory=list)
+    workloads: list[PodTemplate] = field(default_factory=list)
+    namespaced: list[NamespacedObject] = field(default_factory=list)
+    virtual_clusters: list[DeclaredTeam] = field(default_factory=list)
     device_plugins: list[DevicePlugin] = field(default_factory=list)
-    gpu_quotas: dict[Text, Amount] = field(default_factory=dict)
-    default_queues: list[Queue] = field(default_factory=list)
+    gpu_quotas: dict[str, float] = field(default_factory=dict)
+    default_queues: list[DeclaredQueue] = field(default_factory=list)
     guarded: bool = False
-    features: list[Feature] = field(default_factory=list)
-    installed: list[Installed] = field(default_factory=list)
+    features: list[KaiFeature] = field(default_factory=list)
+    installed: list[InstalledChart] = field(default_factory=list)
 
 
-def clusters(resources: Iterable[Declared]) -> list[Cluster]:
+def clusters(resources: Iterable[Declared]) -> list[DeclaredCluster]:
     """One cluster per provider, hosts before the vClusters inside them."""
     found: dict[str, _Found] = {}
     for resource in _without_trees(list(resources)):
@@ -88,7 +87,7 @@ def clusters(resources: Iterable[Declared]) -> list[Cluster]:
         _read(found.setdefault(key, _Found(name)), resource)
     by_name = {part.name: part for part in found.values()}
     inside: set[str] = set()
-    result: list[Cluster] = []
+    result: list[DeclaredCluster] = []
     for part in found.values():
         teams = [_team(team, part, by_name) for team in part.virtual_clusters]
         if not teams:
@@ -136,11 +135,11 @@ def _provider_name(provider: str) -> str:
     return "default" if not name or name.startswith("default_") else name
 
 
-def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
+def _cluster(part: _Found, teams: tuple[DeclaredTeam, ...]) -> DeclaredCluster:
     declared = {queue.name for queue in part.queues}
     others = {queue.name: queue for queue in part.default_queues}
     default = [queue for name, queue in others.items() if name not in declared]
-    return Cluster(
+    return DeclaredCluster(
         name=part.name,
         kai=tuple(part.kai),
         queues=(*part.queues, *default),
@@ -154,11 +153,11 @@ def _cluster(part: _Found, teams: tuple[VirtualCluster, ...]) -> Cluster:
     )
 
 
-def _team(team: VirtualCluster, host: _Found, by_name: Mapping[str, _Found]) -> VirtualCluster:
+def _team(team: DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]) -> DeclaredTeam:
     inner = by_name.get(str(team.name))
     kai = tuple(inner.kai) if inner is not None and inner is not host else ()
     quotas = host.gpu_quotas
-    gpus = quotas.get(team.namespace) if team.namespace is not None else None
+    gpus = quotas.get(team.namespace) if team.namespace else None
     if gpus is None and quotas and UNKNOWN in (team.namespace, *quotas):
         gpus = UNKNOWN  # some quota may turn out to be this team's
     # A KAI inside schedules there, whatever the values say.
@@ -180,14 +179,16 @@ def _read(found: _Found, resource: Declared) -> None:
         found.queues.append(queue)
         if get(metadata, "annotations", PARENT_ELSEWHERE) == "true" and queue.parent is not None:
             # Another stack has it, and has been asked about what hangs below it.
-            found.default_queues.append(Queue(queue.parent, None, _UNLIMITED, path=resource.urn))
+            found.default_queues.append(
+                DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
+            )
         return
     pods = workloads(kind, props, name, resource.urn)
     if pods:
         found.workloads += pods
         return
     if resource.type in _FEATURES:
-        found.features.append(Feature(_FEATURES[resource.type], resource.urn))
+        found.features.append(KaiFeature(_FEATURES[resource.type], resource.urn))
         return
     namespace = text(get(metadata, "namespace"))
     if kind == "ResourceQuota" and namespace is not None:
@@ -207,7 +208,7 @@ def _read(found: _Found, resource: Declared) -> None:
         everywhere = selector is None  # on a host it is for one namespace
         found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
-        found.namespaced.append(Namespaced(kind, name, namespace, path=resource.urn))
+        found.namespaced.append(NamespacedObject(kind, name, namespace, path=resource.urn))
 
 
 def _device_plugin_data(props: Mapping[str, object]) -> dict[str, object]:
@@ -225,20 +226,22 @@ def _read_release(found: _Found, resource: Declared) -> None:
     if chart is not UNKNOWN and (installed := charts.installed(chart, props, name, urn)):
         found.installed.append(installed)
     if chart is UNKNOWN:
-        found.namespaced.append(Namespaced("Release", name, namespace, path=urn))
+        found.namespaced.append(NamespacedObject("Release", name, namespace, path=urn))
     elif chart.name == charts.KAI:
         found.kai.append(charts.kai_release(chart, props, urn))
         found.default_queues += _default_queues(chart, props, urn)
     elif chart.name == charts.VCLUSTER:
         found.virtual_clusters.append(charts.virtual_cluster(chart, props, name, urn))
     else:
-        found.namespaced.append(Namespaced("Release", name, namespace, chart.name, urn))
+        found.namespaced.append(NamespacedObject("Release", name, namespace, chart.name, urn))
         if chart.name in charts.DEVICE_PLUGINS:
             sharing = charts.device_sharing(chart.name, props.get("values"))
             found.device_plugins.append(DevicePlugin(sharing, urn))
 
 
-def _default_queues(chart: charts.Chart, props: Mapping[str, object], urn: str) -> list[Queue]:
+def _default_queues(
+    chart: charts.Chart, props: Mapping[str, object], urn: str
+) -> list[DeclaredQueue]:
     """The two queues that charts from v0.10 make at their first install, unless turned off."""
     version = chart.version
     if not isinstance(version, str) or releases.version_key(version) < (0, 10):
@@ -249,13 +252,16 @@ def _default_queues(chart: charts.Chart, props: Mapping[str, object], urn: str) 
     parent = text(get(settings, "parentName")) or "default-parent-queue"
     child = text(get(settings, "childName")) or "default-queue"
     # Their quota of 0 is the chart's, not the reader's to mend: unlimited keeps rules silent.
-    return [Queue(parent, None, _UNLIMITED, path=urn), Queue(child, parent, _UNLIMITED, path=urn)]
+    return [
+        DeclaredQueue(parent, None, _UNLIMITED, path=urn),
+        DeclaredQueue(child, parent, _UNLIMITED, path=urn),
+    ]
 
 
-def _queue(resource: Declared, name: Text) -> Queue:
+def _queue(resource: Declared, name: str) -> DeclaredQueue:
     spec = resource.props.get("spec")
     unknown = spec is UNKNOWN
-    return Queue(
+    return DeclaredQueue(
         name=name,
         parent=UNKNOWN if unknown else (text(get(spec, "parentQueue")) or None),
         shares=_shares(get(spec, "resources")),
@@ -267,19 +273,19 @@ def _queue(resource: Declared, name: Text) -> Queue:
     )
 
 
-def _shares(resources: object) -> Mapping[Resource, Share] | Unknown:
+def _shares(resources: Any) -> Any:
     if resources is UNKNOWN:
         return UNKNOWN
     return {r: _share(get(resources, r)) for r in RESOURCES if get(resources, r) is not None}
 
 
-def _share(value: object) -> Share:
-    return Share(
+def _share(value: object) -> QueueShare:
+    return QueueShare(
         quota=_or_zero(number(get(value, "quota"))),
         limit=number(get(value, "limit")),
         weight=_or_zero(number(get(value, "overQuotaWeight"))),
     )
 
 
-def _or_zero(amount: Amount | None) -> Amount:
+def _or_zero(amount: float | None) -> float:
     return 0.0 if amount is None else amount

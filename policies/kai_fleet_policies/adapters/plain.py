@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from kai_fleet_policies.unknown import UNKNOWN, Text, Unknown
+from kai_fleet_policies.unknown import UNKNOWN
 
 
-def get(value: object, *keys: str) -> object:
+def get(value: Any, *keys: str) -> Any:
     """The value below a path of keys: UNKNOWN if any step is, None if one is absent."""
     for key in keys:
         if value is UNKNOWN:
@@ -18,7 +19,7 @@ def get(value: object, *keys: str) -> object:
     return value
 
 
-def text(value: object) -> Text | None:
+def text(value: Any) -> str | None:
     """A string, UNKNOWN or None; numbers as YAML would have written them."""
     if value is UNKNOWN or value is None or isinstance(value, str):
         return value
@@ -27,7 +28,7 @@ def text(value: object) -> Text | None:
     return str(value)
 
 
-def number(value: object) -> float | Unknown | None:
+def number(value: Any) -> Any:
     """A number, UNKNOWN, or None for anything else."""
     if value is UNKNOWN:
         return UNKNOWN
@@ -41,20 +42,20 @@ def number(value: object) -> float | Unknown | None:
         return None
 
 
-def flag(value: object, unset: bool | Unknown) -> bool | Unknown:
+def flag(value: Any, unset: Any) -> Any:
     """A boolean, `unset` where there is none."""
     if value is UNKNOWN:
         return UNKNOWN
     return unset if value is None else str(value).lower() == "true"
 
 
-def mapping(value: object) -> Mapping[str, object] | Unknown:
+def mapping(value: Any) -> Any:
     """A mapping, UNKNOWN, or an empty one."""
     if value is UNKNOWN:
         return UNKNOWN
     return value if isinstance(value, Mapping) else {}
 
 
-def items(value: object) -> Sequence[object]:
+def items(value: Any) -> Sequence[object]:
     """The elements of a list; none of anything else."""
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
+from kai_fleet.fleet.pods import PodContainer, PodTemplate
 from kai_fleet_policies.adapters.plain import get, items, mapping, text
-from kai_fleet_policies.model import Container, Workload
-from kai_fleet_policies.unknown import UNKNOWN, Text, Unknown
+from kai_fleet_policies.unknown import UNKNOWN
 
 # Kinds that always carry pods: here an unknown part may hide a template, so it is told.
 _CARRIERS = frozenset(
@@ -42,15 +43,15 @@ _SERVING_MODELS = ("model", "pytorch", "tensorflow", "triton", "onnx", "huggingf
 # What names a template better than the word "template" does.
 _PLAIN_STEPS = frozenset({"spec", "template", "jobTemplate"})
 
-Pairs = Mapping[str, object] | Unknown
+Pairs = Mapping[str, object]
 
 
-def workloads(kind: str, props: Mapping[str, object], name: Text, path: str) -> list[Workload]:
+def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> list[PodTemplate]:
     """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
     metadata = props.get("metadata")
     namespace = text(get(metadata, "namespace"))
     labels = mapping(get(metadata, "labels"))
-    base = Workload(kind, name, namespace, owner_labels=labels, path=path)
+    base = PodTemplate(kind, name, namespace, owner_labels=labels, path=path)
     spec = props.get("spec")
     if kind == "Pod":
         return [_workload(base, "", metadata, spec)]
@@ -106,8 +107,8 @@ def _hides_template(value: object, depth: int) -> bool:
     return any(_hides_template(inner, depth + 1) for inner in items(value))
 
 
-def _workload(base: Workload, part: str, metadata: object, spec: object) -> Workload:
-    return Workload(
+def _workload(base: PodTemplate, part: str, metadata: object, spec: object) -> PodTemplate:
+    return PodTemplate(
         kind=base.kind,
         name=base.name,
         namespace=base.namespace,
@@ -121,8 +122,8 @@ def _workload(base: Workload, part: str, metadata: object, spec: object) -> Work
     )
 
 
-def _containers(spec: object, *keys: str) -> tuple[Container, ...] | Unknown:
-    found: list[Container] = []
+def _containers(spec: object, *keys: str) -> Any:
+    found: list[PodContainer] = []
     for key in keys:
         listed = get(spec, key)
         if listed is UNKNOWN:
@@ -131,8 +132,8 @@ def _containers(spec: object, *keys: str) -> tuple[Container, ...] | Unknown:
     return tuple(found)
 
 
-def _container(container: object) -> Container:
-    return Container(
+def _container(container: object) -> PodContainer:
+    return PodContainer(
         name=text(get(container, "name")) or "",
         requests=mapping(get(container, "resources", "requests")),
         limits=mapping(get(container, "resources", "limits")),
@@ -142,11 +143,11 @@ def _container(container: object) -> Container:
     )
 
 
-def _texts(value: object) -> tuple[Text, ...] | Unknown:
+def _texts(value: object) -> Any:
     return UNKNOWN if value is UNKNOWN else tuple(text(part) or "" for part in items(value))
 
 
-def _serving(base: Workload, metadata: object, spec: object) -> Iterator[Workload]:
+def _serving(base: PodTemplate, metadata: object, spec: object) -> Iterator[PodTemplate]:
     """KServe hands the object's own labels and annotations on to its pods."""
     if spec is UNKNOWN:
         yield _unknown(base)
@@ -161,7 +162,7 @@ def _serving(base: Workload, metadata: object, spec: object) -> Iterator[Workloa
         if containers is not UNKNOWN:
             models = (_container(pod[key]) for key in _SERVING_MODELS if key in pod)
             containers = (*containers, *models)
-        yield Workload(
+        yield PodTemplate(
             kind=base.kind,
             name=base.name,
             namespace=base.namespace,
@@ -174,7 +175,7 @@ def _serving(base: Workload, metadata: object, spec: object) -> Iterator[Workloa
         )
 
 
-def _merged(*parts: object) -> Pairs:
+def _merged(*parts: object) -> Any:
     result: dict[str, object] = {}
     for part in parts:
         pairs = mapping(part)
@@ -184,8 +185,8 @@ def _merged(*parts: object) -> Pairs:
     return result
 
 
-def _unknown(base: Workload) -> Workload:
-    return Workload(
+def _unknown(base: PodTemplate) -> PodTemplate:
+    return PodTemplate(
         kind=base.kind,
         name=base.name,
         namespace=base.namespace,

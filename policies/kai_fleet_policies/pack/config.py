@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kai_fleet.kai.keys import RESERVED
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.releases.keys import RESERVED
 from kai_fleet.releases.sources import (
     NoPlaceError,
     Sources,
     chart_place,
     registry_place,
 )
-from kai_fleet_policies.model import Cluster
 from kai_fleet_policies.rules.charts import sources_known
 from kai_fleet_policies.rules.workloads import namespace_reserved, workload_leaf_queue
-from kai_fleet_policies.unknown import UNKNOWN, Text
+from kai_fleet_policies.unknown import UNKNOWN
 
 RESERVED_KEY: Final = "reservedNamespaces"
 EXEMPT_KEY: Final = "exemptNamespaces"
@@ -79,7 +79,7 @@ class RuleConfig:
             sources=_sources(properties),
         )
 
-    def applied(self, cluster: Cluster) -> Cluster:
+    def applied(self, cluster: DeclaredCluster) -> DeclaredCluster:
         """The cluster as the rule is to see it; the same object where nothing is set."""
         if not (self.reserved or self.exempt or self.queues_of or self.sources):
             return cluster
@@ -94,7 +94,7 @@ class RuleConfig:
             sources=self.sources or cluster.sources,
         )
 
-    def _exempts(self, namespace: Text | None) -> bool:
+    def _exempts(self, namespace: str | None) -> bool:
         # An unknown namespace may turn out not to be exempt: the rule keeps its question.
         return namespace is not UNKNOWN and (namespace or "default") in self.exempt
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Final, Protocol, cast
 
-from kai_fleet_policies.model import Cluster
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.problem import Level, Problem, Severity
 
 
@@ -20,7 +20,7 @@ class Rule(Protocol):
     WHY: str
     REMEDY: str
 
-    def check(self, cluster: Cluster, /) -> Iterator[Problem]:
+    def check(self, cluster: DeclaredCluster, /) -> Iterator[Problem]:
         """Every problem of one cluster, without the rule's name.
 
         Relations between a host's teams are the host's.
@@ -69,18 +69,18 @@ RULES: Final[tuple[Rule, ...]] = tuple(
 )
 
 
-def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Problem]:
+def check(clusters: Iterable[DeclaredCluster], only: Iterable[Rule] = RULES) -> list[Problem]:
     """All problems, mandatory ones first, then by path, rule and text."""
     every = list(clusters)
     return _in_order({problem for rule in only for problem in problems_in(rule, every)})
 
 
-def problems_in(rule: Rule, clusters: Iterable[Cluster]) -> list[Problem]:
+def problems_in(rule: Rule, clusters: Iterable[DeclaredCluster]) -> list[Problem]:
     """The problems of one rule, in the same order."""
     return _in_order({problem for cluster in clusters for problem in problems_of(rule, cluster)})
 
 
-def problems_of(rule: Rule, cluster: Cluster) -> Iterator[Problem]:
+def problems_of(rule: Rule, cluster: DeclaredCluster) -> Iterator[Problem]:
     """The problems of one rule in one cluster, with the rule's name, as the rule finds them."""
     return (replace(problem, rule=rule.NAME) for problem in rule.check(cluster))
 

@@ -116,7 +116,7 @@ def _limits(
 
 def _raised(cluster: ClusterState, queue: str, to: float, team: DeclaredTeam | None) -> str:
     """What raises a queue's limit: where it is declared, or a command for one made by hand."""
-    wanted = cluster.wanted.queues.get(queue)
+    wanted = cluster.wanted.queue_specs.get(queue)
     if wanted is None and cluster.wanted.declared:
         patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
         return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"

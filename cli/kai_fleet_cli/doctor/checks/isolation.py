@@ -18,6 +18,7 @@ from kai_fleet.guards.policies import (
     shared_bindings,
 )
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.isolation.namespace_metadata import namespace_metadata
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.monitoring.scraping import LET_IN
 from kai_fleet.settings.quantities import parse_quantity
@@ -48,7 +49,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
             continue
         found = [
             *_label(host, wanted, space),
-            *_quotas(host, wanted, isolation),
+            *_quotas(host, wanted),
             *_network(host, wanted, isolation),
             *_guards(host, wanted, space),
             *_rights(host, wanted),
@@ -75,7 +76,7 @@ def _label(host: ClusterState, wanted: DeclaredTeam, space: Object) -> Iterator[
             host.update,
         )
         return
-    level = wanted.isolation.level if wanted.isolation is not None else "baseline"
+    level = namespace_metadata(wanted)["labels"][ISOLATION_LABEL]
     has = labels_of(space).get(ISOLATION_LABEL)
     if has != level:
         yield host.broken(
@@ -87,7 +88,7 @@ def _label(host: ClusterState, wanted: DeclaredTeam, space: Object) -> Iterator[
         )
 
 
-def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Iterator[Finding]:
+def _quotas(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
     if "resourcequotas" in host.unreadable:
         return
     matters = {
@@ -96,7 +97,7 @@ def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> I
         "objects": "nothing bounds its volumes, Services and what it has in etcd",
         "system-priority": "its pods may preempt those of the system",
     }
-    every = team_quotas.quotas(wanted.gpus or 0, wanted.inside.gpu_resource, isolation)
+    every = team_quotas.quotas(wanted)
     for name, declared in every.items():
         subject = f"ResourceQuota {name} in namespace {wanted.namespace}"
         item = host.named("resourcequotas", name, wanted.namespace)
@@ -116,7 +117,7 @@ def _amounts(quota: Mapping[str, Any], without: str) -> dict[str, Any]:
 def _network(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Iterator[Finding]:
     if not isolation.network.enabled or "networkpolicies" in host.unreadable:
         return
-    own = network_policies.policies(wanted.name, isolation.network)
+    own = network_policies.of_team(wanted)
     reach = "its pods reach those of other teams"
     for name, declared in own.items():
         item = host.named("networkpolicies", name, wanted.namespace)
@@ -159,7 +160,7 @@ def _upper(found: re.Match[str]) -> str:
 
 def _policies(host: ClusterState) -> Iterator[Finding]:
     """What holds for all teams: a policy that is gone, emptied or not bound denies nothing."""
-    of, beside_kai = PolicySet(), host.wanted.kai is not None
+    of, beside_kai = PolicySet(), host.wanted.release is not None
     policies = [policy(kind, of) for kind in kinds(beside_kai=beside_kai) if kind != "queues"]
     for each in (*policies, *shared_bindings(of, beside_kai=beside_kai).values()):
         for subject, how in unlike(host, each):

@@ -95,7 +95,7 @@ def _nobody(cluster: ClusterState) -> Why | None:
 def _no_queue(cluster: ClusterState, pod: Object) -> Why | None:
     """Its queue is one that the stack declares; whoever writes another is `written_wrong`."""
     name = labels_of(pod).get(QUEUE_LABEL)
-    if "queues" in cluster.unreadable or name is None or name not in cluster.wanted.queues:
+    if "queues" in cluster.unreadable or name is None or name not in cluster.wanted.queue_specs:
         return None
     if cluster.named("queues", name):
         return None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet.kai.keys import POD_GROUP
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.finding import Finding
 from kai_fleet_cli.doctor.objects import Object, name_of, namespace_of, pod_subject, spec, status
 from kai_fleet_policies.adapters.pod_templates import workloads
-from kai_fleet_policies.model import RESOURCES, Cluster, KaiRelease, Queue, Share, Workload
 from kai_fleet_policies.problem import Level, Problem
 from kai_fleet_policies.rules import Rule, problems_of
 from kai_fleet_policies.rules.queues import queue_depth, queue_tree
@@ -92,7 +94,7 @@ def _queue_of(team: TeamState | None) -> str | None:
     return team.wanted.queue if team is not None else None
 
 
-def _asked(rules: Sequence[Rule], cluster: Cluster) -> list[Problem]:
+def _asked(rules: Sequence[Rule], cluster: DeclaredCluster) -> list[Problem]:
     return [
         problem
         for rule in rules
@@ -101,13 +103,13 @@ def _asked(rules: Sequence[Rule], cluster: Cluster) -> list[Problem]:
     ]
 
 
-def _cluster(seen: ClusterState, pods: Sequence[Object]) -> Cluster:
+def _cluster(seen: ClusterState, pods: Sequence[Object]) -> DeclaredCluster:
     """What the rules look at, from live objects."""
     release = seen.kai
-    return Cluster(
+    return DeclaredCluster(
         name=seen.name,
         path=seen.wanted.key,
-        kai=(KaiRelease(release.version, gpu_sharing=seen.wanted.gpu_sharing),) if release else (),
+        kai=(DeclaredKai(release.version, gpu_sharing=seen.wanted.gpu_sharing),) if release else (),
         queues=tuple(_queue(item) for item in [*seen.all("queues"), *_absent(seen)]),
         workloads=tuple(_workload(pod, seen) for pod in pods),
     )
@@ -120,12 +122,12 @@ def _absent(seen: ClusterState) -> list[Object]:
     there = {name_of(item) for item in seen.all("queues")}
     return [
         {"metadata": {"name": name}, "spec": wanted}
-        for name, wanted in seen.wanted.queues.items()
+        for name, wanted in seen.wanted.queue_specs.items()
         if name not in there
     ]
 
 
-def _workload(pod: Object, seen: ClusterState) -> Workload:
+def _workload(pod: Object, seen: ClusterState) -> PodTemplate:
     (found,) = workloads("Pod", pod, name_of(pod), path_of(pod))
     grouped = isinstance(found.pod_group, str) and _queue_of_group(seen, pod, found.pod_group)
     # KAI writes this one on every pod that it groups, also with a queue that there is not.
@@ -143,16 +145,16 @@ def _queue_of_group(seen: ClusterState, pod: Object, name: str) -> bool:
     return group is not None and seen.named("queues", str(spec(group).get("queue"))) is not None
 
 
-def _queue(item: Object) -> Queue:
+def _queue(item: Object) -> DeclaredQueue:
     resources = spec(item).get("resources") or {}
     shares = {
-        resource: Share(
+        resource: QueueShare(
             float(share.get("quota", 0)), share.get("limit"), float(share.get("overQuotaWeight", 0))
         )
         for resource in RESOURCES
         if (share := resources.get(resource)) is not None
     }
-    return Queue(name_of(item), spec(item).get("parentQueue") or None, shares)
+    return DeclaredQueue(name_of(item), spec(item).get("parentQueue") or None, shares)
 
 
 def _cause_and_fix(problem: Problem) -> tuple[str, str]:

@@ -83,11 +83,11 @@ def _ready(host: ClusterState, team: TeamState, item: Object) -> Iterator[Findin
             fix = f"look with: `{in_place} logs {wanted.name}-0`; then {team.update or host.update}"
         yield host.broken(NAME, subject, cause, fix)
     runs = labels_of(item).get("chart", "").removeprefix("vcluster-")
-    if wanted.vcluster and runs and runs != wanted.vcluster.removeprefix("v"):
+    if wanted.version and runs and runs != wanted.version.removeprefix("v"):
         yield host.broken(
             NAME,
             subject,
-            f"it runs v{runs}, and {wanted.vcluster} is wanted",
+            f"it runs v{runs}, and {wanted.version} is wanted",
             f"{team.update or host.update}, or write v{runs} at {wanted.key}.vcluster.version",
         )
     elif runs and not (said := vcluster_support(f"v{runs}", host.now.date())).maintained:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError, SourcePlace
 from kai_fleet.wording import MASK
 from kai_fleet_policies.image_names import Named, names
-from kai_fleet_policies.installed import Installed
-from kai_fleet_policies.model import UNKNOWN, Cluster
 from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "sources-known"
 LEVEL = Level.MANDATORY
@@ -30,7 +31,7 @@ _IMAGES: Final = "kai-fleet:sources.images"
 _NEEDS: Final = {"image": "an image", "registry": "a registry", "chart": "a chart"}
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Every chart that is installed, and every name among its values."""
     charts, images = cluster.sources.chart_places, cluster.sources.image_places
     exact = [sources.registry_place(each) for each in cluster.sources.kai_images]
@@ -48,7 +49,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                     yield problem
 
 
-def _chart(installed: Installed, known: Sequence[SourcePlace]) -> Iterator[Problem]:
+def _chart(installed: InstalledChart, known: Sequence[SourcePlace]) -> Iterator[Problem]:
     path = at(installed.path, "chart")
     if installed.chart is UNKNOWN or installed.chart == MASK:
         yield undecided(installed.subject, path, "its chart is known")
@@ -60,7 +61,7 @@ def _chart(installed: Installed, known: Sequence[SourcePlace]) -> Iterator[Probl
 
 
 def _named(
-    installed: Installed,
+    installed: InstalledChart,
     named: Named,
     charts: Sequence[SourcePlace],
     images: Sequence[SourcePlace],
@@ -98,7 +99,7 @@ def _named(
 
 
 def _by_name(
-    installed: Installed, named: Named, path: str, exact: Sequence[SourcePlace]
+    installed: InstalledChart, named: Named, path: str, exact: Sequence[SourcePlace]
 ) -> Iterator[Problem]:
     """At level restricted the host's guard knows KAI's images by the whole of their names."""
     if named.what == "image":
@@ -128,11 +129,11 @@ def _elsewhere(what: str, name: str, known: Sequence[SourcePlace]) -> str | None
     return f"is {_NEEDS[what]} from a place that the platform does not name as a source"
 
 
-def _name(installed: Installed, name: str) -> str:
+def _name(installed: InstalledChart, name: str) -> str:
     return "" if installed.hidden else f": {sources.shown(name)}"
 
 
-def _chart_remedy(installed: Installed) -> str:
+def _chart_remedy(installed: InstalledChart) -> str:
     return (
         "drop it, the release table says where the chart is; or have the location of a mirror"
         f" (oci://… or https://…) written in {_CHARTS}{_where(installed)}. Packages in a directory"
@@ -140,5 +141,5 @@ def _chart_remedy(installed: Installed) -> str:
     )
 
 
-def _where(installed: Installed) -> str:
+def _where(installed: InstalledChart) -> str:
     return " of the platform's stack" if installed.own_stack else ""

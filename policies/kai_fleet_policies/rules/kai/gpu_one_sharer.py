@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import UNKNOWN, Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+from kai_fleet_policies.problem import Level, Problem, Severity, called, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "gpu-one-sharer"
 LEVEL = Level.MANDATORY
@@ -18,7 +19,7 @@ WHY = (
 REMEDY = "Take the sharing section out of the device plugin's config, or switch KAI's sharing off."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The device plugins of a host against its KAI and the KAIs inside its vClusters."""
     sharers: list[str] = []
     unclear: list[str] = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet import releases
-from kai_fleet_policies.model import UNKNOWN, Cluster, Feature, KaiRelease
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, KaiFeature
 from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "kai-feature-known"
 LEVEL = Level.MANDATORY
@@ -18,7 +19,7 @@ WHY = (
 REMEDY = "Use a version that has it, or leave the key out."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each feature against the KAI of the cluster."""
     for feature in cluster.features:
         subject = f"{feature.kind} of {cluster.name}"
@@ -32,11 +33,11 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 yield mandatory(subject, feature.path, _message(release, feature))
 
 
-def _has(release: releases.KaiRelease, feature: Feature) -> bool:
+def _has(release: releases.KaiRelease, feature: KaiFeature) -> bool:
     return release.has_topologies if feature.kind == "topologies" else release.has_shards
 
 
-def _message(release: KaiRelease, feature: Feature) -> str:
+def _message(release: DeclaredKai, feature: KaiFeature) -> str:
     first = next(v for v, entry in releases.KAI.items() if _has(entry, feature))
     supported = next(
         v
@@ -54,5 +55,5 @@ def _long(release: releases.KaiRelease) -> bool:
     return release.support_end is not None
 
 
-def _since(feature: Feature) -> str:
+def _since(feature: KaiFeature) -> str:
     return "v0.12" if feature.kind == "topologies" else "v0.10"

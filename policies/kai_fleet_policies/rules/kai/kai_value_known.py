@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.wording import listed
 from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import UNKNOWN, Cluster, KaiRelease
 from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "kai-value-known"
 LEVEL = Level.MANDATORY
@@ -28,7 +29,7 @@ _UNDONE = {
 }
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each KAI in the cluster against its version's chart."""
     for release in cluster.kai:
         subject, path = f"KAI of {cluster.name}", at(release.path, "values")
@@ -44,7 +45,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
 
 
 def _wrong(
-    release: KaiRelease, version: str, values: Mapping[str, object]
+    release: DeclaredKai, version: str, values: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:
     for unknown in unknown_keys("kai", version, values):
         readers = f"; {listed(unknown.versions)} read it" if unknown.versions else ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import UNKNOWN, Cluster
 from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "kai-value-reaches"
 LEVEL = Level.ADVISORY
@@ -20,7 +21,7 @@ REMEDY = "Move to v0.13 or newer, or put the pull secret on the namespace's serv
 _KEYS = ("nodeSelector", "imagePullSecrets")
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each KAI of a version in which they stop at the operator."""
     for release in cluster.kai:
         known = releases.KAI.get(str(release.version))

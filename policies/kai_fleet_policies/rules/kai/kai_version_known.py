@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import UNKNOWN, Cluster
 from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "kai-version-known"
 LEVEL = Level.MANDATORY
@@ -19,7 +20,7 @@ WHY = (
 REMEDY = "Write one of the versions that the message names."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The version of each KAI in the cluster."""
     for release in cluster.kai:
         subject, path = f"KAI of {cluster.name}", at(release.path, "version")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from kai_fleet import releases
-from kai_fleet_policies.model import Cluster
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at
 
 NAME = "kai-version-supported"
@@ -16,7 +16,7 @@ WHY = "A line out of support gets no more fixes, security fixes included (K18)."
 REMEDY = "Move to the maintained version that the message names."
 
 
-def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Problem]:
     """The support end of each known version against `today`."""
     for release in cluster.kai:
         version = str(release.version)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet_policies.model import UNKNOWN, Cluster, queue_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, queue_subject, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "queue-cluster-scoped"
 LEVEL = Level.MANDATORY
@@ -17,7 +18,7 @@ WHY = (
 REMEDY = "Leave metadata.namespace out."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The namespace of each queue; what a provider fills in before it knows the CRD is let pass."""
     for queue in cluster.queues:
         subject = queue_subject(queue.name, cluster)

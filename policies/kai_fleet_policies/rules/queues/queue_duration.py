@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import LONGEST_DURATION, as_go_duration, is_go_duration, overflows
-from kai_fleet_policies.model import UNKNOWN, Cluster, queue_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    at,
+    mandatory,
+    queue_subject,
+    undecided,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "queue-duration"
 LEVEL = Level.MANDATORY
@@ -15,7 +24,7 @@ WHY = "KAI takes Go durations, which know no days and no weeks: 1d does not pars
 REMEDY = "Write hours, minutes and seconds: 24h for a day, 168h for a week, 1h30m."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The two minimum run times of each queue."""
     for queue in cluster.queues:
         for key, value in (

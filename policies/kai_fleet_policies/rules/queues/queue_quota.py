@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kai_fleet_policies.amounts import written
-from kai_fleet_policies.model import (
-    RESOURCES,
-    UNKNOWN,
-    UNLIMITED,
-    Amount,
-    Cluster,
-    Queue,
-    Resource,
-    Share,
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    at,
     called,
+    mandatory,
     queue_subject,
+    undecided,
 )
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "queue-quota"
 LEVEL = Level.MANDATORY
@@ -35,10 +35,10 @@ REMEDY = (
 
 # Sums of fractions such as 0.1 + 0.2 must not count as above 0.3.
 _SLACK = 1e-6
-_NOTHING = Share(quota=0.0, limit=0.0, weight=0.0)
+_NOTHING = QueueShare(quota=0.0, limit=0.0, weight=0.0)
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Every queue by itself, against the queues above it, and against its children's sum."""
     for queue in cluster.tree.queues:
         if queue.shares is UNKNOWN:
@@ -62,7 +62,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         yield from _team(cluster, cluster.gpus)
 
 
-def _alone(cluster: Cluster, queue: Queue, resource: Resource, share: Share) -> Iterator[Problem]:
+def _alone(
+    cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource, share: QueueShare
+) -> Iterator[Problem]:
     subject = queue_subject(queue.name, cluster)
     for word, amount in (("quota", share.quota), ("limit", share.limit), ("weight", share.weight)):
         path = at(queue.path, resource, word)
@@ -94,7 +96,7 @@ def _alone(cluster: Cluster, queue: Queue, resource: Resource, share: Share) -> 
 
 
 def _below_limits(
-    cluster: Cluster, queue: Queue, resource: Resource, share: Share
+    cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource, share: QueueShare
 ) -> Iterator[Problem]:
     """A limit above that of a queue further up; no limit of its own (-1) leaves theirs to hold."""
     limit = share.limit
@@ -120,7 +122,9 @@ def _below_limits(
         return
 
 
-def _children(cluster: Cluster, queue: Queue, resource: Resource) -> Iterator[Problem]:
+def _children(
+    cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource
+) -> Iterator[Problem]:
     if queue.name is UNKNOWN or queue.shares is UNKNOWN:
         return
     children = cluster.tree.children.get(queue.name)
@@ -133,7 +137,7 @@ def _children(cluster: Cluster, queue: Queue, resource: Resource) -> Iterator[Pr
     yield from _sum(children, resource, bound, subject, path, queue.path, "its quota", "that")
 
 
-def _team(cluster: Cluster, gpus: Amount) -> Iterator[Problem]:
+def _team(cluster: DeclaredCluster, gpus: float) -> Iterator[Problem]:
     subject = f"queues of {cluster.name}"
     if gpus is UNKNOWN:
         yield undecided(subject, cluster.path, "the team's number of GPUs is known")
@@ -159,7 +163,7 @@ def _team(cluster: Cluster, gpus: Amount) -> Iterator[Problem]:
 
 
 def _sum(
-    queues: list[Queue],
+    queues: list[DeclaredQueue],
     resource: Resource,
     bound: float,
     subject: str,
@@ -204,7 +208,7 @@ def _sum(
         yield undecided(subject, path, f"the {resource} quotas of its children are known")
 
 
-def _known(amount: Amount) -> TypeGuard[float]:
+def _known(amount: float) -> TypeGuard[float]:
     return amount is not UNKNOWN
 
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.model import UNKNOWN, Cluster, queue_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    at,
+    mandatory,
+    queue_subject,
+    undecided,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "queue-tree"
 LEVEL = Level.MANDATORY
@@ -18,7 +27,7 @@ WHY = (
 REMEDY = "Give every queue a name of its own and an existing parent, or none for a top-level queue."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Names, parents and cycles of the queues of one cluster."""
     tree = cluster.tree
     seen: set[str] = set()

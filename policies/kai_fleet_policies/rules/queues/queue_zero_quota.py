@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import RESOURCES, QueueShare
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import RESOURCES, UNKNOWN, Cluster, Share, queue_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, undecided
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, queue_subject, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "queue-zero-quota"
 LEVEL = Level.ADVISORY
@@ -18,7 +20,7 @@ WHY = (
 REMEDY = "Give the queue a quota, or run such pods with priorityClassName: train."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Queues that let a resource be used (their limit is not 0) but guarantee none of it."""
     for queue in cluster.queues:
         subject = queue_subject(queue.name, cluster)
@@ -36,6 +38,6 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             )
 
 
-def _none_guaranteed(share: Share | None) -> bool:
+def _none_guaranteed(share: QueueShare | None) -> bool:
     # Without a limit of its own nothing runs at all, which queue-quota reports.
     return share is not None and share.quota == 0 and share.limit not in (0, None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet_policies.model import Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, called
 
 NAME = "team-gang"
 LEVEL = Level.ADVISORY
@@ -17,7 +17,7 @@ WHY = (
 REMEDY = "Use mode virtual for teams that train on several pods at once."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each team in host mode."""
     for team in cluster.virtual_clusters:
         if team.mode == "host":

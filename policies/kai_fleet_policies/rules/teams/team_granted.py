@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.claims import labels
-from kai_fleet_policies.model import UNKNOWN, Cluster, Grant, VirtualCluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "team-granted"
 LEVEL = Level.MANDATORY
@@ -18,7 +19,7 @@ WHY = (
 REMEDY = "Agree on the grant in kai-fleet:teamStacks of the platform stack, and update it first."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The team of a team stack against its grant; and a grant for a team that has not moved."""
     grants = {grant.name: grant for grant in cluster.grants}
     for team in cluster.virtual_clusters:
@@ -40,7 +41,9 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 yield _not_moved(grant)
 
 
-def _against(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Problem]:
+def _against(
+    team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster
+) -> Iterator[Problem]:
     subject, where = f"team {called(team.name)}", f"stack {cluster.platform}"
     if team.node_pool is not UNKNOWN and dict(team.node_pool) != dict(grant.node_pool):
         pool = labels(grant.node_pool)
@@ -50,18 +53,19 @@ def _against(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[P
             f"is {labels(team.node_pool)}, but {where} grants the nodes {pool}; write {pool}, or"
             " have the grant changed",
         )
-    if isinstance(team.gpus, float) and team.gpus > grant.gpus:
+    own, most = team.gpus, grant.gpus
+    if own is not None and most is not None and own is not UNKNOWN and own > most:
         yield mandatory(
             subject,
             at(team.path, "gpus"),
-            f"are {team.gpus:g}, but {where} grants {grant.gpus:g}; write {grant.gpus:g} or less,"
+            f"are {own:g}, but {where} grants {most:g}; write {most:g} or less,"
             " or have the grant raised",
         )
     if team.mode == "host":
         yield from _queue(team, grant, cluster)
 
 
-def _queue(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Problem]:
+def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Iterator[Problem]:
     subject, where = f"team {called(team.name)}", f"stack {cluster.platform}"
     if not cluster.kai:
         yield mandatory(
@@ -85,7 +89,7 @@ def _queue(team: VirtualCluster, grant: Grant, cluster: Cluster) -> Iterator[Pro
         )
 
 
-def _not_moved(grant: Grant) -> Problem:
+def _not_moved(grant: DeclaredTeam) -> Problem:
     return mandatory(
         f"team {grant.name}",
         grant.path,
@@ -95,16 +99,16 @@ def _not_moved(grant: Grant) -> Problem:
     )
 
 
-def _written(team: VirtualCluster) -> str:
+def _written(team: DeclaredTeam) -> str:
     parts = []
     if team.node_pool is not UNKNOWN and team.node_pool:
         parts.append(f"nodePool: {labels(team.node_pool)}")
-    if isinstance(team.gpus, float):
+    if team.gpus is not None and team.gpus is not UNKNOWN:
         parts.append(f"gpus: {team.gpus:g}")
     if team.mode == "host":
         parts.append("parentQueue: …")
     return f"{{{', '.join(parts)}}}"
 
 
-def _others(grants: Mapping[str, Grant]) -> str:
+def _others(grants: Mapping[str, DeclaredTeam]) -> str:
     return f" (it grants {', '.join(sorted(grants))})" if grants else ""

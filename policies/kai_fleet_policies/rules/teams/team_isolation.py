@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet_policies.model import Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, mandatory
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, called, mandatory
 
 NAME = "team-isolation"
 LEVEL = Level.ADVISORY
@@ -21,10 +21,10 @@ REMEDY = (
 )
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Teams, and grants of team stacks, whose isolation is off."""
     for team in cluster.virtual_clusters:
-        if team.isolation == "off":
+        if team.level == "off":
             yield advisory(
                 f"team {called(team.name)}",
                 at(team.path, "isolation", "level"),
@@ -32,7 +32,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 " GPUs and the pods of others; write baseline",
             )
     for grant in () if cluster.platform else cluster.grants:
-        if grant.isolation == "off":
+        if grant.level == "off":
             yield mandatory(
                 f"team {grant.name}",
                 at(grant.path, "isolation", "level"),

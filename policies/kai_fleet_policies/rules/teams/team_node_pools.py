@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.claims import claims, labels
-from kai_fleet_policies.model import UNKNOWN, Cluster, Text, VirtualCluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "team-node-pools"
 LEVEL = Level.MANDATORY
@@ -22,7 +23,7 @@ REMEDY = (
 )
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each pair of teams of which one has its own KAI; each team is reported once.
 
     A team that has, or may have, a stack of its own counts as one that does.
@@ -38,19 +39,19 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         yield mandatory(_subject(team), at(team.path, "nodePool"), _message(team, other))
 
 
-def _unclear(team: VirtualCluster) -> bool:
+def _unclear(team: DeclaredTeam) -> bool:
     pool = team.node_pool
     return team.mode is UNKNOWN or pool is UNKNOWN or UNKNOWN in pool.values()
 
 
-def _overlaps(teams: list[VirtualCluster]) -> Iterator[tuple[VirtualCluster, VirtualCluster]]:
+def _overlaps(teams: list[DeclaredTeam]) -> Iterator[tuple[DeclaredTeam, DeclaredTeam]]:
     """The first earlier team on whose nodes each team may sit, with one of the two in virtual mode.
 
     Teams are grouped by their value for the most common label key, as teams with different values
     there are disjoint, so that a hundred well-kept teams take a hundred steps.
     """
     key = _commonest_key(teams)
-    groups: dict[Text | None, list[VirtualCluster]] = {}
+    groups: dict[str | None, list[DeclaredTeam]] = {}
     for team in teams:
         value = _pool(team).get(key)
         candidates = (
@@ -67,24 +68,24 @@ def _overlaps(teams: list[VirtualCluster]) -> Iterator[tuple[VirtualCluster, Vir
         groups.setdefault(value, []).append(team)
 
 
-def _commonest_key(teams: list[VirtualCluster]) -> str:
+def _commonest_key(teams: list[DeclaredTeam]) -> str:
     counts = Counter(key for team in teams for key in _pool(team))
     return min(counts, key=lambda key: (-counts[key], key), default="")
 
 
-def _pool(team: VirtualCluster) -> Mapping[str, Text]:
+def _pool(team: DeclaredTeam) -> Mapping[str, str]:
     return {} if team.node_pool is UNKNOWN else team.node_pool
 
 
-def _disjoint(one: Mapping[str, Text], other: Mapping[str, Text]) -> bool:
+def _disjoint(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     return any(key in other and other[key] != value for key, value in one.items())
 
 
-def _subject(team: VirtualCluster) -> str:
+def _subject(team: DeclaredTeam) -> str:
     return f"team {called(team.name)}"
 
 
-def _message(team: VirtualCluster, other: VirtualCluster) -> str:
+def _message(team: DeclaredTeam, other: DeclaredTeam) -> str:
     mine, theirs = _pool(team), _pool(other)
     key = next(iter(theirs or mine), "kai-fleet/pool")
     if mine:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import UNKNOWN, Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    advisory,
+    at,
+    called,
+    mandatory,
+    undecided,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "team-one-mode"
 LEVEL = Level.MANDATORY
@@ -18,7 +28,7 @@ WHY = (
 REMEDY = "Move all teams to one mode; default goes with both."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Teams in virtual mode against the host's own KAI and the teams that use it.
 
     What a team stack runs is not known here: a grant without a queue of the host gets a warning.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.model import Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
 
 NAME = "team-parent-queue"
 LEVEL = Level.MANDATORY
@@ -21,7 +21,7 @@ REMEDY = (
 )
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each grant's queue on the platform's side, and the queues' names on the team's."""
     if cluster.platform:
         yield from _names(cluster)
@@ -41,7 +41,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
         taken.setdefault(grant.parent_queue, f"the team stack of {grant.name}")
 
 
-def _wrong(queue: str, taken: dict[str, str], cluster: Cluster) -> str | None:
+def _wrong(queue: str, taken: dict[str, str], cluster: DeclaredCluster) -> str | None:
     tree = cluster.tree
     free = [name for name in tree.by_name if tree.is_leaf(name) and name not in taken]
     choice = listed(nearest_first(queue, free))
@@ -57,7 +57,7 @@ def _wrong(queue: str, taken: dict[str, str], cluster: Cluster) -> str | None:
     return None
 
 
-def _names(cluster: Cluster) -> Iterator[Problem]:
+def _names(cluster: DeclaredCluster) -> Iterator[Problem]:
     names = [grant.name for grant in cluster.grants]
     own = next((t for t in cluster.virtual_clusters if t.own_stack), None)
     if own is None or own.mode != "host" or not isinstance(own.name, str):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet_policies.model import Cluster, queue_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory
-from kai_fleet_policies.queue_tree import UNLIMITED
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import UNLIMITED
+from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, queue_subject
 
 NAME = "team-queue-limit"
 LEVEL = Level.MANDATORY
@@ -18,14 +18,14 @@ WHY = (
 REMEDY = "Drop the queue's gpu limit, lower its quota, or raise the team's gpus."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each queue of the host that is a team's; teams that share one have its limit together."""
     gpus: dict[object, float] = {}
     for queue, amount in (
         *((t.queue, t.gpus) for t in cluster.virtual_clusters if t.mode == "host"),
         *((g.parent_queue, g.gpus) for g in cluster.grants if not cluster.platform),
     ):
-        if queue is not None and isinstance(amount, float):
+        if queue is not None and isinstance(amount, float | int):
             gpus[queue] = gpus.get(queue, 0.0) + amount
     for each in cluster.queues:
         if each.name not in gpus or not isinstance(each.shares, dict) or "gpu" not in each.shares:

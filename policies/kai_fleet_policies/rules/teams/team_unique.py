@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.claims import claims
-from kai_fleet_policies.model import UNKNOWN, Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "team-unique"
 LEVEL = Level.MANDATORY
@@ -18,7 +19,7 @@ WHY = (
 REMEDY = "Give each vCluster on the host a name of its own."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The names of all vClusters on one host, and of those that team stacks may make."""
     first: dict[str, str] = {}
     for team in claims(cluster):

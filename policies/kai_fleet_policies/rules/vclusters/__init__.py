@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import UNKNOWN, VirtualCluster, called
-from kai_fleet_policies.problem import Problem, at, mandatory, undecided
+from kai_fleet_policies.problem import Problem, at, called, mandatory, undecided
+from kai_fleet_policies.unknown import UNKNOWN
 
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
-Judge = Callable[[VirtualCluster, Values], Iterator[tuple[str, str]]]
+Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]
 
 
-def judged(team: VirtualCluster, judge: Judge) -> Iterator[Problem]:
+def judged(team: DeclaredTeam, judge: Judge) -> Iterator[Problem]:
     """The problems of one vCluster's values."""
     subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
     if team.values is UNKNOWN:

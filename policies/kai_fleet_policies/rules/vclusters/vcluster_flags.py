@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.wording import MASK
 from kai_fleet_policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
-from kai_fleet_policies.model import UNKNOWN, Cluster, VirtualCluster
 from kai_fleet_policies.problem import Level, Problem, Severity
 from kai_fleet_policies.rules.vclusters import judged, value_of
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "vcluster-flags"
 LEVEL = Level.MANDATORY
@@ -43,13 +44,13 @@ _VARIABLES: Final = (
 _HARMLESS: Final = re.compile(r"(?i:(https?|no|all)_proxy)|GOGC|GOMAXPROCS|GOMEMLIMIT|TZ|DEBUG")
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each vCluster, whether it is kept from others or not."""
     for team in cluster.virtual_clusters:
         yield from judged(team, _judge)
 
 
-def _judge(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _judge(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     yield from _flags(values)
     yield from _programs(values)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.wording import listed
 from kai_fleet_policies import vcluster_areas as areas
 from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.model import Cluster, Unknown, VirtualCluster
 from kai_fleet_policies.problem import Level, Problem, Severity
 from kai_fleet_policies.rules.vclusters import judged, value_of
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "vcluster-isolation"
 LEVEL = Level.MANDATORY
@@ -28,14 +29,14 @@ _ROLES: Final = ("rbac.clusterRole.enabled", "rbac.role.enabled")
 _MEANT: Final = "drop it, or write isolation: {level: off} for the team if that is meant"
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each vCluster that is to be isolated."""
     for team in cluster.virtual_clusters:
-        if team.isolation not in (None, "off"):
+        if team.level not in (None, "off"):
             yield from judged(team, _judge)
 
 
-def _judge(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _judge(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, what in _below(values, ""):
         if key == _NAMESPACE and value_of(values, key) == team.namespace:
             continue  # that is where it is in any case
@@ -58,7 +59,8 @@ def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             if not isinstance(here, Mapping) or step not in here:
                 break
             here, key = here[step], ".".join(steps[:n])
-            if here is None or (n < len(steps) and not isinstance(here, Mapping | Unknown)):
+            unread = here is not UNKNOWN and not isinstance(here, Mapping)
+            if here is None or (n < len(steps) and unread):
                 yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
                 break
     for role in _ROLES:
@@ -89,7 +91,7 @@ def _goes_on(key: str, item: Mapping[str, object]) -> bool:
     return areas.has_more_below(key) or (synced and item.get("enabled") is not False)
 
 
-def _lists(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _lists(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key in areas.VOLUME_LISTS:
         for volume in plain.items(value_of(values, key)):
             kinds = set(volume) - areas.VOLUMES if isinstance(volume, Mapping) else set()

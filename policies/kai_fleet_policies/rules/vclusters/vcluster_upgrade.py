@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.state.transitions import vcluster_refusal
-from kai_fleet_policies.model import Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory
+from kai_fleet_policies.problem import Level, Problem, Severity, called, mandatory
 
 NAME = "vcluster-upgrade"
 LEVEL = Level.MANDATORY
@@ -18,7 +18,7 @@ WHY = (
 REMEDY = "Take the steps that the message names, one update each."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each vCluster's version against the one that runs now, where that is known."""
     for team in cluster.virtual_clusters:
         if team.version_before is None or not isinstance(team.version, str):

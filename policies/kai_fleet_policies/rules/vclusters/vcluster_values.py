@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import Cluster, VirtualCluster
 from kai_fleet_policies.problem import Level, Problem, Severity
 from kai_fleet_policies.rules.vclusters import judged, value_of
 
@@ -42,18 +42,18 @@ _LICENSED = (
 _IMAGE = "controlPlane.statefulSet.image.repository"
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each vCluster on this host."""
     for team in cluster.virtual_clusters:
         yield from judged(team, _judge)
 
 
-def _judge(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _judge(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     yield from _unknown(team, values)
     yield from _unfit(team, values)
 
 
-def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _unknown(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     if not isinstance(team.version, str) or team.version not in releases.VCLUSTER:
         return  # vcluster-version-known says so
     for unknown in unknown_keys("vcluster", team.version, values):
@@ -66,7 +66,7 @@ def _unknown(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tup
         )
 
 
-def _unfit(team: VirtualCluster, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _unfit(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     if "podgroups" in str(value_of(values, "sync.fromHost.customResources")):
         yield (
             "sync.fromHost.customResources",

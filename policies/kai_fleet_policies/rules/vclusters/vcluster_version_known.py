@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet import releases
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import UNKNOWN, Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, mandatory, undecided
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    advisory,
+    called,
+    mandatory,
+    undecided,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "vcluster-version-known"
 LEVEL = Level.MANDATORY
@@ -16,7 +25,7 @@ WHY = "The keys of vCluster's chart differ by version, its virtual scheduler's a
 REMEDY = "Write one of the versions that the message names."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The version of each vCluster on this host; one that names none gets the newest known."""
     for team in cluster.virtual_clusters:
         subject, path = f"vCluster {called(team.name)}", team.version_path

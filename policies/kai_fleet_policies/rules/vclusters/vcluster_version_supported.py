@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_support
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import Cluster, called
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, called
 
 NAME = "vcluster-version-supported"
 LEVEL = Level.ADVISORY
@@ -17,7 +17,7 @@ WHY = "A line past its end of life gets no more fixes, security fixes included."
 REMEDY = "Go up one line at a time, to one that gets fixes."
 
 
-def check(cluster: Cluster, today: date | None = None) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Problem]:
     """The end of life of each known version against `today`, once for each key that names one."""
     teams: dict[tuple[str, str], list[str]] = {}
     for team in cluster.virtual_clusters:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
-from kai_fleet_policies.model import UNKNOWN, Cluster, called, workload_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    at,
+    called,
+    mandatory,
+    undecided,
+    workload_subject,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "namespace-reserved"
 LEVEL = Level.MANDATORY
@@ -32,7 +42,7 @@ _KAI_SUPPORT: Final = frozenset(
 )
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Workloads in any reserved namespace; in KAI's own, everything that is not KAI."""
     for workload in cluster.workloads:
         subject = workload_subject(workload, cluster)

@@ -7,10 +7,28 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
-from kai_fleet.kai.keys import CONTAINER, DEVICES, FRACTION, GPU_RESOURCES, MEMORY, MPS, SCHEDULER
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.releases.keys import (
+    CONTAINER,
+    DEVICES,
+    FRACTION,
+    GPU_RESOURCES,
+    MEMORY,
+    MPS,
+    SCHEDULER,
+)
 from kai_fleet.wording import listed
-from kai_fleet_policies.model import UNKNOWN, Cluster, Workload, called, workload_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    called,
+    mandatory,
+    undecided,
+    workload_subject,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "workload-gpu-request"
 LEVEL = Level.MANDATORY
@@ -26,7 +44,7 @@ _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECA
 _BYTES = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each workload that asks KAI for a part of a GPU."""
     for workload in cluster.workloads:
         annotations = workload.annotations
@@ -48,7 +66,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield from _container(cluster, workload, annotations, subject)
 
 
-def _messages(annotations: Mapping[str, object], workload: Workload) -> Iterator[str]:
+def _messages(annotations: Mapping[str, object], workload: PodTemplate) -> Iterator[str]:
     fraction, memory = annotations.get(FRACTION), annotations.get(MEMORY)
     if fraction is not None and fraction is not UNKNOWN:
         yield from _fraction(str(fraction))
@@ -89,7 +107,7 @@ def _fraction(text: str) -> Iterator[str]:
     yield f'has {FRACTION}: "{text}", which is not a number between 0 and 1; {instead}'
 
 
-def _whole_gpus(workload: Workload, subject: str) -> Iterator[Problem]:
+def _whole_gpus(workload: PodTemplate, subject: str) -> Iterator[Problem]:
     if workload.containers is UNKNOWN:
         yield undecided(subject, workload.path, "its containers are known")
         return
@@ -110,7 +128,7 @@ def _whole_gpus(workload: Workload, subject: str) -> Iterator[Problem]:
 
 
 def _container(
-    cluster: Cluster, workload: Workload, annotations: Mapping[str, object], subject: str
+    cluster: DeclaredCluster, workload: PodTemplate, annotations: Mapping[str, object], subject: str
 ) -> Iterator[Problem]:
     scheduling = cluster.scheduling
     if not scheduling.kai or any(release.version is UNKNOWN for release in scheduling.kai):

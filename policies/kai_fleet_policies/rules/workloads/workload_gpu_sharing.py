@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet.kai.keys import SCHEDULER
-from kai_fleet_policies.model import UNKNOWN, Cluster, workload_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.releases.keys import SCHEDULER
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    mandatory,
+    undecided,
+    workload_subject,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "workload-gpu-sharing"
 LEVEL = Level.MANDATORY
@@ -17,7 +25,7 @@ REMEDY = "Switch gpuSharing on for that KAI (global.gpuSharing: true), or ask fo
 _SHARES = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Workloads with a GPU share against the KAI that schedules them."""
     host = cluster.scheduling
     off = [release for release in host.kai if release.gpu_sharing is False]

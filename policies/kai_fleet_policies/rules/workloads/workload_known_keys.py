@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kai_fleet.kai.keys import QUEUE_LABEL, right_key
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.releases.keys import QUEUE_LABEL, right_key
 from kai_fleet.wording import quoted
-from kai_fleet_policies.model import UNKNOWN, Cluster, Workload, workload_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
-from kai_fleet_policies.unknown import Unknown
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    mandatory,
+    undecided,
+    workload_subject,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "workload-known-keys"
 LEVEL = Level.MANDATORY
@@ -20,7 +28,7 @@ WHY = (
 REMEDY = "Write the key that the message names, and put numbers and booleans between quotes."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The labels and annotations of each workload, and the labels of the object itself."""
     for workload in cluster.workloads:
         # The commercial product that KAI came from has a scheduler and keys of its own.
@@ -41,22 +49,22 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield undecided(subject, workload.path, until)
 
 
-def has_non_strings(workload: Workload) -> bool:
+def has_non_strings(workload: PodTemplate) -> bool:
     """Whether a label or annotation has a value that no API server takes."""
     return any(
         pairs is not UNKNOWN
         and any(
-            value is not None and not isinstance(value, str | Unknown) for value in pairs.values()
+            value not in (None, UNKNOWN) and not isinstance(value, str) for value in pairs.values()
         )
         for pairs in (workload.labels, workload.annotations, workload.owner_labels)
     )
 
 
-def _any_unknown(workload: Workload) -> bool:
+def _any_unknown(workload: PodTemplate) -> bool:
     return UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels)
 
 
-def _in(pairs: Mapping[str, object] | Unknown, place: str) -> Iterator[str]:
+def _in(pairs: Mapping[str, object], place: str) -> Iterator[str]:
     if pairs is UNKNOWN:
         return
     for key, value in pairs.items():
@@ -72,7 +80,7 @@ def _in(pairs: Mapping[str, object] | Unknown, place: str) -> Iterator[str]:
                 )
             elif place != wanted:
                 yield f"has {key} as {place}; KAI reads it as {wanted}: move it there"
-        if value is not None and not isinstance(value, str | Unknown):
+        if value not in (None, UNKNOWN) and not isinstance(value, str):
             yield (
                 f"has the {place} {key} with a value that is not a string;"
                 f" write {key}: {quoted(value)}"

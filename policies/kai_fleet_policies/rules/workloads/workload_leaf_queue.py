@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.releases import takes_external_pod_groups
+from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.model import UNKNOWN, Cluster, QueueTree, Workload, called, workload_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    at,
+    called,
+    mandatory,
+    undecided,
+    workload_subject,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "workload-leaf-queue"
 LEVEL = Level.MANDATORY
@@ -20,7 +32,7 @@ WHY = (
 REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf queues."
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The workloads of a cluster, and the queue of each team in host mode."""
     tree = cluster.scheduling.tree
     queues: list[str] = []
@@ -61,7 +73,7 @@ def check(cluster: Cluster) -> Iterator[Problem]:
             yield from _judge(team.queue, cluster, cluster.tree, subject, path)
 
 
-def _takes_pod_groups(cluster: Cluster) -> bool:
+def _takes_pod_groups(cluster: DeclaredCluster) -> bool:
     """Whether a PodGroup that KAI did not make gives its pods their queue: from v0.15.
 
     Not in host mode: the PodGroup would be one of the host's, where teams make none.
@@ -74,7 +86,9 @@ def _takes_pod_groups(cluster: Cluster) -> bool:
     )
 
 
-def _on_pods(queue: str, cluster: Cluster, workload: Workload, subject: str) -> Iterator[Problem]:
+def _on_pods(
+    queue: str, cluster: DeclaredCluster, workload: PodTemplate, subject: str
+) -> Iterator[Problem]:
     """KAI reads the label of a pod's owner too, where it can see one."""
     if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
         return
@@ -92,7 +106,9 @@ def _on_pods(queue: str, cluster: Cluster, workload: Workload, subject: str) -> 
     )
 
 
-def _allowed(queue: str, cluster: Cluster, workload: Workload, subject: str) -> Iterator[Problem]:
+def _allowed(
+    queue: str, cluster: DeclaredCluster, workload: PodTemplate, subject: str
+) -> Iterator[Problem]:
     """The queues that the pack's configuration leaves to a namespace (W10)."""
     if not cluster.queues_of:
         return
@@ -112,7 +128,7 @@ def _allowed(queue: str, cluster: Cluster, workload: Workload, subject: str) -> 
 
 
 def _judge(
-    queue: str, cluster: Cluster, tree: QueueTree, subject: str, path: str
+    queue: str, cluster: DeclaredCluster, tree: QueueIndex, subject: str, path: str
 ) -> Iterator[Problem]:
     host = cluster.scheduling.name
     own = cluster.team_queue
@@ -146,7 +162,7 @@ def _judge(
         yield undecided(subject, path, until)
 
 
-def _names_none(workload: Workload, cluster: Cluster, tree: QueueTree) -> str:
+def _names_none(workload: PodTemplate, cluster: DeclaredCluster, tree: QueueIndex) -> str:
     own = cluster.team_queue
     leaves = [own] if isinstance(own, str) else tree.leaves
     choice = listed(leaves) or "the name of a leaf queue"

@@ -5,11 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from kai_fleet.kai.keys import SCHEDULER
-from kai_fleet_policies.model import UNKNOWN, Cluster, Container, Workload, workload_subject
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, undecided
-from kai_fleet_policies.unknown import Unknown
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.pods import PodContainer, PodTemplate
+from kai_fleet.releases.keys import SCHEDULER
+from kai_fleet_policies.problem import (
+    Level,
+    Problem,
+    Severity,
+    advisory,
+    undecided,
+    workload_subject,
+)
+from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY
@@ -28,7 +37,7 @@ _VLLM = re.compile(r"\bvllm\s+serve\b|\bvllm\.entrypoints\b")
 _SLACK = 0.005
 
 
-def check(cluster: Cluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The vLLM containers of each workload that asks KAI for a share of a GPU."""
     for workload in cluster.workloads:
         annotations = workload.annotations
@@ -51,12 +60,12 @@ def check(cluster: Cluster) -> Iterator[Problem]:
                 yield advisory(subject, workload.path, message)
 
 
-def _open(workload: Workload, cluster: Cluster) -> Iterator[Problem]:
+def _open(workload: PodTemplate, cluster: DeclaredCluster) -> Iterator[Problem]:
     until = "its share of a GPU and its containers' arguments are known"
     yield undecided(workload_subject(workload, cluster), workload.path, until)
 
 
-def _judge(container: Container, fraction: float | None, memory: object) -> str | Unknown:
+def _judge(container: PodContainer, fraction: float | None, memory: object) -> Any:
     """A message, "" where all is well, UNKNOWN where the arguments are not known yet."""
     command, arguments = container.command, container.arguments
     if command is UNKNOWN or arguments is UNKNOWN or UNKNOWN in (*command, *arguments):

@@ -83,7 +83,7 @@ def _schedulers(cluster: ClusterState) -> Iterator[Finding]:
 
 
 def _unwanted(cluster: ClusterState) -> Iterator[Finding]:
-    if not cluster.wanted.declared or cluster.wanted.kai is not None:
+    if not cluster.wanted.declared or cluster.wanted.release is not None:
         return
     there = [name_of(item) for item in cluster.within("deployments", KAI_NAMESPACE)]
     if there:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kai_fleet.fleet.queues import RESOURCES
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet_cli.doctor.declared import HOST
 from kai_fleet_cli.doctor.finding import Finding
 from kai_fleet_cli.doctor.objects import name_of, spec
-from kai_fleet_policies.model import RESOURCES
 
 NAME = "queues"
 _BY_CHART = ("default-parent-queue", "default-queue")
@@ -43,7 +43,7 @@ def _none(cluster: ClusterState) -> Iterator[Finding]:
 
 def _declared(cluster: ClusterState) -> Iterator[Finding]:
     there = {name_of(item): spec(item) for item in cluster.all("queues")}
-    for name, wanted in cluster.wanted.queues.items():
+    for name, wanted in cluster.wanted.queue_specs.items():
         if name not in there:
             cause = "it is not there: its pods, and those of the queues below it, stay Pending"
             yield cluster.broken(NAME, f"queue {name}", cause, cluster.update)
@@ -71,7 +71,7 @@ def _differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator
 
 
 def _strangers(cluster: ClusterState) -> Iterator[Finding]:
-    declared = cluster.wanted.queues
+    declared = cluster.wanted.queue_specs
     if not cluster.wanted.declared:
         return
     strange = [name_of(q) for q in cluster.all("queues") if name_of(q) not in declared]

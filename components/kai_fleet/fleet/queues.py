@@ -1,13 +1,11 @@
-"""Queues and their tree, indexed once per cluster for all rules."""
+"""The queues of one cluster: each with its parent, its shares in KAI's units and its `spec`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
-
-from kai_fleet_policies.unknown import UNKNOWN, Amount, Text, Unknown
+from typing import Any, Final, Literal, TypeAlias
 
 UNLIMITED: Final = -1.0
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
@@ -15,54 +13,70 @@ RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
 
 
 @dataclass(frozen=True)
-class Share:
+class QueueShare:
     """A queue's share of one resource in KAI's units; -1 is unlimited.
 
     The units are millicores of CPU, 10^6 bytes of memory and GPUs. `limit` is None where a declared
     Queue leaves it out, which KAI reads as 0.
     """
 
-    quota: Amount = 0.0
-    limit: Amount | None = UNLIMITED
-    weight: Amount = 1.0
+    quota: float = 0.0
+    limit: float | None = UNLIMITED
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
-class Queue:
+class DeclaredQueue:
     """A scheduling queue; `parent` is None at the top level, a missing share is all zero.
 
-    `min_runtimes` may be anything that was written there: the rule says what is right.
-    `filled_in_namespace` is what a provider writes that has not seen the CRD yet.
+    `spec` and `labels` are those of its Queue object, where a stack file declares it, `shard` the
+    one that serves it. `preempt_min_runtime` and `reclaim_min_runtime` may be anything that was
+    written there: the rule says what is right. `filled_in_namespace` is what a provider writes that
+    has not seen the CRD yet.
     """
 
-    name: Text
-    parent: Text | None = None
-    shares: Mapping[Resource, Share] | Unknown = field(default_factory=dict)
-    namespace: Text | None = None
+    name: str
+    parent: str | None = None
+    shares: Mapping[Resource, QueueShare] = field(default_factory=dict)
+    namespace: str | None = None
     preempt_min_runtime: object = None
     reclaim_min_runtime: object = None
     path: str = ""
     filled_in_namespace: str = "default"
+    shard: str | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-class QueueTree:
-    """Lookups by name and parent; of queues with the same name the first one counts."""
+def leaves(queues: Sequence[DeclaredQueue]) -> list[str]:
+    """The names of the queues that take pods, in the tree's order."""
+    parents = {queue.parent for queue in queues}
+    return [queue.name for queue in queues if queue.name not in parents]
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
+
+class QueueIndex:
+    """Lookups by name and parent; of queues with the same name the first one counts.
+
+    A name or parent that is not known before the update is no text, and only noted.
+    """
+
+    def __init__(self, queues: Iterable[DeclaredQueue]) -> None:
         self.queues = tuple(queues)
-        self.by_name: dict[str, Queue] = {}
-        self.children: dict[str, list[Queue]] = {}
+        self.by_name: dict[str, DeclaredQueue] = {}
+        self.children: dict[str, list[DeclaredQueue]] = {}
         self.unknown_names = False
         self.unknown_parents = False
         for queue in self.queues:
-            if queue.name is UNKNOWN:
-                self.unknown_names = True
+            name: Any = queue.name
+            parent: Any = queue.parent
+            if isinstance(name, str):
+                self.by_name.setdefault(name, queue)
             else:
-                self.by_name.setdefault(queue.name, queue)
-            if queue.parent is UNKNOWN:
+                self.unknown_names = True
+            if isinstance(parent, str):
+                self.children.setdefault(parent, []).append(queue)
+            elif parent is not None:
                 self.unknown_parents = True
-            elif queue.parent is not None:
-                self.children.setdefault(queue.parent, []).append(queue)
 
     def is_leaf(self, name: str) -> bool:
         """Whether no queue names this one as its parent."""
@@ -80,21 +94,19 @@ class QueueTree:
         todo = [name]
         while todo:
             for child in self.children.get(todo.pop(), ()):
-                if child.name is UNKNOWN or child.name in seen:
+                if child.name not in self.by_name or child.name in seen:
                     continue
                 seen.add(child.name)
                 (leaves if self.is_leaf(child.name) else todo).append(child.name)
         return sorted(leaves)
 
-    def ancestors(self, queue: Queue) -> Iterator[Queue]:
+    def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The chain above a queue, nearest first; stops at a cycle, a gap or an unknown parent."""
         seen = {queue.name}
         parent = queue.parent
-        while parent is not None and parent is not UNKNOWN and parent not in seen:
-            above = self.by_name.get(parent)
-            if above is None:
-                return
+        while parent is not None and parent not in seen and parent in self.by_name:
             seen.add(parent)
+            above = self.by_name[parent]
             yield above
             parent = above.parent
 
@@ -103,18 +115,18 @@ class QueueTree:
         done: set[str] = set()
         rings: list[tuple[str, ...]] = []
         for start in self.by_name:
-            walk: dict[str, int] = {}
+            walked: dict[str, int] = {}
             name: object = start
             while isinstance(name, str) and name in self.by_name and name not in done:
-                if name in walk:
-                    ring = list(walk)[walk[name] :]
+                if name in walked:
+                    ring = list(walked)[walked[name] :]
                     if len(ring) > 1:
                         first = ring.index(min(ring))
                         rings.append(tuple(ring[first:] + ring[:first]))
                     break
-                walk[name] = len(walk)
+                walked[name] = len(walked)
                 name = self.by_name[name].parent
-            done.update(walk)
+            done.update(walked)
         return rings
 
     def levels(self) -> dict[str, int]:
@@ -127,6 +139,6 @@ class QueueTree:
             name, depth = todo.pop()
             level[name] = depth
             for child in self.children.get(name, ()):
-                if child.name is not UNKNOWN and self.by_name[child.name] is child:
+                if self.by_name.get(child.name) is child:
                     todo.append((child.name, depth + 1))
         return level

@@ -1,33 +1,26 @@
-"""The charts that a stack's settings install, and the values that they write for them."""
+"""The charts that a stack installs: where they are written, and the values that they are given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.settings import Settings, key_path
-from kai_fleet.settings.tenant import Tenant
-from kai_fleet_policies.installed import Installed
+from kai_fleet.settings.sections.teams import Vcluster
 
 
-def installed(settings: Settings, *, hidden: bool = False) -> Iterator[Installed]:
-    """Those of the host, of every vCluster, and of each team. `hidden`: some value is a secret."""
-    if not isinstance(settings, Tenant):
-        yield from _of_platform(settings, hidden)
-    for name in settings.teams:
-        yield from _of_team(settings, name, hidden)
-
-
-def _of_platform(settings: Settings, hidden: bool) -> Iterator[Installed]:
+def charts_of_platform(settings: Settings, *, hidden: bool) -> Iterator[InstalledChart]:
+    """Those of the host, and of every vCluster. `hidden`: some value is a secret."""
     gpu, kai, vcluster = settings.gpu, settings.kai, settings.vcluster
     kind = settings.cluster.kind
-    yield Installed(
+    yield InstalledChart(
         "gpu", "the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values, hidden=hidden
     )
     if kai is not None:
-        yield Installed(
+        yield InstalledChart(
             "kai", "KAI of host", key_path(("kai",)), kai.chart, kai.values, hidden=hidden
         )
-    yield Installed(
+    yield InstalledChart(
         "vcluster",
         "every vCluster",
         key_path(("vcluster",)),
@@ -37,7 +30,7 @@ def _of_platform(settings: Settings, hidden: bool) -> Iterator[Installed]:
     )
     if kind is not None and kind.image is not None:
         place = key_path(("cluster", "kind"))
-        yield Installed(
+        yield InstalledChart(
             "vcluster",
             f"cluster {settings.cluster.name}",
             place,
@@ -47,14 +40,16 @@ def _of_platform(settings: Settings, hidden: bool) -> Iterator[Installed]:
         )
 
 
-def _of_team(settings: Settings, name: str, hidden: bool) -> Iterator[Installed]:
+def charts_of_team(
+    settings: Settings, name: str, merged: Vcluster, *, own_stack: bool, hidden: bool
+) -> Iterator[InstalledChart]:
+    """Those of one team, whose vCluster is `merged` with the stack's defaults."""
     team, path = settings.teams[name], settings.team_path(name)
-    merged, own_stack = settings.vcluster_of(name), isinstance(settings, Tenant)
     own = f"{path}.vcluster"
     stands = [(f"{own}.values", team.vcluster.values)]
     if not own_stack:
         stands.append((f"{key_path(('vcluster',))}.values", settings.vcluster.values))
-    yield Installed(
+    yield InstalledChart(
         "vcluster",
         f"vCluster {name}",
         own,
@@ -64,7 +59,7 @@ def _of_team(settings: Settings, name: str, hidden: bool) -> Iterator[Installed]
         hidden=hidden,
         own_stack=own_stack,
     )
-    yield Installed(
+    yield InstalledChart(
         "kai",
         f"KAI of {name}",
         f"{path}.scheduler",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
-from kai_fleet_policies.image_names import Chart
-from kai_fleet_policies.unknown import Text, Unknown
+ChartName: TypeAlias = Literal["kai", "vcluster", "gpu"]
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledChart:
     """One chart with its values, or another part of the settings that names images.
 
     `chart` is another one than the table's, None where that is taken. `path` is where `chart` and
@@ -19,11 +19,11 @@ class Installed:
     it is a secret, so that no message repeats any of it. `own_stack`: it is a team stack's.
     """
 
-    of: Chart
+    of: ChartName
     subject: str
     path: str
-    chart: Text | None = None
-    values: Mapping[str, object] | Unknown = field(default_factory=dict, hash=False)
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     stands: tuple[tuple[str, Mapping[str, object]], ...] = field(default=(), hash=False)
     by_name: bool = False
     hidden: bool = False

@@ -1,0 +1,122 @@
+"""What the guards of a team let through: on the host, and of its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
+from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.releases import takes_external_pod_groups
+from kai_fleet.settings import Settings
+from kai_fleet.settings.sections.queues import leaves
+from kai_fleet.settings.sections.team_stack import Grant
+from kai_fleet.settings.sections.teams import Mode, Team
+
+_PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
+Pools = Mapping[str, Mapping[str, str]]
+
+
+def host_rules(
+    settings: Settings, name: str, control_pools: Pools, foreign_queues: Sequence[str]
+) -> HostRules:
+    """What the host's guard lets through of a team that this stack runs, or grants a stack.
+
+    `control_pools` are the pools of all teams' control planes, and `foreign_queues` names that only
+    begin like those of the team's queues.
+    """
+    team, grant = settings.teams.get(name), settings.team_stacks.get(name)
+    has: Team | Grant
+    if team is not None:
+        has, queue, place = team, team.queue, _PLACES[team.scheduler.mode]
+    else:  # that stack chooses the mode
+        has = settings.team_stacks[name]
+        queue = has.parent_queue
+        on_host: KaiPlace = "host" if queue else "none"
+        place = "inside" if settings.kai is None else on_host
+    isolation, by_host = settings.isolation_of(name), place == "host"
+    return HostRules(
+        name,
+        devices=(settings.gpu.resource, *isolation.devices),
+        pool=has.node_pool,
+        control_pool=control_pools[name],
+        foreign_pools=[] if has.node_pool else _foreign_pools(settings, name, control_pools),
+        names_nodes=place == "inside",
+        # A team whose scheduler is inside has its nodes to itself: the rules see to that.
+        shared_nodes=place != "inside" or not has.node_pool,
+        kai=place,
+        device_classes=tuple(isolation.device_classes),
+        priorities=(*(KAI_PRIORITIES if by_host else ()), *isolation.priority_classes),
+        queues_only=by_host,
+        restricted=isolation.level == "restricted",
+        platform_images=_images(settings),
+        runtime_classes=isolation.runtime_classes,
+        beside_kai=settings.kai is not None,
+        queues=[queue] if by_host and queue else [],
+        queue_prefix=f"{name}-" if by_host and grant is not None else None,
+        foreign_queues=foreign_queues,
+        attachments=isolation.network.attachments or not isolation.network.enabled,
+        endpoints=isolation.network.endpoints or not isolation.network.enabled,
+        private=isolation.network.private,
+        annotations=isolation.annotations,
+        volumes=isolation.volumes,
+        grace_seconds=isolation.bounds.grace_seconds,
+    )
+
+
+def _foreign_pools(settings: Settings, name: str, control_pools: Pools) -> list[dict[str, str]]:
+    """The pools of the platform's control planes and of other teams, each once."""
+    pools: list[Mapping[str, str]] = [settings.vcluster.node_pool]
+    pools += [team.node_pool for other, team in settings.teams.items() if other != name]
+    pools += [grant.node_pool for grant in settings.team_stacks.values()]
+    pools += [pool for other, pool in control_pools.items() if other != name]
+    distinct = {tuple(sorted(pool.items())) for pool in pools if pool}
+    return [dict(pool) for pool in sorted(distinct)]
+
+
+def _images(settings: Settings) -> tuple[str, ...]:
+    """What the names of KAI's images begin with: the tables' places, and the platform's own ones.
+
+    Nothing that a team's values say: images with such names pass where others do not.
+    """
+    return tuple(f"{place}/" for place in settings.sources.known.kai_images)
+
+
+def host_guard(
+    settings: Settings, name: str, queue: str | None, foreign_queues: Sequence[str]
+) -> QueueRules | None:
+    """The guard of the queues on a host whose KAI schedules the team's pods.
+
+    A team with a stack of its own makes queues there whose names begin with its own.
+    """
+    mode, prefix = settings.guard.mode, None
+    if queue is None or mode == "off":
+        return None
+    if name not in settings.teams:
+        prefix = f"{name}-"
+    return QueueRules(
+        name,
+        [queue],
+        mode,
+        gpu_sharing=settings.kai is not None and settings.shares_gpus(settings.kai),
+        prefix=prefix,
+        foreign=foreign_queues if prefix else [],
+    )
+
+
+def inside_guard(settings: Settings, name: str) -> QueueRules | None:
+    """The guard inside the vCluster of a team with a KAI of its own, unless it is off."""
+    mode, team = settings.guard.mode, settings.teams[name]
+    version = team.scheduler.version
+    if mode == "off" or team.scheduler.mode != "virtual" or version is None:
+        return None
+    queues = leaves(team.queues)
+    return QueueRules(
+        name,
+        queues,
+        mode,
+        gpu_sharing=settings.shares_gpus(team.scheduler),
+        pod_groups=takes_external_pod_groups(version),
+        outside=settings.guard.outside(queues),
+        gpu_resource=settings.gpu.resource,
+    )

@@ -1,0 +1,309 @@
+"""Clusters, teams and schedulers of a fleet, as a stack declares them or a program's resources do.
+
+Paths are keys of the stack file, so that whoever finds something wrong names the line to edit; for
+resources they are URNs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from kai_fleet import releases
+from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
+from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
+from kai_fleet.releases.sources import Sources
+
+if TYPE_CHECKING:  # a policy pack starts without the types of settings
+    from kai_fleet.settings.platform_facts import PlatformFacts
+    from kai_fleet.settings.sections.cluster import Cluster
+    from kai_fleet.settings.sections.isolation import Isolation
+    from kai_fleet.settings.sections.monitoring import Monitoring
+    from kai_fleet.settings.sections.platform import Gpu
+    from kai_fleet.settings.sections.scheduling import Scheduling
+    from kai_fleet.settings.sections.teams import Access, Mode
+    from kai_fleet.settings.sections.workloads import Workload
+
+HOST: Final = "host"
+NVIDIA: Final = GPU_RESOURCES[0]
+
+
+@dataclass(frozen=True)
+class KaiFeature:
+    """Something that not every KAI has: `shards`, `fairshare` or `topologies`."""
+
+    kind: Literal["shards", "fairshare", "topologies"]
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class DeclaredKai:
+    """A KAI scheduler; `version` is None where it is left open.
+
+    `values` are those that were written for it, `untested` lets a version newer than the table by.
+    """
+
+    version: str | None
+    namespace: str | None = KAI_NAMESPACE
+    gpu_sharing: bool = True
+    path: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    untested: bool = False
+    chart: str | None = None
+    scheduling: Scheduling | None = field(default=None, hash=False)
+
+    @property
+    def release(self) -> releases.KaiRelease | None:
+        """Its row of the release table; None for a version that the table does not have."""
+        try:
+            return releases.kai(self.version or "", untested=self.untested)
+        except releases.UnknownVersionError:
+            return None  # the stack file is refused for it already
+
+    @property
+    def features(self) -> tuple[KaiFeature, ...]:
+        """What is configured of it that not every version has."""
+        own = self.scheduling
+        if own is None:
+            return ()
+        every = (
+            (KaiFeature("shards", f"{self.path}.shards"), own.shards),
+            (KaiFeature("fairshare", f"{self.path}.fairshare"), own.fairshare),
+            (KaiFeature("topologies", f"{self.path}.topologies"), own.topologies),
+        )
+        return tuple(feature for feature, value in every if value)
+
+
+@dataclass(frozen=True)
+class NamespacedObject:
+    """Any other object in a namespace; `chart` is set for Helm releases."""
+
+    kind: str
+    name: str
+    namespace: str
+    chart: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class DevicePlugin:
+    """How the GPUs' device plugin shares them: by time-slicing, by MPS or ("") not at all."""
+
+    sharing: Literal["", "time-slicing", "MPS"]
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class DeclaredCluster:
+    """One API server, the host's or a vCluster's, with what is declared in it.
+
+    `declared` is False where there is no stack file: then only what is wrong in itself can be said.
+    `path` is where the cluster stands in the file, `key` where its KAI does, `queues_key` where its
+    queues do. `gpus` bounds all pods in it (the quota of the team whose vCluster this is).
+    `scheduled_by` is the host where the host's KAI places the pods of this vCluster, and
+    `team_queue` the only queue that its pods may name then. `reserved` are the namespaces of the
+    platform, and `queues_of` the only queues that pods of a namespace may name, for the namespaces
+    that it lists. `guarded` is whether a QueueGuard denies pods in every namespace. `grants` is
+    what team stacks may have here; `platform` is the stack that says so, where this is a team
+    stack. `installed` are charts, which come from `sources`: those of a whole stack are the host's.
+    """
+
+    name: str = ""
+    path: str = ""
+    kai: tuple[DeclaredKai, ...] = ()
+    queues: tuple[DeclaredQueue, ...] = ()
+    workloads: tuple[PodTemplate, ...] = ()
+    namespaced: tuple[NamespacedObject, ...] = ()
+    virtual_clusters: tuple[DeclaredTeam, ...] = ()
+    device_plugins: tuple[DevicePlugin, ...] = ()
+    gpus: float | None = None
+    scheduled_by: DeclaredCluster | None = None
+    team_queue: str | None = None
+    reserved: frozenset[str] = RESERVED
+    queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    guarded: bool = False
+    grants: tuple[DeclaredTeam, ...] = ()
+    platform: str = ""
+    features: tuple[KaiFeature, ...] = ()
+    sources: Sources = field(default_factory=Sources)
+    installed: tuple[InstalledChart, ...] = ()
+    declared: bool = False
+    gpu_resource: str = NVIDIA
+    monitoring: Monitoring | None = None
+    key: str = "kai-fleet:kai"
+    queues_key: str = "kai-fleet:queues"
+
+    @property
+    def scheduling(self) -> DeclaredCluster:
+        """The cluster whose queues and KAI count for the pods here."""
+        return self.scheduled_by or self
+
+    @cached_property
+    def tree(self) -> QueueIndex:
+        """The queues of this cluster, indexed by name and parent."""
+        return QueueIndex(self.queues)
+
+    @property
+    def release(self) -> releases.KaiRelease | None:
+        """Its KAI's row of the release table; None where no known KAI is wanted."""
+        return self.kai[0].release if self.kai else None
+
+    @property
+    def gpu_sharing(self) -> bool:
+        """Whether its KAI lets pods share GPUs."""
+        return self.kai[0].gpu_sharing if self.kai else True
+
+    @property
+    def shards(self) -> Sequence[str]:
+        """The shards of its KAI."""
+        own = self.kai[0].scheduling if self.kai else None
+        return tuple(own.shards) if own is not None else ()
+
+    @property
+    def topologies(self) -> Mapping[str, Sequence[str]]:
+        """The levels of its KAI's topologies, by name."""
+        own = self.kai[0].scheduling if self.kai else None
+        return own.topologies if own is not None else {}
+
+    @cached_property
+    def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
+        """The `spec` of each Queue object by name."""
+        return {queue.name: queue.spec for queue in self.queues}
+
+
+@dataclass(frozen=True)
+class DeclaredTeam:
+    """A team on its host: its namespace, its bounds and its vCluster.
+
+    `path` is where it stands in the stack file, `version_key` where its vCluster's version does, ""
+    for the one below its own. `node_pool` are the labels of its nodes, `control_pool` those of the
+    nodes for its control plane. `gpus` is the most whole GPUs that its pods may hold, None without
+    a bound. `queue` is its leaf queue in host mode, and `host_queues` those that it declares below
+    the `parent_queue` that it is granted.
+
+    `version` to `access` are the vCluster's: `values` as they were written, `licensed` where there
+    is a vCluster licence, `untested` to let a version newer than the table by, `version_before`
+    what runs now. `kai` is what runs inside, and `inside` the whole of that cluster.
+
+    `own_stack` is the team of a team stack, `granted` one that a stack of its own may have: then
+    this stack has its namespace and its bounds alone. `runs_here`: it still runs in this stack,
+    which grants it. `isolation` is what keeps it from others, None where that is not known. `rules`
+    are what the guards of its namespace let through, `host_guard` which queues of the host, and
+    `guard` which inside its vCluster; None where there is no such guard, or another stack's.
+    """
+
+    name: str
+    namespace: str = ""
+    version: str | None = None
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: float | None = None
+    mode: Mode = "default"
+    queue: str | None = None
+    kai: tuple[DeclaredKai, ...] = ()
+    path: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    licensed: bool = False
+    untested: bool = False
+    version_before: str | None = None
+    own_stack: bool = False
+    granted: bool = False
+    isolation: Isolation | None = field(default=None, hash=False)
+    version_key: str = ""
+    kubernetes_version: str | None = None
+    chart: str | None = None
+    access: Access | None = None
+    control_pool: Mapping[str, str] = field(default_factory=dict, hash=False)
+    parent_queue: str | None = None
+    host_queues: tuple[DeclaredQueue, ...] = ()
+    inside: DeclaredCluster = field(default_factory=DeclaredCluster, hash=False)
+    rules: HostRules | None = field(default=None, hash=False)
+    host_guard: QueueRules | None = field(default=None, hash=False)
+    guard: QueueRules | None = field(default=None, hash=False)
+    runs_here: bool = False
+    declared: bool = False
+
+    @property
+    def key(self) -> str:
+        """Where it stands in the stack file."""
+        return self.path
+
+    @property
+    def version_path(self) -> str:
+        """Where its version is written."""
+        return self.version_key or at(self.path, "vcluster", "version")
+
+    @property
+    def may_use_gpus(self) -> bool:
+        """False only where its GPU quota is known to be 0."""
+        return self.gpus is None or self.gpus != 0
+
+    @property
+    def level(self) -> str | None:
+        """How strictly it is kept from others; None where that is not known."""
+        return self.isolation.level if self.isolation is not None else None
+
+    @property
+    def isolated(self) -> bool:
+        """Whether anything stands on the host besides the quota of GPUs."""
+        return self.isolation is not None and self.isolation.on
+
+    @property
+    def guards(self) -> tuple[dict[str, Any], ...]:
+        """The objects of the guard inside its vCluster."""
+        return tuple(inside_vcluster(self.guard)) if self.guard is not None else ()
+
+
+def at(path: str, *fields: str) -> str:
+    """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
+    if not path or path.startswith("urn:"):
+        return path
+    return ".".join((path, *fields))
+
+
+@dataclass(frozen=True)
+class DeclaredWorkload:
+    """What runs in a team's vCluster: `queue` and `shard` are filled in, `path` is its key.
+
+    `runtime_class` is that of its pods. `own` are the keys as the file has them.
+    """
+
+    name: str
+    team: str
+    own: Workload
+    queue: str | None
+    shard: str | None
+    runtime_class: str | None
+    gpu_resource: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """One stack: its host, and the teams that it runs or grants a stack of their own.
+
+    In a team stack `platform` is the stack that has the host, `own_team` the one team; elsewhere
+    they are "". `facts` is what a platform's stack tells its team stacks, None in those.
+    """
+
+    cluster: Cluster
+    gpu: Gpu
+    isolation: Isolation
+    host: DeclaredCluster
+    teams: Mapping[str, DeclaredTeam] = field(default_factory=dict)
+    grants: Mapping[str, DeclaredTeam] = field(default_factory=dict)
+    workloads: Mapping[str, DeclaredWorkload] = field(default_factory=dict)
+    facts: PlatformFacts | None = None
+    platform: str = ""
+    own_team: str = ""
+    foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def every_team(self) -> dict[str, DeclaredTeam]:
+        """The teams of the stack by name, those with a stack of their own as far as they are its"""
+        return {**self.teams, **self.grants}

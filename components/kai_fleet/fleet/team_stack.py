@@ -1,0 +1,122 @@
+"""The host of a team's own stack: what its platform tells of it, and how the platform says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
+from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings.platform_facts import (
+    HostCluster,
+    HostQueue,
+    HostScheduler,
+    Neighbour,
+    PlatformFacts,
+)
+
+# What is the platform's carries a path outside the team's file: the platform's own preview
+# reports it.
+PLATFORM: Final = "platform stack:"
+
+
+def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
+    """What a platform's stack tells its team stacks; `queues` are the host's."""
+    kai = settings.kai
+    return PlatformFacts(
+        cluster=HostCluster(name=settings.cluster.name, context=settings.cluster.context),
+        gpu_resource=settings.gpu.resource,
+        gpu_provider=settings.gpu.provider,
+        kai=HostScheduler(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
+        queues={
+            queue.name: HostQueue(
+                parent=queue.parent, shard=queue.shard, resources=queue.spec["resources"]
+            )
+            for queue in queues
+        },
+        vcluster=settings.vcluster,
+        guard=settings.guard,
+        isolation=settings.isolation,
+        sources=settings.sources,
+        **({"monitoring": settings.monitoring} if settings.monitoring else {}),
+        teams={
+            name: Neighbour(
+                mode=team.scheduler.mode,
+                node_pool=team.node_pool,
+                gpus=team.gpus,
+                queue=team.queue,
+            )
+            for name, team in settings.teams.items()
+        },
+        team_stacks=settings.team_stacks,
+    )
+
+
+def granted_queue(team: str, platform: PlatformFacts) -> tuple[str | None, str | None]:
+    """The queue of the host's tree that is a team's, and the shard that serves it.
+
+    None where it is granted none; a shard of None is KAI's default one.
+    """
+    grant = platform.team_stacks.get(team)
+    queue = platform.queues.get((grant.parent_queue if grant else None) or "")
+    return grant.parent_queue if grant else None, queue.shard if queue else None
+
+
+def host(
+    settings: Settings, platform: PlatformFacts, own: tuple[DeclaredTeam, ...]
+) -> DeclaredCluster:
+    """The platform's host as far as it tells of it, with the team among the others."""
+    (team,) = own
+    kai = platform.kai
+    return DeclaredCluster(
+        HOST,
+        path=key_path(("cluster",)),
+        kai=(DeclaredKai(kai.version, gpu_sharing=kai.gpu_sharing, path=PLATFORM),) if kai else (),
+        queues=(*_host_queues(platform), *team.host_queues),
+        virtual_clusters=(*_neighbours(platform), *own),
+        grants=tuple(
+            DeclaredTeam(
+                name,
+                namespace=f"team-{name}",
+                node_pool=grant.node_pool,
+                gpus=grant.gpus,
+                mode="host" if kai else "virtual",
+                parent_queue=grant.parent_queue,
+                path=PLATFORM,
+                granted=True,
+            )
+            for name, grant in platform.team_stacks.items()
+        ),
+        platform=settings.platform_stack,
+        sources=settings.sources.known,
+        gpu_resource=settings.gpu.resource,
+    )
+
+
+def queue_path(name: str) -> str:
+    """Where a queue of the platform's stands."""
+    return f"{PLATFORM}queues.{name}"
+
+
+def _neighbours(platform: PlatformFacts) -> Iterator[DeclaredTeam]:
+    for name, team in platform.teams.items():
+        yield DeclaredTeam(
+            name,
+            namespace=f"team-{name}",
+            node_pool=team.node_pool,
+            gpus=team.gpus,
+            mode=team.mode,
+            queue=team.queue,
+            path=PLATFORM,
+        )
+
+
+def _host_queues(platform: PlatformFacts) -> Iterator[DeclaredQueue]:
+    for name, queue in platform.queues.items():
+        shares = {
+            resource: QueueShare(share["quota"], share["limit"], share["overQuotaWeight"])
+            for resource in RESOURCES
+            if (share := queue.resources.get(resource)) is not None
+        }
+        yield DeclaredQueue(name, queue.parent, shares, path=queue_path(name), shard=queue.shard)

@@ -1,0 +1,57 @@
+"""The queue trees of stack files as the queues that they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare, Resource
+from kai_fleet.settings.sections.queues import Queue, walk
+
+
+def declared_queues(
+    tree: Mapping[str, Queue],
+    path: str = "",
+    *,
+    gpu_limit: int | None = None,
+    parent: str | None = None,
+    shard: str | None = None,
+    limits: Mapping[str, int] | None = None,
+) -> tuple[DeclaredQueue, ...]:
+    """The queues of a tree as a stack file writes it, parents before their children.
+
+    `gpu_limit`, in whole GPUs, bounds the top-level queues that give no limit of their own: a
+    team's share, inside its vCluster (V18). `parent` is a queue of another stack's tree below which
+    this one hangs, and `shard` the shard that serves it. `limits` bounds queues by name to the GPUs
+    of the teams that they are for (T13). `path` is the key of the tree.
+    """
+    return tuple(
+        _declared_queue(
+            placed.queue,
+            placed.queue.spec(
+                placed.parent,
+                gpu_limit if placed.parent == parent else None,
+                (limits or {}).get(placed.name),
+            ),
+            name=placed.name,
+            parent=placed.parent,
+            path=placed.path,
+            shard=placed.shard,
+            labels=placed.labels,
+        )
+        for placed in walk(tree, path, parent, shard)
+    )
+
+
+def _declared_queue(queue: Queue, spec: Mapping[str, Any], **place: Any) -> DeclaredQueue:
+    shares: dict[Resource, QueueShare] = {
+        resource: QueueShare(share["quota"], share["limit"], share["overQuotaWeight"])
+        for resource, share in spec["resources"].items()
+    }
+    return DeclaredQueue(
+        shares=shares,
+        preempt_min_runtime=queue.preempt_min_runtime,
+        reclaim_min_runtime=queue.reclaim_min_runtime,
+        spec=spec,
+        **place,
+    )
