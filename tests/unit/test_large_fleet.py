@@ -28,7 +28,7 @@ from tests.unit.test_usage_now import pod, queue
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # a busy machine is no reason to fail
 TEAMS, QUEUES, PODS, WAIT = 100, 10, 50, 1
 AT_ONCE, SECONDS = 20, 60.0
-PATHS = {name: path for name, path, _ in gather._KINDS}
+PATHS = {name: path.format("") for name, path, _ in gather.READS}
 
 
 class Many(BaseHTTPRequestHandler):
@@ -147,7 +147,7 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(Api, "of_kubeconfig", classmethod(patient))
         monkeypatch.setattr(Api, "of_context", classmethod(host))
         monkeypatch.setattr(
-            gather, "_way_in", lambda reader, seen, team: gather._Way(kubeconfig(team.name))
+            gather, "_access", lambda reader, seen, team: gather._Access(kubeconfig(team.name))
         )
         monkeypatch.setattr(build, "last_changes", lambda *_: ())  # the engine is not asked
         yield Own, kubeconfig

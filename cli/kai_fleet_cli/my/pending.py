@@ -15,7 +15,7 @@ from kai_fleet_cli.doctor.checks import pending, rule_violations
 from kai_fleet_cli.doctor.checks.kai import pod_groups
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet_cli.doctor.declared import DeclaredCluster
-from kai_fleet_cli.doctor.objects import Object, name_of, pod_subject, spec
+from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.gpu_usage.formatting import in_words
 from kai_fleet_cli.gpu_usage.pods import PodUse
 from kai_fleet_cli.my.ages import age
@@ -59,7 +59,7 @@ def record(view: View) -> dict[str, Any]:
 
 def waiting(view: View) -> list[Waits]:
     """The pods that are not started, those that wait longest first."""
-    items = {pod_subject(item): item for item in view.answers.all("pods")}
+    items = {it.pod_subject: it for it in map(KubeObject, view.answers.all("pods"))}
     said = _said(view)
     found = []
     for pod in view.pods:
@@ -126,7 +126,7 @@ def _seen(view: View) -> ClusterState:
     wanted = DeclaredCluster(
         declared=unseen,
         kai=list(KAI.values())[-1] if unseen else None,
-        queues={name_of(item): spec(item) for item in view.answers.all("queues")},
+        queues={it.name: it.spec for it in map(KubeObject, view.answers.all("queues"))},
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )
@@ -141,10 +141,10 @@ def _seen(view: View) -> ClusterState:
     )
 
 
-def _otherwise(view: View, pod: PodUse, item: Object) -> tuple[str, str]:
+def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
     """Nothing is known to be wrong: it is new, or whoever schedules it says nothing here."""
-    if spec(item).get("schedulingGates"):
-        names = ", ".join(str(gate.get("name")) for gate in spec(item)["schedulingGates"])
+    if item.spec.get("schedulingGates"):
+        names = ", ".join(str(gate.get("name")) for gate in item.spec["schedulingGates"])
         return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
     seconds = age(pod.created, view.now)
     if seconds.endswith("s"):

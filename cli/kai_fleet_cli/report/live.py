@@ -10,7 +10,7 @@ from datetime import datetime
 from kai_fleet_cli.doctor.checks.nodes import in_pool
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.finding import Finding, Health
-from kai_fleet_cli.doctor.objects import Object, is_true, labels_of, name_of
+from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.gpu_usage.devices import NodeGpus
 from kai_fleet_cli.gpu_usage.pods import PodUse
 from kai_fleet_cli.report.model import Gpus, Missing, Pool, Report, Said, Team, Tree, Version, Wait
@@ -24,11 +24,9 @@ def live(report: Report, look: Snapshot, findings: Sequence[Finding]) -> Report:
     gpus = by_node(look)
     if not report.whole:
         own = [team.wanted.node_pool for team in look.teams.values()]
-        names = {
-            name_of(n) for n in look.host.all("nodes") if any(in_pool(n, pool) for pool in own)
-        }
+        names = {n.name for n in look.host.all("nodes") if any(in_pool(n, pool) for pool in own)}
         gpus = {name: node for name, node in gpus.items() if name in names}
-    ready = {name_of(node) for node in look.host.all("nodes") if is_true(node, "Ready")}
+    ready = {node.name for node in look.host.all("nodes") if node.is_true("Ready")}
     teams = [_team(team, look, report.made) for team in report.teams]
     unreached = [
         Missing(f"what team {team.name} holds and waits for", team.unreached)
@@ -143,14 +141,14 @@ def _by_host(team: Team, look: Snapshot) -> Team:
 
 def _runs(host: ClusterState, seen: TeamState) -> str | None:
     item = host.named("statefulsets", seen.wanted.name, seen.wanted.namespace)
-    chart = labels_of(item).get("chart", "") if item else ""
+    chart = item.labels.get("chart", "") if item else ""
     return f"v{chart.removeprefix('vcluster-')}" if chart else None
 
 
 def _pools(
     report: Report, look: Snapshot, gpus: Mapping[str, NodeGpus], ready: set[str]
 ) -> Iterator[Pool]:
-    nodes = {name_of(node): node for node in look.host.all("nodes")}
+    nodes = {node.name: node for node in look.host.all("nodes")}
     left = set(gpus)
     named = pools_of(team.wanted for team in look.teams.values())
     for labels, teams in sorted(named.items(), key=lambda each: each[0] == _OTHERS):
@@ -233,7 +231,7 @@ def _waits_only(finding: Finding, look: Snapshot) -> bool:
     return waiting.issuperset(finding.things)
 
 
-def _kubelet(node: Object) -> str:
+def _kubelet(node: KubeObject) -> str:
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion") or "")
 
 

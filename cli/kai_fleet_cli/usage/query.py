@@ -9,7 +9,7 @@ from typing import Final
 from kai_fleet.kube.errors import Unreachable
 from kai_fleet.settings.sections.monitoring import Prometheus
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet_cli.doctor.gather import Sources, gather
+from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from kai_fleet_cli.doctor.sources import of_stack, settings_of
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.usage import now
@@ -78,13 +78,13 @@ def usage_of(
     )
 
 
-def _ask(prometheus: Prometheus, sources: Sources) -> Ask:
+def _ask(prometheus: Prometheus, sources: ClusterSources) -> Ask:
     if prometheus.url is not None:
         return at_url(prometheus.url)
     return through(sources.host(), prometheus.service or "")
 
 
-def _look(sources: Sources) -> Snapshot:
+def _look(sources: ClusterSources) -> Snapshot:
     """The host, and the vClusters with a KAI of their own: the pods of others are seen there."""
     every = sources.teams or {}
     own = {name: it for name, it in every.items() if it.mode == "virtual" and not it.granted}
