@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kai_fleet import releases
 from kai_fleet.cluster.tenant_kubeconfig import by_whom, mended
@@ -15,11 +15,13 @@ from kai_fleet.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.doctor.declared import DeclaredCluster, DeclaredTeam
 from kai_fleet_cli.doctor.finding import Finding, Health
+from kai_fleet_cli.doctor.known_messages import Reason, meaning
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 from kai_fleet_cli.gpu_usage.counting import Usage, usage
 from kai_fleet_cli.gpu_usage.pods import PodUse
 from kai_fleet_cli.gpu_usage.reading import Answers
 
+Findings: TypeAlias = Iterator[Finding]
 OF_ITS_STACK: Final = "an update of its stack"
 _SCHEDULERS: Final = ("scheduler", "kai-scheduler-")
 
@@ -149,16 +151,18 @@ class ClusterState:
         """Seconds since an object was made."""
         return seconds_since(item["metadata"].get("creationTimestamp"), self.now)
 
-    def filled_in(self, text: str) -> str:
-        """A text of `known_messages` with this cluster's places named."""
-        for place, name in (
-            ("{key}", self.wanted.key),
-            ("{queues}", self.wanted.queues_key),
-            ("{update}", self.update),
-            ("{kubectl}", self.kubectl),
-        ):
-            text = text.replace(place, name)
-        return text
+    def explain(self, *texts: str) -> Reason | None:
+        """What the first known of the messages means, its fix with this cluster's places."""
+        known = next(filter(None, map(meaning, texts)), None)
+        if known is None:
+            return None
+        fix = known.fix.format(
+            key=self.wanted.key,
+            queues=self.wanted.queues_key,
+            update=self.update,
+            kubectl=self.kubectl,
+        )
+        return known._replace(fix=fix)
 
     def delete_pods(self, pods: Sequence[KubeObject]) -> str:
         """The commands that delete these pods: one for each namespace, in backticks."""

@@ -67,14 +67,14 @@ def diagnose(
     else:
         sources = of_stack(stack, team, context)
     try:
-        look = gather(replace(sources, heard=heard))
+        snapshot = gather(replace(sources, heard=heard))
     except Unreachable as error:
         cause = f"its API is not reached: {error}"
         fix = f"look with: `{sources.host_kubectl} version`"
         unreached = Finding("host", Health.BROKEN, HOST, "host cluster", cause, fix)
         return Diagnosis(stack, (unreached,), blind=True)
-    if team is not None and team not in look.teams:
+    if team is not None and team not in snapshot.teams:
         raise UserError(f"there is no team {team} on this cluster")
     # What is wrong with the host is the team's concern too, but not what is wrong with another's.
-    of_team = [it for it in examine(look) if team is None or it.cluster in (HOST, team)]
+    of_team = [it for it in examine(snapshot) if team is None or it.cluster in (HOST, team)]
     return Diagnosis(stack, tuple(of_team))

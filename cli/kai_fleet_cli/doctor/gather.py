@@ -26,7 +26,8 @@ _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _KAI: Final = f"namespaces/{KAI_NAMESPACE}/"
 # What is read of every API server: the kind, its path, and a selector that keeps the answer small.
 # `{}` is where the namespace goes for a user who may list the kind in one only.
-READS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
+_Read = tuple[str, str, dict[str, str]]
+READS: Final[tuple[_Read, ...]] = (
     ("nodes", "/api/v1/nodes", {}),
     ("namespaces", "/api/v1/namespaces", {}),
     ("pods", "/api/v1/{}pods", {}),
@@ -58,12 +59,12 @@ READS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         {"fieldSelector": "metadata.name=clusterpolicies.nvidia.com"},
     ),
-    # Only where a stack tells Prometheus something.
-    (
-        "podmonitors",
-        "/apis/monitoring.coreos.com/v1/podmonitors",
-        {"fieldSelector": "metadata.name=kai-fleet"},
-    ),
+)
+# And where a stack tells Prometheus something.
+_OF_MONITORING: Final[_Read] = (
+    "podmonitors",
+    "/apis/monitoring.coreos.com/v1/podmonitors",
+    {"fieldSelector": "metadata.name=kai-fleet"},
 )
 _AT_ONCE: Final = 6  # questions to one API server
 _CLUSTERS_AT_ONCE: Final = 8
@@ -118,11 +119,7 @@ def gather(sources: ClusterSources) -> Snapshot:
         teams = _teams_on(host) if sources.teams is None else sources.teams
         teams = {name: it for name, it in teams.items() if sources.only in (None, name)}
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            accesses = {
-                name: pool.submit(_access, api, host, team)
-                for name, team in teams.items()
-                if not team.granted
-            }
+            accesses = {name: pool.submit(_access, api, host, it) for name, it in teams.items()}
             records = {
                 name: pool.submit(_records, api, team)
                 for name, team in teams.items()
@@ -137,8 +134,7 @@ def gather(sources: ClusterSources) -> Snapshot:
     sources.heard(1, 1 + len(teams))
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
         states = {
-            name: pool.submit(_team, team, access_of.get(name, _Access()), sources)
-            for name, team in teams.items()
+            name: pool.submit(_team, team, access_of[name], sources) for name, team in teams.items()
         }
         for count, _ in enumerate(as_completed(states.values()), 2):
             sources.heard(count, 1 + len(teams))
@@ -152,10 +148,7 @@ def gather(sources: ClusterSources) -> Snapshot:
 
 
 def _filled(
-    api: Api,
-    blank: ClusterState,
-    kinds: frozenset[str] | None,
-    namespace: str | None = None,
+    api: Api, blank: ClusterState, kinds: frozenset[str] | None, namespace: str | None = None
 ) -> ClusterState:
     """A cluster with its objects. Raises Unreachable when it does not answer, or stops answering.
 
@@ -168,18 +161,14 @@ def _filled(
             raise Unreachable(_NOT_LET_IN) from None
         if error.status >= _FAILS:
             raise Unreachable(f"it answers {error}") from None
-    monitored = blank.wanted.monitoring is not None
-    reads = {
-        kind: (path, query)
-        for kind, path, query in READS
-        if (kinds is None or kind in kinds) and (kind != "podmonitors" or monitored)
-    }
+    reads = READS if blank.wanted.monitoring is None else (*READS, _OF_MONITORING)
     objects: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         answers = {
             kind: pool.submit(_list, api, path, query, namespace)
-            for kind, (path, query) in reads.items()
+            for kind, path, query in reads
+            if kinds is None or kind in kinds
         }
     for kind, answer in answers.items():
         try:
@@ -258,7 +247,12 @@ class _Access:
 
 
 def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
-    """The kubeconfig that the vCluster itself wrote, at the address that it has from here."""
+    """The kubeconfig that the vCluster itself wrote, at the address that it has from here.
+
+    Empty for a vCluster of a stack of its own.
+    """
+    if team.granted:
+        return _Access()
     path = f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}"
     try:
         secret = api.get(path)

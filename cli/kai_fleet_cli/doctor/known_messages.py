@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -13,19 +13,22 @@ import yaml
 _QUOTED = 240  # characters of a message in a cause
 
 
-class Meaning(NamedTuple):
-    """What a message means. `fix` names places as `ClusterState.filled_in` fills them in; `same`
-    names the cause where its sentence quotes the message, which differs from pod to pod.
+class Reason(NamedTuple):
+    """Why something does not work, and what to do. `same` names the cause where its sentence has
+    words or amounts that differ from pod to pod, `name` is that of a known message.
     """
 
-    name: str
     cause: str
     fix: str
     same: str = ""
+    name: str = ""
 
 
-def meaning(text: str) -> Meaning | None:
-    """What a message of an event, a condition or a container means; None for an unknown one."""
+def meaning(text: str) -> Reason | None:
+    """What a message of an event, a condition or a container means; None for an unknown one.
+
+    Places in its fix are not filled in yet: `ClusterState.explain` does.
+    """
     for row in _table():
         match = re.search(row["pattern"], text, flags=re.DOTALL)
         if match is not None:
@@ -34,13 +37,8 @@ def meaning(text: str) -> Meaning | None:
             for key, value in {"what": "", **match.groupdict(""), "text": quoted}.items():
                 cause = cause.replace(f"{{{key}}}", value.strip())
             same = row["name"] if "{text}" in row["cause"] else ""
-            return Meaning(row["name"], " ".join(cause.split()), row["fix"], same)
+            return Reason(" ".join(cause.split()), row["fix"], same, row["name"])
     return None
-
-
-def first_meaning(texts: Iterable[str]) -> Meaning | None:
-    """The meaning of the first message that is known."""
-    return next(filter(None, map(meaning, texts)), None)
 
 
 @cache

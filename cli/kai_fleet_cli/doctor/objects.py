@@ -77,6 +77,14 @@ class KubeObject(dict[str, Any]):
         return str(self.condition("PodScheduled").get("message") or "")
 
     @property
+    def container_messages(self) -> Iterator[str]:
+        """What the containers of a pod say of how they ended last, and of how they are."""
+        for container in self.status.get("containerStatuses") or []:
+            for state in (container.get("lastState") or {}, container.get("state") or {}):
+                for detail in state.values():
+                    yield str((detail or {}).get("message") or "")
+
+    @property
     def containers(self) -> list[Mapping[str, Any]]:
         """The containers of a pod, or of a workload's pod template, those that run first first."""
         pod = self.spec.get("template", {}).get("spec") or self.spec

@@ -35,9 +35,9 @@ from kai_fleet_cli.doctor.objects import MALFORMED, malformed
 READABLE: Final = "readable"
 
 
-def check_access(look: Snapshot) -> Iterator[Finding]:
+def check_access(snapshot: Snapshot) -> Iterator[Finding]:
     """Each cluster with kinds that this user may not read: what needs them is not checked."""
-    for cluster in look.clusters:
+    for cluster in snapshot.clusters:
         if cluster.unreadable:
             refusal = next(iter(cluster.unreadable.values()))
             yield cluster.warning(
@@ -76,35 +76,35 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
 )
 
 
-def examine(look: Snapshot) -> list[Finding]:
+def examine(snapshot: Snapshot) -> list[Finding]:
     """What all checks say, in their order, each cause once.
 
     The API server of a vCluster is its tenant's, and may answer objects that none of Kubernetes'
     has. Such a vCluster counts as not reached: the others are looked at all the same.
     """
     try:
-        return _examine(look)
+        return _examine(snapshot)
     except MALFORMED:
-        teams = {name: _readable(look, team) for name, team in look.teams.items()}
-        if all(team is look.teams[name] for name, team in teams.items()):
+        teams = {name: _readable(snapshot, team) for name, team in snapshot.teams.items()}
+        if all(team is snapshot.teams[name] for name, team in teams.items()):
             raise
-        return _examine(replace(look, teams=teams))
+        return _examine(replace(snapshot, teams=teams))
 
 
-def _examine(look: Snapshot) -> list[Finding]:
+def _examine(snapshot: Snapshot) -> list[Finding]:
     return merge_by_cause(
         finding if finding.check else replace(finding, check=name)
         for name, check in CHECKS
-        for finding in check(look)
+        for finding in check(snapshot)
     )
 
 
-def _readable(look: Snapshot, team: TeamState) -> TeamState:
+def _readable(snapshot: Snapshot, team: TeamState) -> TeamState:
     """The team, without the inside of its vCluster where that cannot be looked at."""
     if team.inside is None:
         return team
     try:
-        _examine(replace(look, teams={team.wanted.name: team}))
+        _examine(replace(snapshot, teams={team.wanted.name: team}))
     except MALFORMED as error:
         return replace(team, inside=None, unreached=malformed(error))
     return team

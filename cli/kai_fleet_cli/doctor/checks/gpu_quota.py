@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kai_fleet.settings.quantities import parse_quantity
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.declared import DeclaredTeam
-from kai_fleet_cli.doctor.finding import Finding
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every team of a stack's file."""
-    for team in look.teams.values():
+    for team in snapshot.teams.values():
         if team.wanted.declared:
-            yield from _quota(look.host, team.wanted)
-            yield from _held(look.host, team.wanted)
+            yield from _quota(snapshot.host, team.wanted)
+            yield from _held(snapshot.host, team.wanted)
 
 
-def _quota(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
+def _quota(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     """The bound on a team's GPUs, which its own scheduler does not know of (V1, V7)."""
     if "resourcequotas" in host.unreadable or not host.named("namespaces", wanted.namespace):
         return
@@ -41,7 +38,7 @@ def _quota(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
         yield host.well(subject)
 
 
-def _held(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
+def _held(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     """A team whose pods the host's KAI places: a pod of KAI's reserves a shared GPU (T13)."""
     if wanted.mode != "host" or wanted.gpus is None or "pods" in host.unreadable:
         return

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet.guards.policies import BINDING, POLICY
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 
 _KINDS: Final = {
     POLICY: "validatingadmissionpolicies",
@@ -22,9 +21,9 @@ _FIELDS: Final = {
 }
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every vCluster whose stack wants a guard in it, which its tenant can delete."""
-    for team in look.teams.values():
+    for team in snapshot.teams.values():
         inside, guards = team.inside, team.wanted.guards
         if inside is None or not guards:
             continue

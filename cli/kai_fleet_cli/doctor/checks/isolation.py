@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.guards import policies
@@ -16,9 +16,8 @@ from kai_fleet.monitoring.scraping import LET_IN
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet_cli.doctor.checks.guards import unlike
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.declared import DeclaredTeam
-from kai_fleet_cli.doctor.finding import Finding
 from kai_fleet_cli.doctor.objects import KubeObject
 
 # What only the guard of queues reads.
@@ -33,12 +32,12 @@ _QUOTAS: Final = {  # what a team may do without each
 _REACH: Final = "its pods reach those of other teams"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every team whose stack says how it is kept from the others, those of other stacks too."""
-    host = look.host
+    host = snapshot.host
     isolated = [
         (team.wanted, team.wanted.isolation)
-        for team in look.teams.values()
+        for team in snapshot.teams.values()
         if team.wanted.isolation is not None and team.wanted.isolation.on
     ]
     if host.wanted.declared and any(wanted.rules is not None for wanted, _ in isolated):
@@ -64,7 +63,7 @@ def check(look: Snapshot) -> Iterator[Finding]:
 
 def _labels(
     host: ClusterState, wanted: DeclaredTeam, isolation: Isolation, space: KubeObject
-) -> Iterator[Finding]:
+) -> Findings:
     """The first label of the namespace that is not as wanted."""
     for label, value, harm in (
         (_LEVEL, "baseline", "with one pod its tenant is root on the node"),
@@ -83,7 +82,7 @@ def _labels(
             return
 
 
-def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Iterator[Finding]:
+def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Findings:
     if "resourcequotas" in host.unreadable:
         return
     gpus = f"requests.{wanted.inside.gpu_resource}"  # `gpu_quota` looks at these
@@ -102,7 +101,7 @@ def _amounts(quota: Mapping[str, Any], without: str) -> dict[str, Any]:
     return {key: parse_quantity(value) for key, value in hard.items() if key != without}
 
 
-def _network(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Iterator[Finding]:
+def _network(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Findings:
     if not isolation.network.enabled or "networkpolicies" in host.unreadable:
         return
     declared = network_policies.policies(wanted.name, isolation.network)
@@ -139,7 +138,7 @@ def _as_sent(declared: Any) -> Any:
     return [_as_sent(each) for each in declared] if isinstance(declared, list) else declared
 
 
-def _shared_policies(host: ClusterState) -> Iterator[Finding]:
+def _shared_policies(host: ClusterState) -> Findings:
     """What holds for all teams: a policy that is gone, emptied or not bound denies nothing."""
     of, beside_kai = policies.PolicySet(), host.wanted.kai is not None
     declared = [policies.policy(it, of) for it in kinds(beside_kai=beside_kai) if it != "queues"]
@@ -149,7 +148,7 @@ def _shared_policies(host: ClusterState) -> Iterator[Finding]:
             yield host.broken(subject, cause)
 
 
-def _bounds(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Iterator[Finding]:
+def _bounds(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Findings:
     """The team's bounds, and what keeps it off the nodes of others."""
     if wanted.rules is None:  # a team stack does not know what its platform's declares
         return
@@ -172,7 +171,7 @@ def _bounds(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Iter
             yield host.broken(subject, f"{how}: its pods may be on nodes of other teams")
 
 
-def _rights(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
+def _rights(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     """What its vCluster's account may do outside of its namespace."""
     if "clusterroles" in host.unreadable:
         return
@@ -190,7 +189,7 @@ def _rights(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
             yield host.broken(f"ClusterRole {name}", cause)
 
 
-def _control_plane(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding]:
+def _control_plane(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     """Whether its pods are on nodes of its own, or of the platform (T8)."""
     pool = wanted.control_pool
     for pod in host.within("pods", wanted.namespace):
@@ -207,7 +206,7 @@ def _control_plane(host: ClusterState, wanted: DeclaredTeam) -> Iterator[Finding
             )
 
 
-def _refused_pods(host: ClusterState, wanted: DeclaredTeam, rules: HostRules) -> Iterator[Finding]:
+def _refused_pods(host: ClusterState, wanted: DeclaredTeam, rules: HostRules) -> Findings:
     """Pods that run, and would not be let in again."""
     nodes = {node.name: node.labels for node in host.all("nodes")}
     for name, why in refused(host.within("pods", wanted.namespace), rules, nodes).items():

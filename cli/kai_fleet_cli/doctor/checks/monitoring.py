@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kai_fleet_cli.doctor.cluster_state import Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
 
 _KEY = "kai-fleet:monitoring"
 _OURS = "kai-fleet"
 _OPERATOR = "the Prometheus operator"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """The host of a stack with monitoring."""
-    host, wanted = look.host, look.host.wanted.monitoring
+    host, wanted = snapshot.host, snapshot.host.wanted.monitoring
     if wanted is None or host.unreadable.keys() & {"namespaces", "podmonitors"}:
         return
     namespace, served = wanted.namespace, "podmonitors" in host.objects

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from kai_fleet.isolation.network_policies import is_internet
 from kai_fleet.settings.sections.isolation import Network
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 
 # What the DaemonSets, or a container of theirs, are called that enforce NetworkPolicies.
@@ -24,12 +23,12 @@ _FAKE: Final = "kwok.x-k8s.io/node"  # nothing runs on such a node: the sandbox'
 _KEY: Final = "kai-fleet:isolation.network"
 
 
-def check_plugin(look: Snapshot) -> Iterator[Finding]:
+def check_plugin(snapshot: Snapshot) -> Findings:
     """The host, where a team has network policies; nothing where nothing is to be known."""
-    host = look.host
+    host = snapshot.host
     daemon_sets = sorted(host.all("daemonsets"), key=lambda item: item.name)
     nodes = _real_nodes(host)
-    if not _networks(look) or "daemonsets" not in host.objects or not nodes:
+    if not _networks(snapshot) or "daemonsets" not in host.objects or not nodes:
         return
     amazon = next((item for item in daemon_sets if item.name == _AMAZON), None)
     told = amazon is not None and any(
@@ -61,17 +60,17 @@ def check_plugin(look: Snapshot) -> Iterator[Finding]:
         )
 
 
-def check_addresses(look: Snapshot) -> Iterator[Finding]:
+def check_addresses(snapshot: Snapshot) -> Findings:
     """Each way in which teams' networks are configured, once; nothing on a host of fake nodes."""
-    host, networks = look.host, _networks(look)
+    host, networks = snapshot.host, _networks(snapshot)
     if networks and _real_nodes(host):
         problems = (*_api_port(host, networks), *_public_addresses(host, networks))
         yield from host.or_well(problems, "addresses of the host")
 
 
-def _networks(look: Snapshot) -> list[Network]:
+def _networks(snapshot: Snapshot) -> list[Network]:
     """What the teams that have network policies say of them."""
-    isolations = [team.wanted.isolation for team in look.teams.values()]
+    isolations = [team.wanted.isolation for team in snapshot.teams.values()]
     return [it.network for it in isolations if it is not None and it.on and it.network.enabled]
 
 
@@ -89,7 +88,7 @@ def _enforces(item: KubeObject) -> bool:
     return any(part in name for name in names for part in _ENFORCE)
 
 
-def _not_everywhere(host: ClusterState, enforcing: list[KubeObject]) -> Iterator[Finding]:
+def _not_everywhere(host: ClusterState, enforcing: list[KubeObject]) -> Findings:
     """Where it is not ready, nobody enforces anything, or pods have no network at all."""
     for item in enforcing:
         wanted = item.status.get("desiredNumberScheduled")
@@ -105,7 +104,7 @@ def _not_everywhere(host: ClusterState, enforcing: list[KubeObject]) -> Iterator
             return
 
 
-def _api_port(host: ClusterState, networks: list[Network]) -> Iterator[Finding]:
+def _api_port(host: ClusterState, networks: list[Network]) -> Findings:
     """The Service of the API server says at which port it listens."""
     service = host.named("services", "kubernetes", "default")
     ports = [] if service is None else service.spec.get("ports") or []
@@ -120,7 +119,7 @@ def _api_port(host: ClusterState, networks: list[Network]) -> Iterator[Finding]:
             )
 
 
-def _public_addresses(host: ClusterState, networks: list[Network]) -> Iterator[Finding]:
+def _public_addresses(host: ClusterState, networks: list[Network]) -> Findings:
     """Nodes and pods whose addresses count as internet, which every team reaches."""
     public = [
         (node.name, address)

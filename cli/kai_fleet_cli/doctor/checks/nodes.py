@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from kai_fleet.settings.quantities import parse_quantity
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import HOST, NVIDIA
-from kai_fleet_cli.doctor.finding import Finding
 from kai_fleet_cli.doctor.objects import KubeObject
 
 _MEMORY = "nvidia.com/gpu.memory"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """The host's nodes, pool by pool, and what each vCluster sees of them."""
-    host = look.host
+    host = snapshot.host
     if "nodes" in host.unreadable:
         return
     for node in host.all("nodes"):
         if not node.is_true("Ready"):
             fix = f"look with: `{host.kubectl} describe node {node.name}`"
             yield host.warning(f"node {node.name}", "it is not Ready", fix)
-    yield from _advertised(look)
-    for team in look.teams.values():
+    yield from _advertised(snapshot)
+    for team in snapshot.teams.values():
         if team.wanted.declared and team.wanted.node_pool:
             yield from _pool(host, team)
         if team.wanted.mode == "virtual" and team.inside is not None:
@@ -46,11 +45,11 @@ def in_pool(node: KubeObject, pool: Mapping[str, str]) -> bool:
     return all(node.labels.get(key) == value for key, value in pool.items())
 
 
-def _advertised(look: Snapshot) -> Iterator[Finding]:
-    host, resource = look.host, look.host.wanted.gpu_resource
+def _advertised(snapshot: Snapshot) -> Findings:
+    host, resource = snapshot.host, snapshot.host.wanted.gpu_resource
     nodes = host.all("nodes")
     with_gpus = [node for node in nodes if gpus(node, resource)]
-    wants = any(team.wanted.gpus != 0 for team in look.teams.values())
+    wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
     if with_gpus:
         yield host.well(f"{len(with_gpus)} nodes advertise {resource}")
         if resource == NVIDIA:
@@ -70,7 +69,7 @@ def _advertised(look: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Iterator[Finding]:
+def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Findings:
     for node in nodes:
         if _MEMORY not in node.labels:
             yield host.warning(
@@ -81,7 +80,7 @@ def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Iterator
             )
 
 
-def _pool(host: ClusterState, team: TeamState) -> Iterator[Finding]:
+def _pool(host: ClusterState, team: TeamState) -> Findings:
     wanted = team.wanted
     pool = ",".join(f"{key}={value}" for key, value in wanted.node_pool.items())
     subject, resource = f"node pool {pool} of team {wanted.name}", wanted.inside.gpu_resource
@@ -114,7 +113,7 @@ def _pool(host: ClusterState, team: TeamState) -> Iterator[Finding]:
         yield host.well(subject)
 
 
-def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Iterator[Finding]:
+def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findings:
     pool = team.wanted.node_pool
     wanted = {node.name for node in host.all("nodes") if in_pool(node, pool)}
     there = {node.name for node in inside.all("nodes")}

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.kai.keys import RESERVED
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.known_messages import meaning
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 
 _REASONS: Final = frozenset({"FailedCreate", "SyncError", "UnexpectedAdmissionError"})
@@ -17,24 +15,22 @@ _LATELY = 900.0  # seconds; what was mended is not told for long
 _MAKERS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """The controllers that could not make a pod, and the pods that nodes or the host sent back.
 
     Each finding has the name of what its message means.
     """
-    for cluster in look.clusters:
-        for subject, text in (*_events(look, cluster), *_failed(look, cluster)):
-            known = meaning(text)
-            if known is not None:
-                name, cause, fix, same = known
-                fix = cluster.filled_in(fix)
+    for cluster in snapshot.clusters:
+        for subject, text in (*_events(snapshot, cluster), *_failed(snapshot, cluster)):
+            if (known := cluster.explain(text)) is not None:
+                cause, fix, same, name = known
                 yield cluster.broken(subject, cause, fix, check=name, same=same)
 
 
-def _events(look: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
+def _events(snapshot: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
     """The last event about each object that is still not as it should be."""
     last: dict[tuple[str, str, str], KubeObject] = {}
-    elsewhere = RESERVED | look.copied(cluster)
+    elsewhere = RESERVED | snapshot.copied(cluster)
     for event in sorted(cluster.all("events"), key=lambda event: event.last_seen):
         about = event.get("involvedObject") or {}
         kind, name = str(about.get("kind", "object")), str(about.get("name", ""))
@@ -69,11 +65,11 @@ def _has_its_pods(maker: KubeObject) -> bool:
     return bool(done or now.get("active") or now.get("succeeded"))
 
 
-def _failed(look: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
+def _failed(snapshot: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
     """Pods that a node sent back: these have a node, and Failed with a reason. They stay until
     somebody deletes them, so old ones say nothing about now.
     """
-    for pod in look.own_pods(cluster):
+    for pod in snapshot.own_pods(cluster):
         reason = str(pod.status.get("reason") or "")
         sent_back = pod.phase == "Failed" and pod.spec.get("nodeName") and reason in _REASONS
         if sent_back and cluster.age(pod) <= _LATELY:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kai_fleet.kai.keys import POD_GROUP
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_policies import model
 from kai_fleet_policies.adapters.pod_templates import workloads
@@ -29,18 +28,18 @@ _ALWAYS = (workload_known_keys,)
 _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """The queues of each cluster, and its pods that are not done; a pod's by the rule's name."""
-    for cluster in look.with_kai:
+    for cluster in snapshot.with_kai:
         for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
             yield cluster.broken(problem.subject, *_cause_and_fix(problem), check=QUEUES)
-    for cluster in look.clusters:
-        yield from _pods(look, cluster)
+    for cluster in snapshot.clusters:
+        yield from _pods(snapshot, cluster)
 
 
-def wrong(look: Snapshot, cluster: ClusterState) -> frozenset[str]:
+def wrong(snapshot: Snapshot, cluster: ClusterState) -> frozenset[str]:
     """The pods of a cluster, by `path_of`, about which something is written wrong."""
-    return frozenset(each.path for each in _problems(look, cluster, _open(look, cluster)))
+    return frozenset(each.path for each in _problems(snapshot, cluster, _open(snapshot, cluster)))
 
 
 def path_of(pod: KubeObject) -> str:
@@ -48,10 +47,10 @@ def path_of(pod: KubeObject) -> str:
     return str(pod["metadata"].get("uid") or pod.pod_subject)
 
 
-def _pods(look: Snapshot, cluster: ClusterState) -> Iterator[Finding]:
-    by_path = {path_of(pod): pod for pod in _open(look, cluster)}
+def _pods(snapshot: Snapshot, cluster: ClusterState) -> Findings:
+    by_path = {path_of(pod): pod for pod in _open(snapshot, cluster)}
     told: set[str] = set()
-    for problem in _problems(look, cluster, list(by_path.values())):
+    for problem in _problems(snapshot, cluster, list(by_path.values())):
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
@@ -61,16 +60,18 @@ def _pods(look: Snapshot, cluster: ClusterState) -> Iterator[Finding]:
             yield cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
 
 
-def _open(look: Snapshot, cluster: ClusterState) -> list[KubeObject]:
+def _open(snapshot: Snapshot, cluster: ClusterState) -> list[KubeObject]:
     return [
         pod
-        for pod in look.own_pods(cluster)
+        for pod in snapshot.own_pods(cluster)
         if pod.phase in ("Pending", "Running") and not pod["metadata"].get("deletionTimestamp")
     ]
 
 
-def _problems(look: Snapshot, cluster: ClusterState, pods: Sequence[KubeObject]) -> list[Problem]:
-    scheduling, team = look.scheduling(cluster), look.wanted_of(cluster)
+def _problems(
+    snapshot: Snapshot, cluster: ClusterState, pods: Sequence[KubeObject]
+) -> list[Problem]:
+    scheduling, team = snapshot.scheduling(cluster), snapshot.wanted_of(cluster)
     if scheduling.kai is None:
         return []
     waiting = _cluster(cluster, [pod for pod in pods if not pod.spec.get("nodeName")])

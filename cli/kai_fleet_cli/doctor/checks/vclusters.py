@@ -2,54 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from kai_fleet.cluster.tenant_kubeconfig import by_whom, mended
 from kai_fleet.releases import VCLUSTER, vcluster_support
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.known_messages import first_meaning
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.objects import KubeObject
 
 _SOON = timedelta(days=30)
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every team, but for one with a stack of its own."""
-    for team in look.teams.values():
+    for team in snapshot.teams.values():
         if not team.wanted.granted:
             subject = f"vCluster {team.wanted.name}"
-            yield from look.host.or_well(_vcluster(look.host, team, subject), subject)
+            yield from snapshot.host.or_well(_vcluster(snapshot.host, team, subject), subject)
 
 
-def check_records(look: Snapshot) -> Iterator[Finding]:
+def check_records(snapshot: Snapshot) -> Findings:
     """Helm's records of the teams' releases, which nobody but Helm writes: it does what they say
     when it removes or upgrades a release, and who runs it has more rights than a tenant.
 
     Of a team with a stack of its own too: it may move here.
     """
-    for name, team in look.teams.items():
+    host = snapshot.host
+    for name, team in snapshot.teams.items():
         subject = f"Helm's record of release {name}"
         if team.records:
             secrets = " ".join(it.secret for it in team.records)
-            yield look.host.broken(
+            yield host.broken(
                 subject,
                 f"it is not what vCluster's chart makes, and Helm would do what it says:"
                 f" {'; '.join(f'Secret {it.secret} {it.why}' for it in team.records)}",
                 "find out who wrote it (managedFields), then delete it before anything else is done"
-                f" to team {name}: `{look.host.kubectl} -n {team.wanted.namespace} delete secret"
-                f" {secrets}`, then {_update(look.host, team)}",
+                f" to team {name}: `{host.kubectl} -n {team.wanted.namespace} delete secret"
+                f" {secrets}`, then {_update(host, team)}",
             )
         elif team.records is not None:
-            yield look.host.well(subject)
+            yield host.well(subject)
 
 
 def _update(host: ClusterState, team: TeamState) -> str:
     return team.update or host.update
 
 
-def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Iterator[Finding]:
+def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
     wanted = team.wanted
     kubectl = f"{host.kubectl} -n {wanted.namespace}"
     if "namespaces" not in host.unreadable and not host.named("namespaces", wanted.namespace):
@@ -84,9 +82,7 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Iterator[Fin
     yield from _certificate(host, team, item)
 
 
-def _readiness(
-    host: ClusterState, team: TeamState, item: KubeObject, subject: str
-) -> Iterator[Finding]:
+def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: str) -> Findings:
     name, replicas = team.wanted.name, item.spec.get("replicas", 1)
     kubectl = f"{host.kubectl} -n {team.wanted.namespace}"
     if replicas == 0:
@@ -97,9 +93,7 @@ def _readiness(
         yield host.broken(subject, _why_not_ready(host, team), fix)
 
 
-def _version(
-    host: ClusterState, team: TeamState, item: KubeObject, subject: str
-) -> Iterator[Finding]:
+def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str) -> Findings:
     runs, wanted = _running_version(item), team.wanted
     if not runs:
         return
@@ -144,14 +138,9 @@ def _why_not_ready(host: ClusterState, team: TeamState) -> str:
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
             return f"pod {pod.name} has no node: {scheduled.get('message', '')}"
-        known = first_meaning(
-            str((detail or {}).get("message") or "")
-            for container in pod.status.get("containerStatuses") or []
-            for state in ("lastState", "state")
-            for detail in (container.get(state) or {}).values()
-        )
+        known = host.explain(*pod.container_messages)
         if known is not None:
-            return host.filled_in(known.cause)
+            return known.cause
     for event in host.all("events"):
         about = event.get("involvedObject") or {}
         if about.get("namespace") == namespace and about.get("name") in (name, f"{name}-0"):
@@ -159,7 +148,7 @@ def _why_not_ready(host: ClusterState, team: TeamState) -> str:
     return "it is not ready, and nothing says why"
 
 
-def _certificate(host: ClusterState, team: TeamState, item: KubeObject | None) -> Iterator[Finding]:
+def _certificate(host: ClusterState, team: TeamState, item: KubeObject | None) -> Findings:
     ends = team.certificate_ends
     if ends is None or ends > host.now + _SOON:
         return

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from kai_fleet.kai.keys import FRACTION, KAI_NAMESPACE, MEMORY
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.declared import HOST, NVIDIA
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.known_messages import first_meaning
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.gpu_usage.gpu_share import GROUP, groups_of
 from kai_fleet_cli.gpu_usage.pods import RESERVATIONS
@@ -23,27 +20,27 @@ _CLASS = "nvidia"
 _PATIENCE = 60.0  # seconds; KAI waits 40 for a reservation pod
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every cluster that runs KAI."""
-    for cluster in look.with_kai:
+    for cluster in snapshot.with_kai:
         yield from _switch(cluster)
         yield from _groups(cluster)
         yield from _reservations(cluster)
 
 
-def check_maps(look: Snapshot) -> Iterator[Finding]:
+def check_maps(snapshot: Snapshot) -> Findings:
     """Pods that name one ConfigMap of KAI's: each of them may see the GPU of the other (T17).
 
     Those of each team on the host, where they arrive from every KAI.
     """
-    for namespace in (team.wanted.namespace for team in look.teams.values()):
+    for namespace in (team.wanted.namespace for team in snapshot.teams.values()):
         named: dict[str, list[str]] = defaultdict(list)
-        for pod in look.host.within("pods", namespace):
+        for pod in snapshot.host.within("pods", namespace):
             if not pod.ended and _MAP in pod.annotations:
                 named[pod.annotations[_MAP]].append(pod.name)
         for config_map, pods in sorted(named.items()):
             if len(pods) > 1:
-                yield look.host.warning(
+                yield snapshot.host.warning(
                     f"pods {', '.join(sorted(pods))} in namespace {namespace}",
                     f"they name one ConfigMap of KAI's, {config_map}, in {_MAP}: each may see the"
                     " GPU of the other",
@@ -52,14 +49,14 @@ def check_maps(look: Snapshot) -> Iterator[Finding]:
                 )
 
 
-def check_runtime_class(look: Snapshot) -> Iterator[Finding]:
+def check_runtime_class(snapshot: Snapshot) -> Findings:
     """RuntimeClass `nvidia`, which fraction pods and reservation pods name (V8): on the host where
     KAI shares GPUs anywhere, and in each cluster in which it does.
     """
-    host, subject = look.host, f"RuntimeClass {_CLASS}"
+    host, subject = snapshot.host, f"RuntimeClass {_CLASS}"
     sharing = [
         cluster
-        for cluster in look.clusters
+        for cluster in snapshot.clusters
         if cluster.kai is not None
         and cluster.wanted.gpu_sharing
         and cluster.wanted.gpu_resource == NVIDIA
@@ -106,7 +103,7 @@ def _enabled(cluster: ClusterState) -> bool | None:
     return None
 
 
-def _switch(cluster: ClusterState) -> Iterator[Finding]:
+def _switch(cluster: ClusterState) -> Findings:
     enabled = _enabled(cluster)
     sharing = sum(map(_shares_gpu, cluster.kai_pods))
     declared = cluster.wanted.declared and cluster.wanted.gpu_sharing
@@ -121,7 +118,7 @@ def _switch(cluster: ClusterState) -> Iterator[Finding]:
         yield cluster.well("GPU sharing")
 
 
-def _groups(cluster: ClusterState) -> Iterator[Finding]:
+def _groups(cluster: ClusterState) -> Findings:
     members: dict[str, list[KubeObject]] = defaultdict(list)
     for pod in cluster.kai_pods:
         if not _shares_gpu(pod) or pod.phase != "Running":
@@ -162,7 +159,7 @@ def _fraction(pod: KubeObject) -> float:
         return 0.0
 
 
-def _reservations(cluster: ClusterState) -> Iterator[Finding]:
+def _reservations(cluster: ClusterState) -> Findings:
     users = {group for pod in cluster.kai_pods for group in groups_of(pod.labels)}
     for pod in cluster.within("pods", RESERVATIONS):
         subject = f"reservation pod {pod.name}"
@@ -191,7 +188,5 @@ def _reservations(cluster: ClusterState) -> Iterator[Finding]:
 def _why(cluster: ClusterState, pod: KubeObject) -> str:
     texts = [str(event.get("message")) for event in cluster.events_of(pod)]
     texts += [pod.unscheduled, str(pod.status.get("message") or "")]
-    known = first_meaning(texts)
-    if known is not None:
-        return cluster.filled_in(known.cause)
-    return next(filter(None, texts), "nothing says why")
+    known = cluster.explain(*texts)
+    return known.cause if known else next(filter(None, texts), "nothing says why")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.releases import KaiRelease
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.known_messages import meaning
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 
 VERSION = "kai-version"
-_LOOK = "look with: `{kubectl} -n kai-scheduler get pods,jobs,events`"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every cluster that runs KAI, or is to."""
-    for cluster in look.with_kai:
+    for cluster in snapshot.with_kai:
         release = cluster.kai
         if release is not None and "deployments" not in cluster.unreadable:
             yield from _parts(cluster, release)
@@ -39,6 +34,10 @@ def make_again(cluster: ClusterState) -> str:
     )
 
 
+def _look(cluster: ClusterState) -> str:
+    return f"look with: `{cluster.kubectl} -n {KAI_NAMESPACE} get pods,jobs,events`"
+
+
 def rolled_out(item: KubeObject) -> bool:
     """Whether all the pods that a deployment wants are there and serve."""
     wanted, now = item.spec.get("replicas", 1), item.status
@@ -50,7 +49,7 @@ def rolled_out(item: KubeObject) -> bool:
     )
 
 
-def _parts(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
+def _parts(cluster: ClusterState, release: KaiRelease) -> Findings:
     there = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
     if not there:
         cause = "it is not installed: nothing is there"
@@ -76,7 +75,7 @@ def _parts(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
     for name in waiting:
         if name not in scaled:
             cause = _why(cluster, parts[name])
-            yield cluster.broken(f"deployment {name}", cause, cluster.filled_in(_LOOK))
+            yield cluster.broken(f"deployment {name}", cause, _look(cluster))
     yield from _pending_jobs(cluster)
     if not absent and not waiting:
         yield cluster.well(f"{len(release.deployments)} parts of KAI")
@@ -90,19 +89,19 @@ def _why(cluster: ClusterState, item: KubeObject) -> str:
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
             return f"its pod has no node: {scheduled.get('message', '')}"
+        messages = list(pod.container_messages)
+        known = cluster.explain(*messages)
+        if known is not None:
+            return known.cause
         for container in pod.status.get("containerStatuses") or []:
             waiting = (container.get("state") or {}).get("waiting") or {}
-            ended = (container.get("lastState") or {}).get("terminated") or {}
-            message = str(ended.get("message") or waiting.get("message") or "")
-            known = meaning(message)
-            if known is not None:
-                return known.cause
             if waiting.get("reason"):
+                message = next(filter(None, messages), "")
                 return f"its container waits: {waiting['reason']} {message}".strip()
     return "it is not rolled out"
 
 
-def _pending_jobs(cluster: ClusterState) -> Iterator[Finding]:
+def _pending_jobs(cluster: ClusterState) -> Findings:
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
@@ -113,7 +112,7 @@ def _pending_jobs(cluster: ClusterState) -> Iterator[Finding]:
             )
 
 
-def _conditions(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
+def _conditions(cluster: ClusterState, release: KaiRelease) -> Findings:
     for what in release.ready_conditions:
         kind, name = what.split("/")
         item = cluster.named(kind.partition(".")[0], name)
@@ -121,10 +120,10 @@ def _conditions(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]
             yield cluster.broken(what, "it is not there", make_again(cluster))
         elif not item.is_true("Ready"):
             message = item.condition("Ready").get("message") or "its operator has not said Ready"
-            yield cluster.broken(what, str(message), cluster.filled_in(_LOOK))
+            yield cluster.broken(what, str(message), _look(cluster))
 
 
-def _version(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
+def _version(cluster: ClusterState, release: KaiRelease) -> Findings:
     tags = {
         item.name: tag
         for item in cluster.within("deployments", KAI_NAMESPACE)
@@ -144,7 +143,7 @@ def _version(cluster: ClusterState, release: KaiRelease) -> Iterator[Finding]:
         yield cluster.well(f"KAI {release.version}", check=VERSION)
 
 
-def _helm(cluster: ClusterState) -> Iterator[Finding]:
+def _helm(cluster: ClusterState) -> Findings:
     """Helm keeps a Secret per revision; the last one that did not end says so in a label."""
     revisions = sorted(
         (int(item.labels.get("version", 0)), item.labels.get("status", ""))

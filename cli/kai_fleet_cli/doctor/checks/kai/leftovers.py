@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from kai_fleet import releases
 from kai_fleet.kai.keys import KAI_NAMESPACE
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import seconds_since
 
 MODES = "one-mode"
@@ -17,18 +15,18 @@ _STUCK = 120.0  # seconds that a namespace may take to go
 _ROLE = re.compile(r"vc-(?P<name>.+)-v-(?P<namespace>.+)")
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Each cluster by itself, then the host's vClusters."""
-    for cluster in look.clusters:
+    for cluster in snapshot.clusters:
         yield from _terminating(cluster)
         yield from _schedulers(cluster)
         yield from _unwanted(cluster)
         yield from _supported(cluster)
-    yield from _roles(look.host)
-    yield from _modes(look)
+    yield from _roles(snapshot.host)
+    yield from _modes(snapshot)
 
 
-def _terminating(cluster: ClusterState) -> Iterator[Finding]:
+def _terminating(cluster: ClusterState) -> Findings:
     for item in cluster.all("namespaces"):
         since = item["metadata"].get("deletionTimestamp")
         if since is None or seconds_since(since, cluster.now) < _STUCK:
@@ -47,7 +45,7 @@ def _terminating(cluster: ClusterState) -> Iterator[Finding]:
         )
 
 
-def _schedulers(cluster: ClusterState) -> Iterator[Finding]:
+def _schedulers(cluster: ClusterState) -> Findings:
     names, release = cluster.schedulers, cluster.kai
     shards = [item.name for item in cluster.all("schedulingshards")]
     delete_shard = f"`{cluster.kubectl} delete schedulingshard"
@@ -76,7 +74,7 @@ def _schedulers(cluster: ClusterState) -> Iterator[Finding]:
         )
 
 
-def _unwanted(cluster: ClusterState) -> Iterator[Finding]:
+def _unwanted(cluster: ClusterState) -> Findings:
     names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]
     if not names or not cluster.wanted.declared or cluster.wanted.kai is not None:
         return
@@ -92,7 +90,7 @@ def _unwanted(cluster: ClusterState) -> Iterator[Finding]:
     )
 
 
-def _supported(cluster: ClusterState) -> Iterator[Finding]:
+def _supported(cluster: ClusterState) -> Findings:
     running, today = cluster.running_version, cluster.now.date()
     if running is None:
         return
@@ -110,7 +108,7 @@ def _supported(cluster: ClusterState) -> Iterator[Finding]:
         yield cluster.warning(f"KAI {running}", support.words, fix, check=SUPPORTED)
 
 
-def _roles(host: ClusterState) -> Iterator[Finding]:
+def _roles(host: ClusterState) -> Findings:
     """Deleting a vCluster's namespace by hand leaves its cluster role and its binding (V17)."""
     if "namespaces" in host.unreadable:
         return
@@ -124,15 +122,15 @@ def _roles(host: ClusterState) -> Iterator[Finding]:
             )
 
 
-def _modes(look: Snapshot) -> Iterator[Finding]:
+def _modes(snapshot: Snapshot) -> Findings:
     """A KAI on the host and one inside a vCluster delete each other's pods (V14)."""
-    inside = [name for name, it in look.teams.items() if it.inside and _runs_kai(it.inside)]
-    if inside and _runs_kai(look.host):
-        yield look.host.broken(
+    inside = [name for name, it in snapshot.teams.items() if it.inside and _runs_kai(it.inside)]
+    if inside and _runs_kai(snapshot.host):
+        yield snapshot.host.broken(
             "KAI on the host and inside vClusters",
             f"the host's KAI deletes the fraction pods of {', '.join(inside)} each time it starts",
             "a host is in virtual mode or in host mode: drop kai-fleet:kai, or give these teams"
-            f" scheduler.mode: host; then {look.host.update}",
+            f" scheduler.mode: host; then {snapshot.host.update}",
             check=MODES,
         )
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kai_fleet.kai.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 
 BOUND = "false-success"
@@ -14,9 +11,9 @@ _SKIP = "kai.scheduler/skip-podgrouper"
 _PATIENCE = 30.0  # seconds
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every cluster whose KAI groups the pods in it."""
-    for cluster in look.with_kai:
+    for cluster in snapshot.with_kai:
         pods = cluster.kai_pods
         if pods:
             problems = (*_groups(cluster, pods), *_bound(cluster, pods))
@@ -34,7 +31,7 @@ def is_ungrouped(cluster: ClusterState, pod: KubeObject) -> bool:
     )
 
 
-def _groups(cluster: ClusterState, pods: list[KubeObject]) -> Iterator[Finding]:
+def _groups(cluster: ClusterState, pods: list[KubeObject]) -> Findings:
     logs = f"`{cluster.kubectl} -n {KAI_NAMESPACE} logs deployment/{_grouper(cluster)}`"
     for pod in pods:
         if is_ungrouped(cluster, pod):
@@ -61,7 +58,7 @@ def _grouper(cluster: ClusterState) -> str:
     return next((name for name in parts if name in ("pod-grouper", "podgrouper")), "pod-grouper")
 
 
-def _bound(cluster: ClusterState, pods: list[KubeObject]) -> Iterator[Finding]:
+def _bound(cluster: ClusterState, pods: list[KubeObject]) -> Findings:
     """A binder may report success on pods that it failed to bind; the node tells."""
     for pod in pods:
         if pod.spec.get("nodeName") or pod.phase != "Pending":

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.declared import HOST
-from kai_fleet_cli.doctor.finding import Finding
 from kai_fleet_policies.model import RESOURCES
 
 _BY_CHART = ("default-parent-queue", "default-queue")
@@ -15,15 +14,15 @@ _FIELDS = ("parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime", 
 _AMOUNTS = ("quota", "limit", "overQuotaWeight")
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every cluster that runs KAI; without a stack's file only whether there are any."""
-    for cluster in look.with_kai:
+    for cluster in snapshot.with_kai:
         if "queues" not in cluster.unreadable:
             problems = (*_none(cluster), *_declared(cluster), *_strangers(cluster))
             yield from cluster.or_well(problems, f"{len(cluster.all('queues'))} queues")
 
 
-def _none(cluster: ClusterState) -> Iterator[Finding]:
+def _none(cluster: ClusterState) -> Findings:
     """KAI schedules from queues only."""
     if not cluster.all("queues") and not cluster.wanted.queues:
         whose = "the host" if cluster.name == HOST else f"team {cluster.name}"
@@ -34,7 +33,7 @@ def _none(cluster: ClusterState) -> Iterator[Finding]:
         )
 
 
-def _declared(cluster: ClusterState) -> Iterator[Finding]:
+def _declared(cluster: ClusterState) -> Findings:
     for name, wanted in cluster.wanted.queues.items():
         item = cluster.named("queues", name)
         if item is None:
@@ -65,7 +64,7 @@ def _or_unset(value: object) -> str:
     return "unset" if value is None else str(value)
 
 
-def _strangers(cluster: ClusterState) -> Iterator[Finding]:
+def _strangers(cluster: ClusterState) -> Findings:
     if not cluster.wanted.declared:
         return
     names = [it.name for it in cluster.all("queues") if it.name not in cluster.wanted.queues]

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kai_fleet.kai.keys import QUEUE_LABEL
 from kai_fleet.settings.sections.scheduling import DEFAULT_SHARD, NODE_POOL
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.finding import Finding
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every cluster that runs KAI."""
-    for cluster in look.with_kai:
-        yield from _shards(look.host, cluster)
+    for cluster in snapshot.with_kai:
+        yield from _shards(snapshot.host, cluster)
         yield from _pods(cluster)
 
 
-def check_topologies(look: Snapshot) -> Iterator[Finding]:
+def check_topologies(snapshot: Snapshot) -> Findings:
     """The topologies of every cluster that runs KAI."""
-    for cluster in look.with_kai:
+    for cluster in snapshot.with_kai:
         for name, levels in cluster.wanted.topologies.items():
             yield _topology(cluster, name, list(levels))
 
 
-def _shards(host: ClusterState, cluster: ClusterState) -> Iterator[Finding]:
+def _shards(host: ClusterState, cluster: ClusterState) -> Findings:
     nodes = cluster.all("nodes")
     for name in cluster.wanted.shards:
         subject = f"SchedulingShard {name}"
@@ -45,7 +43,7 @@ def _shards(host: ClusterState, cluster: ClusterState) -> Iterator[Finding]:
             yield cluster.well(subject)
 
 
-def _pods(cluster: ClusterState) -> Iterator[Finding]:
+def _pods(cluster: ClusterState) -> Findings:
     """A shard's scheduler sees the pods with its label, not those that only name its queue."""
     shard_of = {item.name: item.labels.get(NODE_POOL) for item in cluster.all("queues")}
     for pod in cluster.kai_pods:

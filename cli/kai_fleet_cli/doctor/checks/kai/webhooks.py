@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kai_fleet.kai.keys import KAI_NAMESPACE
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 
 _KINDS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 _SERVICE = "kubernetes.io/service-name"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every webhook that is served from KAI's namespace."""
-    for cluster in look.clusters:
+    for cluster in snapshot.clusters:
         hooks = [
             (kind, item.name, hook)
             for kind in _KINDS
@@ -40,9 +39,7 @@ def _never_refuses(hook: Mapping[str, Any]) -> bool:
     return never_asked or hook.get("failurePolicy", "Fail") != "Fail"
 
 
-def _unanswered(
-    cluster: ClusterState, kind: str, name: str, hook: Mapping[str, Any]
-) -> Iterator[Finding]:
+def _unanswered(cluster: ClusterState, kind: str, name: str, hook: Mapping[str, Any]) -> Findings:
     if _never_refuses(hook):
         return
     service = str(_service(hook).get("name"))
