@@ -28,7 +28,7 @@ from tests.unit.test_usage_now import pod, queue
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # a busy machine is no reason to fail
 TEAMS, QUEUES, PODS, WAIT = 100, 10, 50, 1
 AT_ONCE, SECONDS = 20, 60.0
-PATHS = {name: path.format("") for name, path, _ in gather.READS}
+PATHS = {kind: path.format("").partition("?")[0] for kind, path in gather.READS.items()}
 
 
 class Many(BaseHTTPRequestHandler):

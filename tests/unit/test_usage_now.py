@@ -101,7 +101,7 @@ def fleet(tmp_path, monkeypatch):
 
 def lists(server, **kinds):
     """What a server answers for a collection; others are not served."""
-    paths = {name: path.format("") for name, path, _ in gather.READS}
+    paths = {kind: path.format("").partition("?")[0] for kind, path in gather.READS.items()}
     for kind, items in kinds.items():
         server.answers[paths[kind]] = (200, {"items": items})
 

@@ -124,27 +124,19 @@ class ClusterState:
 
     def events_of(self, item: KubeObject, kind: str = "events") -> list[KubeObject]:
         """The events about one object, oldest first: warnings, or those of kind `bound`."""
+        events = self._events.get((kind, item.namespace, item.name), ())
         uid = item["metadata"].get("uid")
-        events = [
-            event
-            for event in self._events.get((kind, item.name), ())
-            if (about := event.get("involvedObject") or {})
-            and (
-                about.get("uid") == uid
-                if uid and about.get("uid")
-                else about.get("namespace", item.namespace) == item.namespace
-            )
-        ]
-        return sorted(events, key=lambda event: event.last_seen)
+        return [it for it in events if not uid or it["involvedObject"].get("uid") in (uid, None)]
 
     @cached_property
-    def _events(self) -> Mapping[tuple[str, str], list[KubeObject]]:
-        """By kind, and by the name of what they are about."""
-        events: dict[tuple[str, str], list[KubeObject]] = defaultdict(list)
+    def _events(self) -> Mapping[tuple[str, str, str], list[KubeObject]]:
+        """By kind, and by the namespace and name of what they are about, oldest first."""
+        events: dict[tuple[str, str, str], list[KubeObject]] = defaultdict(list)
         for kind in ("events", "bound"):
-            for event in self.all(kind):
-                name = (event.get("involvedObject") or {}).get("name")
-                events[kind, str(name)].append(event)
+            for event in sorted(self.all(kind), key=lambda event: event.last_seen):
+                if about := event.get("involvedObject"):
+                    namespace = about.get("namespace", event.namespace)
+                    events[kind, namespace, str(about.get("name"))].append(event)
         return events
 
     def age(self, item: KubeObject) -> float:
@@ -175,7 +167,7 @@ class ClusterState:
         )
 
     def broken(
-        self, subject: str, cause: str, fix: str | None = None, *, check: str = "", same: str = ""
+        self, subject: str, cause: str, fix: str | None = None, same: str = "", check: str = ""
     ) -> Finding:
         """Something that does not work; an update of the stack mends it where `fix` is None.
 

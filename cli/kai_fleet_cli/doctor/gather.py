@@ -23,49 +23,44 @@ from kai_fleet_cli.doctor.objects import MALFORMED, malformed, well_named
 SECONDS: Final = 10.0  # for everything that is asked of one API server
 TEAM_LABEL: Final = "kai-fleet/team"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
-_KAI: Final = f"namespaces/{KAI_NAMESPACE}/"
-# What is read of every API server: the kind, its path, and a selector that keeps the answer small.
-# `{}` is where the namespace goes for a user who may list the kind in one only.
-_Read = tuple[str, str, dict[str, str]]
-READS: Final[tuple[_Read, ...]] = (
-    ("nodes", "/api/v1/nodes", {}),
-    ("namespaces", "/api/v1/namespaces", {}),
-    ("pods", "/api/v1/{}pods", {}),
-    ("services", "/api/v1/{}services", {}),
-    ("events", "/api/v1/{}events", {"fieldSelector": "type=Warning"}),
-    ("bound", "/api/v1/{}events", {"fieldSelector": "reason=Bound"}),
-    ("resourcequotas", "/api/v1/{}resourcequotas", {}),
-    ("networkpolicies", "/apis/networking.k8s.io/v1/{}networkpolicies", {}),
-    ("validatingadmissionpolicies", f"{_ADMISSION}/validatingadmissionpolicies", {}),
-    ("validatingadmissionpolicybindings", f"{_ADMISSION}/validatingadmissionpolicybindings", {}),
-    ("deployments", "/apis/apps/v1/{}deployments", {}),
-    ("daemonsets", "/apis/apps/v1/{}daemonsets", {}),
-    ("statefulsets", "/apis/apps/v1/{}statefulsets", {}),
-    ("replicasets", "/apis/apps/v1/{}replicasets", {}),
-    ("jobs", "/apis/batch/v1/{}jobs", {}),
-    ("endpointslices", f"/apis/discovery.k8s.io/v1/{_KAI}endpointslices", {}),
-    ("runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", {}),
-    ("clusterroles", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {}),
-    ("validatingwebhookconfigurations", f"{_ADMISSION}/validatingwebhookconfigurations", {}),
-    ("mutatingwebhookconfigurations", f"{_ADMISSION}/mutatingwebhookconfigurations", {}),
-    ("queues", "/apis/scheduling.run.ai/v2/queues", {}),
-    ("podgroups", "/apis/scheduling.run.ai/v2alpha2/podgroups", {}),
-    ("configs", "/apis/kai.scheduler/v1/configs", {}),
-    ("schedulingshards", "/apis/kai.scheduler/v1/schedulingshards", {}),
-    ("topologies", "/apis/kai.scheduler/v1alpha1/topologies", {}),
-    ("releases", f"/api/v1/{_KAI}secrets", {"labelSelector": "owner=helm,name=kai-scheduler"}),
-    (
-        "clusterpolicycrd",
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        {"fieldSelector": "metadata.name=clusterpolicies.nvidia.com"},
-    ),
-)
+_KAI: Final = f"namespaces/{KAI_NAMESPACE}"
+# What is read of every API server, by kind; a selector keeps the answer small. `{}` is where the
+# namespace goes for a user who may list the kind in one only.
+READS: Final[Mapping[str, str]] = {
+    "nodes": "/api/v1/nodes",
+    "namespaces": "/api/v1/namespaces",
+    "pods": "/api/v1/{}pods",
+    "services": "/api/v1/{}services",
+    "events": "/api/v1/{}events?fieldSelector=type=Warning",
+    "bound": "/api/v1/{}events?fieldSelector=reason=Bound",
+    "resourcequotas": "/api/v1/{}resourcequotas",
+    "networkpolicies": "/apis/networking.k8s.io/v1/{}networkpolicies",
+    "validatingadmissionpolicies": f"{_ADMISSION}/validatingadmissionpolicies",
+    "validatingadmissionpolicybindings": f"{_ADMISSION}/validatingadmissionpolicybindings",
+    "deployments": "/apis/apps/v1/{}deployments",
+    "daemonsets": "/apis/apps/v1/{}daemonsets",
+    "statefulsets": "/apis/apps/v1/{}statefulsets",
+    "replicasets": "/apis/apps/v1/{}replicasets",
+    "jobs": "/apis/batch/v1/{}jobs",
+    "endpointslices": f"/apis/discovery.k8s.io/v1/{_KAI}/endpointslices",
+    "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
+    "clusterroles": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "validatingwebhookconfigurations": f"{_ADMISSION}/validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations": f"{_ADMISSION}/mutatingwebhookconfigurations",
+    "queues": "/apis/scheduling.run.ai/v2/queues",
+    "podgroups": "/apis/scheduling.run.ai/v2alpha2/podgroups",
+    "configs": "/apis/kai.scheduler/v1/configs",
+    "schedulingshards": "/apis/kai.scheduler/v1/schedulingshards",
+    "topologies": "/apis/kai.scheduler/v1alpha1/topologies",
+    "releases": f"/api/v1/{_KAI}/secrets?labelSelector=owner=helm,name=kai-scheduler",
+    "clusterpolicycrd": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    "?fieldSelector=metadata.name=clusterpolicies.nvidia.com",
+}
 # And where a stack tells Prometheus something.
-_OF_MONITORING: Final[_Read] = (
-    "podmonitors",
-    "/apis/monitoring.coreos.com/v1/podmonitors",
-    {"fieldSelector": "metadata.name=kai-fleet"},
-)
+_OF_MONITORING: Final[Mapping[str, str]] = {
+    "podmonitors": "/apis/monitoring.coreos.com/v1/podmonitors"
+    "?fieldSelector=metadata.name=kai-fleet"
+}
 _AT_ONCE: Final = 6  # questions to one API server
 _CLUSTERS_AT_ONCE: Final = 8
 _UNAUTHORIZED, _FORBIDDEN, _ABSENT, _FAILS = 401, 403, 404, 500
@@ -161,13 +156,13 @@ def _filled(
             raise Unreachable(_NOT_LET_IN) from None
         if error.status >= _FAILS:
             raise Unreachable(f"it answers {error}") from None
-    reads = READS if blank.wanted.monitoring is None else (*READS, _OF_MONITORING)
+    reads = {**READS, **(_OF_MONITORING if blank.wanted.monitoring else {})}
     objects: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         answers = {
-            kind: pool.submit(_list, api, path, query, namespace)
-            for kind, path, query in reads
+            kind: pool.submit(_list, api, path, namespace)
+            for kind, path in reads.items()
             if kinds is None or kind in kinds
         }
     for kind, answer in answers.items():
@@ -181,18 +176,18 @@ def _filled(
     return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
 
 
-def _list(api: Api, path: str, query: dict[str, str], namespace: str | None) -> list[Any]:
+def _list(api: Api, path: str, namespace: str | None) -> list[Any]:
     """A whole collection in one answer: what pages cost is more than they save."""
     try:
-        return api.get(path.format(""), **query).get("items") or []
+        return api.get(path.format("")).get("items") or []
     except Refused as error:
         if error.status != _FORBIDDEN or namespace is None:
             raise
-        if path == "/api/v1/namespaces":
+        if path == READS["namespaces"]:
             return [api.get(f"{path}/{namespace}")]
         if "{}" not in path:
             raise
-        return api.get(path.format(f"namespaces/{namespace}/"), **query).get("items") or []
+        return api.get(path.format(f"namespaces/{namespace}/")).get("items") or []
 
 
 def _named(host: ClusterState, context: str) -> ClusterState:

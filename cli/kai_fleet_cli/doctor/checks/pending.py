@@ -34,8 +34,7 @@ def check(snapshot: Snapshot) -> Findings:
             elif not pod.is_true("PodBound") and path_of(pod) not in ill:
                 reason = _not_placed(snapshot, cluster, pod)
             if reason is not None:
-                cause, fix, same, _ = reason
-                yield cluster.broken(pod.pod_subject, cause, fix, same=same)
+                yield cluster.broken(pod.pod_subject, *reason[:3])
 
 
 def _not_placed(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:

@@ -22,9 +22,8 @@ def check(snapshot: Snapshot) -> Findings:
     """
     for cluster in snapshot.clusters:
         for subject, text in (*_events(snapshot, cluster), *_failed(snapshot, cluster)):
-            if (known := cluster.explain(text)) is not None:
-                cause, fix, same, name = known
-                yield cluster.broken(subject, cause, fix, check=name, same=same)
+            if (reason := cluster.explain(text)) is not None:
+                yield cluster.broken(subject, *reason)
 
 
 def _events(snapshot: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
