@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from kai_fleet import releases
 from kai_fleet.cluster.tenant_kubeconfig import by_whom, mended
 from kai_fleet.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
+from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.doctor.declared import DeclaredCluster, DeclaredTeam
 from kai_fleet_cli.doctor.finding import Finding, Health
@@ -87,15 +87,9 @@ class ClusterState:
         return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
 
     @property
-    def kai(self) -> releases.KaiRelease | None:
+    def kai(self) -> KaiRelease | None:
         """The KAI that is wanted, else the one that runs, as the release table knows it."""
-        if self.wanted.declared:
-            return self.wanted.kai
-        running = self.running_version
-        try:
-            return releases.kai(running, untested=True) if running else None
-        except releases.UnknownVersion:
-            return None
+        return self.wanted.kai if self.wanted.declared else self.usage.release
 
     @property
     def running_version(self) -> str | None:
@@ -155,6 +149,11 @@ class ClusterState:
             kubectl=self.kubectl,
         )
         return known._replace(fix=fix)
+
+    def apply_release(self, release: str, namespace: str) -> str:
+        """The command that makes the objects of a Helm release again, in backticks."""
+        at = f"-n {namespace}"
+        return f"`{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -`"
 
     def delete_pods(self, pods: Sequence[KubeObject]) -> str:
         """The commands that delete these pods: one for each namespace, in backticks."""

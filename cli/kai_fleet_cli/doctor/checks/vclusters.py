@@ -118,15 +118,12 @@ def _make_again(host: ClusterState, team: TeamState) -> str:
 
     What the release has is applied only where it was looked at: a tenant may have written it.
     """
-    name, at = team.wanted.name, f"-n {team.wanted.namespace}"
+    name, namespace = team.wanted.name, team.wanted.namespace
     if team.records:
         return "first put Helm's record right (helm-record), then look again"
-    if not host.named("services", name, team.wanted.namespace):
+    if not host.named("services", name, namespace):
         return _update(host, team)
-    return (
-        f"make it again as the release has it: `{host.helm} {at} get manifest {name}"
-        f" | {host.kubectl} {at} apply -f -`"
-    )
+    return f"make it again as the release has it: {host.apply_release(name, namespace)}"
 
 
 def _why_not_ready(host: ClusterState, team: TeamState) -> str:

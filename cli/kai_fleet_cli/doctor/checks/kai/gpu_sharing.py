@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from kai_fleet.kai.keys import FRACTION, KAI_NAMESPACE, MEMORY
+from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.declared import HOST, NVIDIA
@@ -83,11 +83,6 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
             )
 
 
-def _shares_gpu(pod: KubeObject) -> bool:
-    """Whether a pod asks for a share of a GPU in a way that KAI reads."""
-    return FRACTION in pod.annotations or MEMORY in pod.annotations
-
-
 def _enabled(cluster: ClusterState) -> bool | None:
     """Whether this KAI lets pods share GPUs, as it was told; None where nothing says so."""
     config = cluster.named("configs", "kai-config")
@@ -105,7 +100,7 @@ def _enabled(cluster: ClusterState) -> bool | None:
 
 def _switch(cluster: ClusterState) -> Findings:
     enabled = _enabled(cluster)
-    sharing = sum(map(_shares_gpu, cluster.kai_pods))
+    sharing = sum(use.gpu.shared for use in cluster.usage.pods if use.scheduled_by_kai)
     declared = cluster.wanted.declared and cluster.wanted.gpu_sharing
     if enabled is False and (sharing or declared):
         cause = "it is off"
@@ -119,24 +114,24 @@ def _switch(cluster: ClusterState) -> Findings:
 
 
 def _groups(cluster: ClusterState) -> Findings:
-    members: dict[str, list[KubeObject]] = defaultdict(list)
+    members: dict[str, list[tuple[KubeObject, float]]] = defaultdict(list)
     for pod in cluster.kai_pods:
-        if not _shares_gpu(pod) or pod.phase != "Running":
+        use = cluster.use_of(pod)
+        if use is None or not use.gpu.shared or use.phase != "Running":
             continue
-        groups = groups_of(pod.labels)
-        if not groups:
+        if not use.groups:
             yield cluster.broken(
                 pod.pod_subject,
                 f"it runs with a share of a GPU and has no label {GROUP}: KAI does not count it",
                 f"{cluster.delete_pods([pod])}, so that it is made again and KAI places it",
             )
-        for group in groups:
-            members[group].append(pod)
+        for group in use.groups:
+            members[group].append((pod, use.gpu.fraction or 0.0))
     reserved = {pod.labels.get(GROUP) for pod in cluster.within("pods", RESERVATIONS)}
-    for group, pods in members.items():
+    for group, shares in members.items():
+        pods, total = [pod for pod, _ in shares], sum(fraction for _, fraction in shares)
         names = ", ".join(sorted(pod.name for pod in pods))
         nodes = {pod.spec.get("nodeName") for pod in pods}
-        total = sum(map(_fraction, pods))
         if group not in reserved:
             yield cluster.broken(
                 f"GPU group {group}",
@@ -150,13 +145,6 @@ def _groups(cluster: ClusterState) -> Findings:
             yield cluster.broken(f"GPU group {group}", f"its pods {what}: {names}", fix)
         else:
             yield cluster.well(f"GPU group {group} ({names})")
-
-
-def _fraction(pod: KubeObject) -> float:
-    try:
-        return float(pod.annotations.get(FRACTION, 0))
-    except ValueError:
-        return 0.0
 
 
 def _reservations(cluster: ClusterState) -> Findings:

@@ -27,15 +27,8 @@ def make_again(cluster: ClusterState) -> str:
     """
     if not cluster.all("releases"):
         return cluster.update
-    at = f"-n {KAI_NAMESPACE}"
-    return (
-        f"make them again as the release has them: `{cluster.helm} {at} get manifest kai-scheduler"
-        f" | {cluster.kubectl} {at} apply -f -`"
-    )
-
-
-def _look(cluster: ClusterState) -> str:
-    return f"look with: `{cluster.kubectl} -n {KAI_NAMESPACE} get pods,jobs,events`"
+    apply = cluster.apply_release("kai-scheduler", KAI_NAMESPACE)
+    return f"make them again as the release has them: {apply}"
 
 
 def rolled_out(item: KubeObject) -> bool:
@@ -67,15 +60,13 @@ def _parts(cluster: ClusterState, release: KaiRelease) -> Findings:
     elif absent:
         yield cluster.broken(subject, "they are not there", make_again(cluster))
     parts = {name: there[name] for name in release.deployments if name in there}
-    waiting = [name for name, item in parts.items() if not rolled_out(item)]
-    scaled = [name for name in waiting if parts[name].spec.get("replicas", 1) == 0]
-    for name in scaled:
-        fix = f"`{cluster.kubectl} -n {KAI_NAMESPACE} scale deployment {name} --replicas=1`"
-        yield cluster.broken(f"deployment {name}", "it is scaled to 0", fix)
-    for name in waiting:
-        if name not in scaled:
-            cause = _why(cluster, parts[name])
-            yield cluster.broken(f"deployment {name}", cause, _look(cluster))
+    waiting = {name: item for name, item in parts.items() if not rolled_out(item)}
+    for name, item in waiting.items():
+        if item.spec.get("replicas", 1) == 0:
+            fix = f"`{cluster.kubectl} -n {KAI_NAMESPACE} scale deployment {name} --replicas=1`"
+            yield cluster.broken(f"deployment {name}", "it is scaled to 0", fix)
+        else:
+            yield cluster.broken(f"deployment {name}", _why(cluster, item), _look(cluster))
     yield from _pending_jobs(cluster)
     if not absent and not waiting:
         yield cluster.well(f"{len(release.deployments)} parts of KAI")
@@ -89,16 +80,20 @@ def _why(cluster: ClusterState, item: KubeObject) -> str:
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
             return f"its pod has no node: {scheduled.get('message', '')}"
-        messages = list(pod.container_messages)
-        known = cluster.explain(*messages)
+        known = cluster.explain(*pod.container_messages)
         if known is not None:
             return known.cause
         for container in pod.status.get("containerStatuses") or []:
             waiting = (container.get("state") or {}).get("waiting") or {}
+            ended = (container.get("lastState") or {}).get("terminated") or {}
+            message = ended.get("message") or waiting.get("message") or ""
             if waiting.get("reason"):
-                message = next(filter(None, messages), "")
                 return f"its container waits: {waiting['reason']} {message}".strip()
     return "it is not rolled out"
+
+
+def _look(cluster: ClusterState) -> str:
+    return f"look with: `{cluster.kubectl} -n {KAI_NAMESPACE} get pods,jobs,events`"
 
 
 def _pending_jobs(cluster: ClusterState) -> Findings:
