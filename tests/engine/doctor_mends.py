@@ -84,7 +84,11 @@ class Mending:
         """Run a line as a person does in the checkout, with the sandbox's tools."""
         self.ran.add(shape(command))
         sandbox, folder = self.one_team.sandbox, self.one_team.folder
-        own = {"KAI_FLEET_SANDBOX": str(sandbox.directory), "PYTHONPATH": str(folder)}
+        sources = (folder, *(folder / part for part in ("components", "policies", "cli")))
+        own = {
+            "KAI_FLEET_SANDBOX": str(sandbox.directory),
+            "PYTHONPATH": os.pathsep.join(map(str, sources)),
+        }
         return subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=folder,

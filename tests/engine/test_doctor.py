@@ -56,7 +56,7 @@ def says(check, *words, health=Health.BROKEN):
 
 
 @pytest.fixture(autouse=True)
-def mended(ml):
+def mending_commands(ml):
     """Every test takes back what it broke, so the next one starts from a healthy stack."""
     yield
     ends = time.monotonic() + 30

@@ -73,7 +73,7 @@ def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend
     )
     client.NetworkingV1Api(host).delete_namespaced_network_policy("kai-fleet-pods", "team-ml")
     guards = client.AdmissionregistrationV1Api(host)
-    guards.delete_validating_admission_policy_binding("kai-fleet-host-ml")
+    guards.delete_validating_admission_policy_binding("kai-fleet-nodes-ml")
     client.NodeV1Api(host).delete_runtime_class("nvidia")
     inside = client.AdmissionregistrationV1Api(ml)
     inside.delete_validating_admission_policy_binding("kai-fleet-queues-ml")
@@ -86,7 +86,7 @@ def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, mend
         ("isolation", "ResourceQuota objects"),
         ("gpu-quota", "lets the team have 99 GPUs"),
         ("isolation", "NetworkPolicy kai-fleet-pods"),
-        ("isolation", "ValidatingAdmissionPolicyBinding kai-fleet-host-ml"),
+        ("isolation", "ValidatingAdmissionPolicyBinding kai-fleet-nodes-ml"),
         ("runtime-class", "RuntimeClass nvidia"),
         ("guard", "ValidatingAdmissionPolicyBinding kai-fleet-queues-ml"),
         ("queues", "queue serve"),

@@ -9,7 +9,6 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.monitoring import dashboards
-from kai_fleet_cli.doctor.checks.monitoring import NAME
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
 from tests.engine import kai_metrics, prometheus
@@ -161,7 +160,7 @@ def test_rules_are_all_healthy(measured):
 def said(product, monkeypatch):
     """What the doctor says of monitoring, in one word for each finding."""
     monkeypatch.setattr(reading, "ROOT", product.file.parent)
-    found = [it for it in diagnose("sandbox").findings if it.check in (NAME, "isolation")]
+    found = [it for it in diagnose("sandbox").findings if it.check in ("monitoring", "isolation")]
     of_it = [it for it in found if "onitoring" in it.subject or "Prometheus" in it.subject]
     return [it.health.value for it in of_it]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kai_fleet.releases.helm_record import Forged
-from kai_fleet_cli.doctor.checks import helm_records, vclusters
+from kai_fleet_cli.doctor.checks import vclusters
 from kai_fleet_cli.doctor.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
@@ -20,7 +20,7 @@ def looked(records, spoil=lambda lab: None):
 
 
 def test_each_record_is_named_with_why_and_one_command():
-    (found,) = helm_records.check(looked(FORGED))
+    (found,) = vclusters.check_records(looked(FORGED))
     assert found.health is Health.BROKEN
     assert "Secret sh.helm.release.v1.ml.v9 has a hook, Job steal; Secret b names" in found.cause
     assert "`kubectl -n team-ml delete secret sh.helm.release.v1.ml.v9 b`" in found.fix
@@ -28,9 +28,9 @@ def test_each_record_is_named_with_why_and_one_command():
 
 
 def test_records_that_are_well_are_said_to_be_and_others_are_not_spoken_of():
-    (well,) = helm_records.check(looked(()))
+    (well,) = vclusters.check_records(looked(()))
     assert well.health is Health.OK
-    assert list(helm_records.check(looked(None))) == []
+    assert list(vclusters.check_records(looked(None))) == []
 
 
 def test_nobody_is_told_to_apply_what_a_forged_record_says():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet_cli.doctor.checks.monitoring import NAME
 from kai_fleet_cli.doctor.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
@@ -21,7 +20,7 @@ def lab(told, *, namespace="monitoring", monitors=None):
 
 
 def said(lab):
-    return [finding for finding in lab.ill() if finding.check == NAME]
+    return [finding for finding in lab.ill() if finding.check == "monitoring"]
 
 
 @pytest.mark.parametrize(

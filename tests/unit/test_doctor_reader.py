@@ -14,7 +14,7 @@ from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.gather import Sources, gather
+from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -86,7 +86,7 @@ def test_only_get_is_ever_asked_and_what_may_not_be_read_is_said(server):
         "/api/v1/namespaces": (200, {"items": [team]}),
         "/api/v1/nodes": (403, {}),
     }
-    look = gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+    look = gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
     assert {verb for verb, _ in api.asked} == {"GET"}
     assert not [path for _, path in api.asked if "watch=" in path]
     assert list(look.host.unreadable) == ["nodes"]
@@ -97,14 +97,14 @@ def test_credentials_that_are_not_accepted_are_said(server):
     api, url = server
     api.answers["/version"] = (401, {})
     with pytest.raises(UnreachableError, match="does not accept the credentials"):
-        gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+        gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_an_api_server_that_fails_is_not_reached(server):
     api, url = server
     api.answers["/version"] = (503, {})
     with pytest.raises(UnreachableError, match="it answers 503"):
-        gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+        gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def doctor(*arguments):
@@ -174,7 +174,7 @@ def test_a_forbidden_secret_leads_to_the_stacks_state(server, planted):
         if planted:
             document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
         look = gather(
-            Sources(
+            ClusterSources(
                 host=lambda: Api.of_kubeconfig(kubeconfig(url)),
                 kubeconfigs=lambda: {"ml": json.dumps(document)},
             )
@@ -198,7 +198,7 @@ def vcluster(port, data):
 
 
 def seen(url):
-    return gather(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+    return gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_a_vcluster_is_asked_by_what_it_wrote_itself(server):

@@ -27,7 +27,7 @@ from tests.unit.test_usage_now import pod, queue
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # a busy machine is no reason to fail
 TEAMS, QUEUES, PODS, WAIT = 100, 10, 50, 1
 AT_ONCE, SECONDS = 20, 60.0
-PATHS = {name: path for name, path, _ in gather._KINDS}
+PATHS = {kind: path.format("").partition("?")[0] for kind, path in gather.READS.items()}
 
 
 class Many(BaseHTTPRequestHandler):
@@ -146,7 +146,7 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(Api, "of_kubeconfig", classmethod(patient))
         monkeypatch.setattr(Api, "of_context", classmethod(host))
         monkeypatch.setattr(
-            gather, "_way_in", lambda reader, seen, team: gather._Way(kubeconfig(team.name))
+            gather, "_access", lambda reader, seen, team: gather._Access(kubeconfig(team.name))
         )
         monkeypatch.setattr(build, "last_updates", lambda *_: ())  # the engine is not asked
         yield Own, kubeconfig

@@ -85,8 +85,8 @@ def fleet(tmp_path, monkeypatch):
             ),
         )
         # How a vCluster's address is found is tested with the doctor.
-        way = gather._Way(canned_api.kubeconfig(inside_url))
-        monkeypatch.setattr(gather, "_way_in", lambda reader, seen, team: way)
+        way = gather._Access(canned_api.kubeconfig(inside_url))
+        monkeypatch.setattr(gather, "_access", lambda reader, seen, team: way)
 
         def run(config, *more, code=0):
             text = yaml.safe_dump({"config": config}, sort_keys=False)
@@ -101,7 +101,7 @@ def fleet(tmp_path, monkeypatch):
 
 def lists(server, **kinds):
     """What a server answers for a collection; others are not served."""
-    paths = {name: path for name, path, _ in gather._KINDS}
+    paths = {kind: path.format("").partition("?")[0] for kind, path in gather.READS.items()}
     for kind, items in kinds.items():
         server.answers[paths[kind]] = (200, {"items": items})
 
@@ -172,8 +172,8 @@ def test_a_sample_says_that_it_is_one_and_how_to_have_more(fleet):
 
 
 def test_a_team_that_is_not_reached_is_said_and_the_others_are_counted(fleet, monkeypatch):
-    away = gather._Way(missing="its Secret vc-ml is not there")
-    monkeypatch.setattr(gather, "_way_in", lambda reader, seen, team: away)
+    away = gather._Access(missing="its Secret vc-ml is not there")
+    monkeypatch.setattr(gather, "_access", lambda reader, seen, team: away)
     lists(fleet.host, pods=[pod("a-x-default-x-vision", None, namespace="team-vision")])
     found = json.loads(fleet(VIRTUAL, "--json").stdout)
     by_name = {team["team"]: team for team in found["teams"]}
@@ -185,8 +185,8 @@ def test_a_team_that_is_not_reached_is_said_and_the_others_are_counted(fleet, mo
 @pytest.mark.parametrize("more", [(), ("--json",), ("--csv",)])
 def test_a_kubeconfig_that_somebody_planted_is_an_error_of_the_command(fleet, monkeypatch, more):
     says = "its Secret vc-ml has users[0].user.exec in its key config"
-    planted = gather._Way(missing=says, foreign=True)
-    monkeypatch.setattr(gather, "_way_in", lambda reader, seen, team: planted)
+    planted = gather._Access(missing=says, foreign=True)
+    monkeypatch.setattr(gather, "_access", lambda reader, seen, team: planted)
     ran = fleet(VIRTUAL, *more, code=1)
     said = " ".join(ran.stderr.split())
     assert f"error: team ml: {says}. Somebody who can write in the namespace of team ml" in said

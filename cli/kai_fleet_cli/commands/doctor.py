@@ -42,12 +42,12 @@ def doctor(
     chosen = stack or (None if context or kubeconfig else "sandbox")
     try:
         with clusters_read() as heard:
-            found = diagnose(chosen, team, context, kubeconfig, heard)
-    except UserError as why:
-        say(f"error: {why}")
+            diagnosis = diagnose(chosen, team, context, kubeconfig, heard)
+    except UserError as error:
+        say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
     if json_:
-        sys.stdout.write(json.dumps(found.record(), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(diagnosis.record(), indent=2, ensure_ascii=False) + "\n")
     else:
-        show.show(found, Console())
-    raise typer.Exit(found.exit_code)
+        show.show(diagnosis, Console())
+    raise typer.Exit(diagnosis.exit_code)

@@ -1,34 +1,27 @@
-"""What was read of one API server, and the questions that several checks have about it."""
+"""What was read of each API server, and the questions that several checks have about it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.kai.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
-from kai_fleet.releases import KaiRelease, UnknownVersionError, kai
+from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.doctor.declared import DeclaredCluster, DeclaredTeam
 from kai_fleet_cli.doctor.finding import Finding, Health
-from kai_fleet_cli.doctor.objects import (
-    Object,
-    image_tag,
-    name_of,
-    namespace_of,
-    seconds_since,
-    spec,
-    when,
-)
+from kai_fleet_cli.doctor.known_messages import Reason, meaning
+from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 from kai_fleet_cli.usage.counting import ClusterUsage, count
 from kai_fleet_cli.usage.pods import PodUse
 from kai_fleet_cli.usage.reading import ClusterObjects
 
-RESERVATIONS: Final = "kai-resource-reservation"
+Findings: TypeAlias = Iterator[Finding]
 OF_ITS_STACK: Final = "an update of its stack"
 _SCHEDULERS: Final = ("scheduler", "kai-scheduler-")
 
@@ -44,7 +37,7 @@ class ClusterState:
 
     name: str
     wanted: DeclaredCluster = field(default_factory=DeclaredCluster)
-    objects: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    objects: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     update: str = OF_ITS_STACK
@@ -55,57 +48,48 @@ class ClusterState:
         """How Helm is asked about this cluster, as kubectl is."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
 
-    def deleted(self, pods: Sequence[Object]) -> str:
-        """The commands that delete these pods: one for each namespace, in backticks."""
-        by_namespace: dict[str, list[str]] = {}
-        for pod in pods:
-            by_namespace.setdefault(namespace_of(pod), []).append(name_of(pod))
-        return ", ".join(
-            f"`{self.kubectl} -n {namespace} delete pod {' '.join(names)}`"
-            for namespace, names in by_namespace.items()
-        )
-
-    def all(self, kind: str) -> Sequence[Object]:
+    def all(self, kind: str) -> Sequence[KubeObject]:
         """The objects of a kind; none where it is not served."""
-        return self.objects.get(kind, ())
+        return self._by_kind.get(kind, ())
 
-    def named(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """One object of a kind, the first of that name where no namespace is said."""
-        found = self._by_name.get((kind, name), ())
-        return next((it for it in found if namespace in (None, namespace_of(it))), None)
+    def named(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
+        """One object of a kind, the first of that name where `namespace` is None."""
+        items = self._by_name.get((kind, name), ())
+        return next((it for it in items if namespace in (None, it.namespace)), None)
+
+    def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
+        """The objects of a kind in one namespace."""
+        return (item for item in self.all(kind) if item.namespace == namespace)
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str], list[Object]]:
-        found: dict[tuple[str, str], list[Object]] = defaultdict(list)
-        for kind, items in self.objects.items():
-            for item in items:
-                found[kind, name_of(item)].append(item)
-        return found
+    def _by_kind(self) -> Mapping[str, Sequence[KubeObject]]:
+        return {kind: [KubeObject(it) for it in items] for kind, items in self.objects.items()}
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, str], list[KubeObject]]:
+        items: dict[tuple[str, str], list[KubeObject]] = defaultdict(list)
+        for kind, of_kind in self._by_kind.items():
+            for item in of_kind:
+                items[kind, item.name].append(item)
+        return items
 
     @cached_property
     def usage(self) -> ClusterUsage:
         """Who holds what here, and who waits."""
         return count(ClusterObjects(self.objects))
 
-    @cached_property
-    def uses(self) -> Mapping[tuple[str, str], PodUse]:
-        """The pods that hold something or wait, by namespace and name."""
-        return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
+    def use_of(self, pod: KubeObject) -> PodUse | None:
+        """What a pod holds or waits for; None for one that is ended, or is Kubernetes' own."""
+        return self._uses.get((pod.namespace, pod.name))
 
-    def within(self, kind: str, namespace: str) -> Iterator[Object]:
-        """The objects of a kind in one namespace."""
-        return (item for item in self.all(kind) if namespace_of(item) == namespace)
+    @cached_property
+    def _uses(self) -> Mapping[tuple[str, str], PodUse]:
+        return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
 
     @property
     def kai(self) -> KaiRelease | None:
         """The KAI that is wanted, else the one that runs, as the release table knows it."""
-        if self.wanted.declared:
-            return self.wanted.release
-        running = self.running_version
-        try:
-            return kai(running, untested=True) if running else None
-        except UnknownVersionError:
-            return None
+        return self.wanted.release if self.wanted.declared else self.usage.release
 
     @property
     def running_version(self) -> str | None:
@@ -113,80 +97,96 @@ class ClusterState:
         for name in ("kai-operator", "scheduler", "kai-scheduler-default", "binder"):
             item = self.named("deployments", name, KAI_NAMESPACE)
             if item is not None:
-                return image_tag(item)
+                return item.image_tag
         return None
 
     @property
     def schedulers(self) -> list[str]:
         """The deployments that are KAI schedulers."""
-        return [
-            name_of(item)
-            for item in self.within("deployments", KAI_NAMESPACE)
-            if name_of(item) == _SCHEDULERS[0] or name_of(item).startswith(_SCHEDULERS[1])
-        ]
+        names = [item.name for item in self.within("deployments", KAI_NAMESPACE)]
+        return [it for it in names if it == _SCHEDULERS[0] or it.startswith(_SCHEDULERS[1])]
 
     @property
-    def user_pods(self) -> list[Object]:
+    def user_pods(self) -> list[KubeObject]:
         """The pods that are not Kubernetes', KAI's or the GPU operator's own."""
-        return [pod for pod in self.all("pods") if namespace_of(pod) not in RESERVED]
+        return [pod for pod in self.all("pods") if pod.namespace not in RESERVED]
 
     @property
-    def kai_pods(self) -> list[Object]:
+    def kai_pods(self) -> list[KubeObject]:
         """The pods that KAI is to schedule."""
-        return [pod for pod in self.user_pods if spec(pod).get("schedulerName") == SCHEDULER]
+        return [pod for pod in self.user_pods if pod.spec.get("schedulerName") == SCHEDULER]
 
-    def events_of(self, item: Object, kind: str = "events") -> list[Object]:
+    def events_of(self, item: KubeObject, kind: str = "events") -> list[KubeObject]:
         """The events about one object, oldest first: warnings, or those of kind `bound`."""
+        events = self._events.get((kind, item.namespace, item.name), ())
         uid = item["metadata"].get("uid")
-        found = [
-            event
-            for event in self._about.get((kind, name_of(item)), ())
-            if (about := event.get("involvedObject") or {})
-            and (
-                about.get("uid") == uid
-                if uid and about.get("uid")
-                else about.get("name") == name_of(item)
-                and about.get("namespace", namespace_of(item)) == namespace_of(item)
-            )
-        ]
-        return sorted(found, key=when)
+        return [it for it in events if not uid or it["involvedObject"].get("uid") in (uid, None)]
 
     @cached_property
-    def _about(self) -> Mapping[tuple[str, str], list[Object]]:
-        found: dict[tuple[str, str], list[Object]] = defaultdict(list)
+    def _events(self) -> Mapping[tuple[str, str, str], list[KubeObject]]:
+        """By kind, and by the namespace and name of what they are about, oldest first."""
+        events: dict[tuple[str, str, str], list[KubeObject]] = defaultdict(list)
         for kind in ("events", "bound"):
-            for event in self.all(kind):
-                name = (event.get("involvedObject") or {}).get("name")
-                found[kind, str(name)].append(event)
-        return found
+            for event in sorted(self.all(kind), key=lambda event: event.last_seen):
+                if about := event.get("involvedObject"):
+                    namespace = about.get("namespace", event.namespace)
+                    events[kind, namespace, str(about.get("name"))].append(event)
+        return events
 
-    def age(self, item: Object) -> float:
+    def age(self, item: KubeObject) -> float:
         """Seconds since an object was made."""
         return seconds_since(item["metadata"].get("creationTimestamp"), self.now)
 
-    def filled_in(self, text: str) -> str:
-        """A text of `known_messages` with this cluster's places named."""
-        wanted = self.wanted
-        for place, name in (
-            ("{key}", wanted.key),
-            ("{queues}", wanted.queues_key),
-            ("{update}", self.update),
-            ("{kubectl}", self.kubectl),
-        ):
-            text = text.replace(place, name)
-        return text
+    def explain(self, *texts: str) -> Reason | None:
+        """What the first known of the messages means, its fix with this cluster's places."""
+        known = next(filter(None, map(meaning, texts)), None)
+        if known is None:
+            return None
+        fix = known.fix.format(
+            key=self.wanted.key,
+            queues=self.wanted.queues_key,
+            update=self.update,
+            kubectl=self.kubectl,
+        )
+        return known._replace(fix=fix)
 
-    def broken(self, check: str, subject: str, cause: str, fix: str, same: str = "") -> Finding:
-        """Something that does not work."""
+    def apply_release(self, release: str, namespace: str) -> str:
+        """The command that makes the objects of a Helm release again, in backticks."""
+        at = f"-n {namespace}"
+        return f"`{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -`"
+
+    def delete_pods(self, pods: Sequence[KubeObject]) -> str:
+        """The commands that delete these pods: one for each namespace, in backticks."""
+        by_namespace: dict[str, list[str]] = {}
+        for pod in pods:
+            by_namespace.setdefault(pod.namespace, []).append(pod.name)
+        return ", ".join(
+            f"`{self.kubectl} -n {namespace} delete pod {' '.join(names)}`"
+            for namespace, names in by_namespace.items()
+        )
+
+    def broken(
+        self, subject: str, cause: str, fix: str | None = None, same: str = "", check: str = ""
+    ) -> Finding:
+        """Something that does not work; an update of the stack mends it where `fix` is None.
+
+        `check` is for a finding that does not have its check's name, `same` as in `Finding`.
+        """
+        fix = self.update if fix is None else fix
         return Finding(check, Health.BROKEN, self.name, subject, cause, fix, same=same)
 
-    def warning(self, check: str, subject: str, cause: str, fix: str) -> Finding:
+    def warning(self, subject: str, cause: str, fix: str, *, check: str = "") -> Finding:
         """Something that may not work, or not for long."""
         return Finding(check, Health.WARNING, self.name, subject, cause, fix)
 
-    def well(self, check: str, subject: str) -> Finding:
+    def well(self, subject: str, *, check: str = "") -> Finding:
         """Something that was looked at and is well."""
         return Finding(check, Health.OK, self.name, subject)
+
+    def or_well(self, findings: Iterable[Finding], subject: str) -> Iterator[Finding]:
+        """The findings; where there is none, that the subject is well."""
+        problems = list(findings)
+        yield from problems or [self.well(subject)]
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class Snapshot:
 
     @property
     def foreign(self) -> list[str]:
-        """Of each team whose way in somebody else wrote: what is there, and what mends it."""
+        """Of each team whose kubeconfig is not its vCluster's: what is there, and what mends it."""
         return [
             f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again: "
             + " and ".join(mending_commands(name, team.wanted.namespace, self.host.kubectl))
@@ -241,16 +241,21 @@ class Snapshot:
             return frozenset()
         return frozenset(t.wanted.namespace for t in self.teams.values() if t.inside is not None)
 
-    def own_pods(self, cluster: ClusterState) -> list[Object]:
+    def own_pods(self, cluster: ClusterState) -> list[KubeObject]:
         """The users' pods of a cluster, each of which is in one cluster only."""
         copied = self.copied(cluster)
-        return [pod for pod in cluster.user_pods if namespace_of(pod) not in copied]
+        return [pod for pod in cluster.user_pods if pod.namespace not in copied]
+
+    def wanted_of(self, cluster: ClusterState) -> DeclaredTeam | None:
+        """The team whose vCluster this is; None for the host."""
+        team = self.teams.get(cluster.name)
+        return team.wanted if team is not None else None
 
     def scheduling(self, cluster: ClusterState) -> ClusterState:
         """The cluster whose KAI places the pods of this one: the host's in host mode."""
-        team = self.teams.get(cluster.name)
+        team = self.wanted_of(cluster)
         if team is None or cluster is self.host:
             return cluster
-        if team.wanted.declared:
-            return self.host if team.wanted.mode == "host" else cluster
+        if team.declared:
+            return self.host if team.mode == "host" else cluster
         return self.host if cluster.kai is None and self.host.kai is not None else cluster

@@ -1,26 +1,23 @@
-"""One run of the doctor: from a stack's name, or a kubectl context, to everything that it found."""
+"""One run of the doctor: from a stack's name, or a kubectl context, to its findings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.cluster_state import Snapshot
 from kai_fleet_cli.doctor.declared import HOST
 from kai_fleet_cli.doctor.finding import ExitCode, Finding, Health
-from kai_fleet_cli.doctor.gather import Heard, gather, nobody
+from kai_fleet_cli.doctor.gather import Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_context, of_stack
 from kai_fleet_cli.errors import UserError
-
-_HOST_CHECK: Final = "host"
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What one run of the doctor found. `stack` is None where only a context was given."""
+    """The findings of one run. `stack` is None where only a context was given."""
 
     stack: str | None
     findings: tuple[Finding, ...]
@@ -31,8 +28,7 @@ class Diagnosis:
         """0 healthy, 1 something is broken, 2 the host could not be looked at."""
         if self.blind:
             return ExitCode.BLIND
-        broken = any(finding.health is Health.BROKEN for finding in self.findings)
-        return ExitCode.BROKEN if broken else ExitCode.HEALTHY
+        return ExitCode.BROKEN if self.count(Health.BROKEN) else ExitCode.HEALTHY
 
     def count(self, health: Health) -> int:
         """How many findings there are of that kind."""
@@ -54,13 +50,13 @@ def diagnose(
     team: str | None = None,
     context: str | None = None,
     kubeconfig: Path | None = None,
-    heard: Heard = nobody,
+    heard: Heard = no_progress,
 ) -> Diagnosis:
     """Look at a stack's clusters, or without a stack file at the cluster of a kubeconfig's context.
 
     `team` narrows it to one team, and the host. `heard` is told how many of all clusters have
-    answered. Raises UserError for a stack or a team that
-    there is not, and for both a stack and a kubeconfig.
+    answered. Raises UserError for a stack or a team that there is not, and for both a stack and a
+    kubeconfig.
     """
     if stack is None:
         sources = of_context(context, kubeconfig, team)
@@ -71,25 +67,14 @@ def diagnose(
     else:
         sources = of_stack(stack, team, context)
     try:
-        look = gather(replace(sources, heard=heard))
-    except UnreachableError as why:
-        finding = Finding(
-            _HOST_CHECK,
-            Health.BROKEN,
-            HOST,
-            "host cluster",
-            f"its API is not reached: {why}",
-            f"look with: `{sources.host_kubectl} version`",
-        )
-        return Diagnosis(stack, (finding,), blind=True)
-    if team is not None and team not in look.teams:
+        snapshot = gather(replace(sources, heard=heard))
+    except UnreachableError as error:
+        cause = f"its API is not reached: {error}"
+        fix = f"look with: `{sources.host_kubectl} version`"
+        unreached = Finding("host", Health.BROKEN, HOST, "host cluster", cause, fix)
+        return Diagnosis(stack, (unreached,), blind=True)
+    if team is not None and team not in snapshot.teams:
         raise UserError(f"there is no team {team} on this cluster")
-    return Diagnosis(stack, tuple(_asked_for(look, team)))
-
-
-def _asked_for(look: Snapshot, team: str | None) -> list[Finding]:
-    found = examine(look)
-    if team is None:
-        return found
-    # What is said of the host is the team's concern too, but not what is said of another's.
-    return [finding for finding in found if finding.cluster in (HOST, team)]
+    # What is wrong with the host is the team's concern too, but not what is wrong with another's.
+    of_team = [it for it in examine(snapshot) if team is None or it.cluster in (HOST, team)]
+    return Diagnosis(stack, tuple(of_team))

@@ -37,8 +37,8 @@ class Finding:
     cause does harm to; only `causes.merge_by_cause` gives more than one. `same` names the cause
     where its sentence has amounts that differ from thing to thing.
 
-    Much of it is in words that tenants chose, so each text is one line without control characters,
-    and only a fix has commands.
+    Much of it is in words that tenants chose, so each text becomes one line without control
+    characters, and only a fix has commands.
     """
 
     check: str
@@ -51,7 +51,7 @@ class Finding:
     same: str = ""
 
     def __post_init__(self) -> None:
-        """Have it in a line of its own."""
+        """Make one line of each text."""
         for name in ("subject", "cause"):
             text = plain(getattr(self, name)).replace("`", "'")
             object.__setattr__(self, name, text)

@@ -1,71 +1,107 @@
-"""Reading parts of Kubernetes objects that may lack any of them."""
+"""Kubernetes objects as API servers answer them: what is absent in them reads as empty."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final
 
-Object: TypeAlias = Mapping[str, Any]
-
-
-def name_of(item: Object) -> str:
-    """An object's name."""
-    return str(item["metadata"]["name"])
-
-
-def namespace_of(item: Object) -> str:
-    """An object's namespace, "" for what has none."""
-    return str(item["metadata"].get("namespace", ""))
+# What reading an object that no API server of Kubernetes' has may raise.
+MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
+_LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
-def labels_of(item: Object) -> Mapping[str, str]:
-    """An object's labels."""
-    return item["metadata"].get("labels") or {}
+class KubeObject(dict[str, Any]):
+    """One object. Each property raises one of MALFORMED where the object is none."""
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self["metadata"]["name"])
 
-def annotations_of(item: Object) -> Mapping[str, str]:
-    """An object's annotations."""
-    return item["metadata"].get("annotations") or {}
+    @property
+    def namespace(self) -> str:
+        """Its namespace, "" for what has none."""
+        return str(self["metadata"].get("namespace", ""))
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return self["metadata"].get("labels") or {}
 
-def spec(item: Object) -> Mapping[str, Any]:
-    """An object's spec."""
-    return item.get("spec") or {}
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations."""
+        return self["metadata"].get("annotations") or {}
 
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Its spec."""
+        return self.get("spec") or {}
 
-def status(item: Object) -> Mapping[str, Any]:
-    """An object's status."""
-    return item.get("status") or {}
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """Its status."""
+        return self.get("status") or {}
 
+    @property
+    def phase(self) -> str | None:
+        """Of a pod: Pending, Running, Succeeded or Failed."""
+        return self.status.get("phase")
 
-def condition(item: Object, kind: str) -> Mapping[str, Any]:
-    """A condition of an object by its type; empty where there is none."""
-    found = (c for c in status(item).get("conditions") or [] if c.get("type") == kind)
-    return next(found, {})
+    @property
+    def ended(self) -> bool:
+        """Whether a pod runs no more."""
+        return self.phase in ("Succeeded", "Failed")
 
+    @property
+    def pod_subject(self) -> str:
+        """`pod NAME in namespace NAMESPACE`."""
+        return f"pod {self.name} in namespace {self.namespace}"
 
-def is_true(item: Object, kind: str) -> bool:
-    """Whether a condition holds."""
-    return condition(item, kind).get("status") == "True"
+    def condition(self, kind: str) -> Mapping[str, Any]:
+        """A condition by its type; empty where there is none."""
+        conditions = self.status.get("conditions") or []
+        return next((it for it in conditions if it.get("type") == kind), {})
 
+    def is_true(self, kind: str) -> bool:
+        """Whether a condition holds."""
+        return self.condition(kind).get("status") == "True"
 
-def containers(item: Object) -> list[Mapping[str, Any]]:
-    """The containers of a pod, or of a workload's pod template."""
-    pod = spec(item).get("template", {}).get("spec") or spec(item)
-    return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+    @property
+    def unscheduled(self) -> str:
+        """Why a scheduler says that a pod has no node; "" where none does."""
+        return str(self.condition("PodScheduled").get("message") or "")
 
+    @property
+    def container_messages(self) -> Iterator[str]:
+        """What the containers of a pod say of how they ended last, and of how they are."""
+        for container in self.status.get("containerStatuses") or []:
+            for state in (container.get("lastState") or {}, container.get("state") or {}):
+                for detail in state.values():
+                    yield str((detail or {}).get("message") or "")
 
-def image_tag(item: Object) -> str | None:
-    """The tag of the image of an object's first container."""
-    images = [str(container.get("image", "")) for container in containers(item)]
-    tag = images[0].partition("@")[0].rpartition(":")[2] if images else ""
-    return tag if tag and "/" not in tag else None
+    @property
+    def containers(self) -> list[Mapping[str, Any]]:
+        """The containers of a pod, or of a workload's pod template, those that run first first."""
+        pod = self.spec.get("template", {}).get("spec") or self.spec
+        return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
 
+    @property
+    def image_tag(self) -> str | None:
+        """The tag of the first container's image."""
+        images = [str(container.get("image", "")) for container in self.containers]
+        tag = images[0].partition("@")[0].rpartition(":")[2] if images else ""
+        return tag if tag and "/" not in tag else None
 
-def pod_subject(pod: Object) -> str:
-    """`pod NAME in namespace NAMESPACE`."""
-    return f"pod {name_of(pod)} in namespace {namespace_of(pod)}"
+    @property
+    def last_seen(self) -> str:
+        """When an event happened last, as text that sorts."""
+        stamp = self.get("lastTimestamp") or self.get("eventTime") or self.get("firstTimestamp")
+        return str(stamp or self["metadata"].get("creationTimestamp") or "")
 
 
 def seconds_since(stamp: object, now: datetime) -> float:
@@ -75,7 +111,30 @@ def seconds_since(stamp: object, now: datetime) -> float:
     return (now - datetime.fromisoformat(stamp.replace("Z", "+00:00"))).total_seconds()
 
 
-def when(event: Object) -> str:
-    """When an event happened last, as text that sorts."""
-    stamp = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp")
-    return str(stamp or event["metadata"].get("creationTimestamp") or "")
+def malformed(error: Exception) -> str:
+    """What to say of a cluster whose objects raise one of MALFORMED."""
+    return f"its API server answers what no Kubernetes does ({type(error).__name__})"
+
+
+def well_named(items: object) -> Iterator[dict[str, Any]]:
+    """The objects with names that Kubernetes allows; of their labels only such, too.
+
+    A tenant is administrator of its vCluster and of what answers for it, and a fix is a line with
+    names in it that an operator copies into a shell.
+    """
+    for item in items if isinstance(items, list) else []:
+        metadata = item.get("metadata") if isinstance(item, Mapping) else None
+        if (
+            not isinstance(metadata, Mapping)
+            or not _fits(_NAME, metadata.get("name"))
+            or not _fits(_NAME, metadata.get("namespace", "default"))
+        ):
+            continue
+        labels = metadata.get("labels") or {}
+        pairs = labels.items() if isinstance(labels, Mapping) else ()
+        allowed = {key: it for key, it in pairs if _fits(_KEY, key) and _fits(_LABEL, it)}
+        yield {**item, "metadata": {**metadata, "labels": allowed}}
+
+
+def _fits(pattern: re.Pattern[str], text: object) -> bool:
+    return isinstance(text, str) and pattern.fullmatch(text) is not None

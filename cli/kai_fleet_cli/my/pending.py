@@ -16,7 +16,7 @@ from kai_fleet.releases import KAI
 from kai_fleet_cli.doctor.checks import pending, rule_violations
 from kai_fleet_cli.doctor.checks.kai import pod_groups
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.objects import Object, name_of, pod_subject, spec
+from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.my.bars import Glyphs
 from kai_fleet_cli.my.guarantee import Guarantee, guarantee
 from kai_fleet_cli.my.view import View
@@ -57,7 +57,7 @@ def record(view: View) -> dict[str, Any]:
 
 def waiting(view: View) -> list[PendingPod]:
     """The pods that are not started, those that wait longest first."""
-    items = {pod_subject(item): item for item in view.answers.all("pods")}
+    items = {it.pod_subject: it for it in map(KubeObject, view.answers.all("pods"))}
     reasons = _reasons(view)
     pods = []
     for pod in view.pods:
@@ -116,7 +116,8 @@ def _cluster(view: View) -> ClusterState:
         declared=unseen,
         kai=(DeclaredKai(list(KAI)[-1]),) if unseen else (),
         queues=tuple(
-            DeclaredQueue(name_of(item), spec=spec(item)) for item in view.answers.all("queues")
+            DeclaredQueue(it.name, spec=it.spec)
+            for it in map(KubeObject, view.answers.all("queues"))
         ),
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
@@ -132,9 +133,9 @@ def _cluster(view: View) -> ClusterState:
     )
 
 
-def _otherwise(view: View, pod: PodUse, item: Object) -> tuple[str, str]:
+def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
     """Nothing is known to be wrong: it is new, or whoever schedules it says nothing here."""
-    if gates := spec(item).get("schedulingGates"):
+    if gates := item.spec.get("schedulingGates"):
         names = ", ".join(str(gate.get("name")) for gate in gates)
         return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
     if view.age(pod).endswith("s"):

@@ -10,7 +10,7 @@ from datetime import datetime
 from kai_fleet_cli.doctor.checks.nodes import in_pool
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.finding import Finding, Health
-from kai_fleet_cli.doctor.objects import Object, is_true, labels_of, name_of, status
+from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.report import model
 from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
 from kai_fleet_cli.report.planned import pools_of, version
@@ -28,9 +28,9 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
     gpus = by_node(look)
     if not report.whole:
         pools = [team.wanted.node_pool for team in look.teams.values()]
-        own = {name_of(node) for node in nodes if any(in_pool(node, pool) for pool in pools)}
+        own = {node.name for node in nodes if any(in_pool(node, pool) for pool in pools)}
         gpus = {name: node for name, node in gpus.items() if name in own}
-    ready = {name_of(node) for node in nodes if is_true(node, "Ready")}
+    ready = {node.name for node in nodes if node.is_true("Ready")}
     teams = [_team(team, look, report.made) for team in report.teams]
     waiting = {c.name: {pod.subject for pod in c.usage.waiting} for c in look.clusters}
     of_host = waiting[look.host.name]
@@ -143,7 +143,7 @@ def _by_host(team: TeamReport, look: Snapshot) -> TeamReport:
 
 def _runs(host: ClusterState, seen: TeamState) -> str | None:
     item = host.named("statefulsets", seen.wanted.name, seen.wanted.namespace)
-    chart = labels_of(item).get("chart", "") if item else ""
+    chart = item.labels.get("chart", "") if item else ""
     return f"v{chart.removeprefix('vcluster-')}" if chart else None
 
 
@@ -166,7 +166,7 @@ def _pools(
     shared = named.pop(_OTHERS, [])
     for labels, teams in named.items():
         wanted = dict(part.split("=", 1) for part in labels.split(", "))
-        own = [name_of(node) for node in look.host.all("nodes") if in_pool(node, wanted)]
+        own = [node.name for node in look.host.all("nodes") if in_pool(node, wanted)]
         left -= set(own)
         yield pool(labels, teams, own)
     if report.whole and (left or shared):
@@ -212,5 +212,5 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[model.WaitGr
             )
 
 
-def _kubelet(node: Object) -> str:
-    return str((status(node).get("nodeInfo") or {}).get("kubeletVersion") or "")
+def _kubelet(node: KubeObject) -> str:
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion") or "")

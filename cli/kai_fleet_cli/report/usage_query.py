@@ -9,7 +9,7 @@ from typing import Final
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings.sections.monitoring import Prometheus
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet_cli.doctor.gather import Sources, gather
+from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from kai_fleet_cli.doctor.sources import of_stack, settings_of
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report import prometheus
@@ -77,7 +77,7 @@ def usage_of(
     return StackUsage(stack, teams, waits, since, measured, notes, foreign)
 
 
-def _look(sources: Sources) -> Snapshot:
+def _look(sources: ClusterSources) -> Snapshot:
     """The host, and the vClusters with a KAI of their own: the pods of others are seen there."""
     every = sources.teams or {}
     own = {name: it for name, it in every.items() if it.mode == "virtual" and not it.granted}

@@ -1,26 +1,22 @@
-"""The checks: each a plain function from what was read to findings."""
+"""The checks: plain functions from what was read to findings, each in a module of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final, Protocol, cast
+from typing import Final
 
 from kai_fleet_cli.doctor.causes import merge_by_cause
 from kai_fleet_cli.doctor.checks import (
-    held_gpus,
-    helm_records,
+    gpu_quota,
+    guards,
     isolation,
     monitoring,
-    network_plugin,
-    network_reach,
+    network,
     nodes,
     pending,
     refused,
     rule_violations,
-    runtime_classes,
-    shared_maps,
-    unreadable,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
@@ -28,79 +24,87 @@ from kai_fleet_cli.doctor.checks.kai import (
     kai_parts,
     leftovers,
     pod_groups,
-    queue_guard,
     queues,
     shards,
     webhooks,
 )
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.tenant_objects import ODD, odd
+from kai_fleet_cli.doctor.objects import MALFORMED, malformed
+
+READABLE: Final = "readable"
 
 
-class Check(Protocol):
-    """A module of this package."""
+def check_access(snapshot: Snapshot) -> Iterator[Finding]:
+    """Each cluster with kinds that this user may not read: what needs them is not checked."""
+    for cluster in snapshot.clusters:
+        if cluster.unreadable:
+            refusal = next(iter(cluster.unreadable.values()))
+            yield cluster.warning(
+                f"read access to {', '.join(sorted(cluster.unreadable))}",
+                f"it was refused ({refusal}), so what depends on it was not checked",
+                "give this user get and list on them (ClusterRole view, and secrets and nodes)",
+            )
 
-    NAME: str
 
-    def check(self, look: Snapshot, /) -> Iterator[Finding]:
-        """Everything that this check looked at, what is well included."""
-
-
-CHECKS: Final[tuple[Check, ...]] = tuple(
-    cast(Check, module)
-    for module in (
-        unreadable,
-        nodes,
-        runtime_classes,
-        vclusters,
-        held_gpus,
-        shared_maps,
-        isolation,
-        helm_records,
-        network_plugin,
-        network_reach,
-        monitoring,
-        kai_parts,
-        webhooks,
-        leftovers,
-        queues,
-        queue_guard,
-        shards,
-        rule_violations,
-        pending,
-        refused,
-        pod_groups,
-        gpu_sharing,
-    )
+# In the order in which they are told. A check yields everything that it looked at, what is well
+# included; a finding without a name of its own gets the check's.
+CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] = (
+    (READABLE, check_access),
+    ("nodes", nodes.check),
+    ("runtime-class", gpu_sharing.check_runtime_class),
+    ("vcluster", vclusters.check),
+    ("gpu-quota", gpu_quota.check),
+    ("shared-gpu", gpu_sharing.check_maps),
+    ("isolation", isolation.check),
+    ("helm-record", vclusters.check_records),
+    ("network-plugin", network.check_plugin),
+    ("network-reach", network.check_addresses),
+    ("monitoring", monitoring.check),
+    ("kai-parts", kai_parts.check),
+    ("webhooks", webhooks.check),
+    ("leftovers", leftovers.check),
+    ("queues", queues.check),
+    ("guard", guards.check),
+    ("shards", shards.check),
+    ("topologies", shards.check_topologies),
+    ("pods", rule_violations.check),
+    ("pending", pending.check),
+    ("refused", refused.check),
+    ("pod-groups", pod_groups.check),
+    ("gpu-sharing", gpu_sharing.check),
 )
 
 
-def examine(look: Snapshot) -> list[Finding]:
+def examine(snapshot: Snapshot) -> list[Finding]:
     """What all checks say, in their order, each cause once.
 
     The API server of a vCluster is its tenant's, and may answer objects that none of Kubernetes'
     has. Such a vCluster counts as not reached: the others are looked at all the same.
     """
     try:
-        return _examined(look)
-    except ODD:
-        teams = {name: _readable(look, team) for name, team in look.teams.items()}
-        if all(team is look.teams[name] for name, team in teams.items()):
+        return _examine(snapshot)
+    except MALFORMED:
+        teams = {name: _readable(snapshot, team) for name, team in snapshot.teams.items()}
+        if all(team is snapshot.teams[name] for name, team in teams.items()):
             raise
-        return _examined(replace(look, teams=teams))
+        return _examine(replace(snapshot, teams=teams))
 
 
-def _examined(look: Snapshot) -> list[Finding]:
-    return merge_by_cause(finding for check in CHECKS for finding in check.check(look))
+def _examine(snapshot: Snapshot) -> list[Finding]:
+    return merge_by_cause(
+        finding if finding.check else replace(finding, check=name)
+        for name, check in CHECKS
+        for finding in check(snapshot)
+    )
 
 
-def _readable(look: Snapshot, team: TeamState) -> TeamState:
+def _readable(snapshot: Snapshot, team: TeamState) -> TeamState:
     """The team, without the inside of its vCluster where that cannot be looked at."""
     if team.inside is None:
         return team
     try:
-        _examined(replace(look, teams={team.wanted.name: team}))
-    except ODD as why:
-        return replace(team, inside=None, unreached=odd(why))
+        _examine(replace(snapshot, teams={team.wanted.name: team}))
+    except MALFORMED as error:
+        return replace(team, inside=None, unreached=malformed(error))
     return team

@@ -2,90 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 from kai_fleet.settings.quantities import parse_quantity
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import HOST, NVIDIA
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.objects import Object, is_true, labels_of, name_of, spec, status
+from kai_fleet_cli.doctor.objects import KubeObject
 
-NAME = "nodes"
 _MEMORY = "nvidia.com/gpu.memory"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """The host's nodes, pool by pool, and what each vCluster sees of them."""
-    host = look.host
+    host = snapshot.host
     if "nodes" in host.unreadable:
         return
-    yield from _host(look)
-    for team in look.teams.values():
-        yield from _pool(host, team)
+    for node in host.all("nodes"):
+        if not node.is_true("Ready"):
+            fix = f"look with: `{host.kubectl} describe node {node.name}`"
+            yield host.warning(f"node {node.name}", "it is not Ready", fix)
+    yield from _advertised(snapshot)
+    for team in snapshot.teams.values():
+        if team.wanted.declared and team.wanted.node_pool:
+            yield from _pool(host, team)
         if team.wanted.mode == "virtual" and team.inside is not None:
             yield from _synced(host, team, team.inside)
 
 
-def gpus(node: Object, resource: str) -> float:
+def gpus(node: KubeObject, resource: str) -> float:
     """How many GPUs a node advertises under that name."""
-    allocatable = status(node).get("allocatable") or {}
+    allocatable = node.status.get("allocatable") or {}
     return float(parse_quantity(allocatable.get(resource, 0)))
 
 
-def ready(node: Object) -> bool:
+def ready(node: KubeObject) -> bool:
     """Whether pods may come to a node."""
-    return is_true(node, "Ready") and not spec(node).get("unschedulable")
+    return node.is_true("Ready") and not node.spec.get("unschedulable")
 
 
-def in_pool(node: Object, pool: Mapping[str, str]) -> bool:
+def in_pool(node: KubeObject, pool: Mapping[str, str]) -> bool:
     """Whether a node carries all the labels of a pool."""
-    return all(labels_of(node).get(key) == value for key, value in pool.items())
+    return all(node.labels.get(key) == value for key, value in pool.items())
 
 
-def _host(look: Snapshot) -> Iterator[Finding]:
-    host, resource = look.host, look.host.wanted.gpu_resource
+def _advertised(snapshot: Snapshot) -> Findings:
+    host, resource = snapshot.host, snapshot.host.wanted.gpu_resource
     nodes = host.all("nodes")
-    for node in nodes:
-        if not is_true(node, "Ready"):
-            yield host.warning(
-                NAME,
-                f"node {name_of(node)}",
-                "it is not Ready",
-                f"look with: `{host.kubectl} describe node {name_of(node)}`",
-            )
     with_gpus = [node for node in nodes if gpus(node, resource)]
-    wants = any(team.wanted.gpus or team.wanted.gpus is None for team in look.teams.values())
-    if not with_gpus and host.name != HOST:
-        if host.kai is not None:
-            cause = f"none of the {len(nodes)} nodes that it sees advertises {resource}"
-            fix = "ask the platform's engineers: what it sees are the Ready nodes of its pool"
-            yield host.broken(NAME, f"GPUs of vCluster {host.name}", cause, fix)
-    elif not with_gpus and (wants or host.kai is not None):
+    wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
+    if with_gpus:
+        yield host.well(f"{len(with_gpus)} nodes advertise {resource}")
+        if resource == NVIDIA:
+            yield from _without_memory(host, with_gpus)
+    elif host.name != HOST and host.kai is not None:
         yield host.broken(
-            NAME,
+            f"GPUs of vCluster {host.name}",
+            f"none of the {len(nodes)} nodes that it sees advertises {resource}",
+            "ask the platform's engineers: what it sees are the Ready nodes of its pool",
+        )
+    elif host.name == HOST and (wants or host.kai is not None):
+        yield host.broken(
             "GPUs of the host",
             f"none of {len(nodes)} nodes advertises {resource}",
             "set kai-fleet:gpu.provider to operator or device-plugin, and look at its pods; for"
             " another vendor's GPUs set kai-fleet:gpu.resource",
         )
-    elif with_gpus:
-        yield host.well(NAME, f"{len(with_gpus)} nodes advertise {resource}")
-    if resource == NVIDIA:
-        for node in with_gpus:
-            if _MEMORY not in labels_of(node):
-                yield host.warning(
-                    NAME,
-                    f"node {name_of(node)}",
-                    f"it has GPUs and no label {_MEMORY}: no pod with gpu-memory is placed there",
-                    "run NVIDIA's GPU feature discovery (kai-fleet:gpu.provider: operator), or"
-                    f" label it: `{host.kubectl} label node {name_of(node)} {_MEMORY}=<MiB>`",
-                )
 
 
-def _pool(host: ClusterState, team: TeamState) -> Iterator[Finding]:
+def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Findings:
+    for node in nodes:
+        if _MEMORY not in node.labels:
+            yield host.warning(
+                f"node {node.name}",
+                f"it has GPUs and no label {_MEMORY}: no pod with gpu-memory is placed there",
+                "run NVIDIA's GPU feature discovery (kai-fleet:gpu.provider: operator), or label"
+                f" it: `{host.kubectl} label node {node.name} {_MEMORY}=<MiB>`",
+            )
+
+
+def _pool(host: ClusterState, team: TeamState) -> Findings:
     wanted = team.wanted
-    if not wanted.declared or not wanted.node_pool:
-        return
     pool = ",".join(f"{key}={value}" for key, value in wanted.node_pool.items())
     subject, resource = f"node pool {pool} of team {wanted.name}", wanted.inside.gpu_resource
     nodes = [node for node in host.all("nodes") if in_pool(node, wanted.node_pool)]
@@ -94,7 +90,6 @@ def _pool(host: ClusterState, team: TeamState) -> Iterator[Finding]:
     if not usable:
         what = f"none of its {len(nodes)} nodes is Ready" if nodes else "no node has these labels"
         yield host.broken(
-            NAME,
             subject,
             f"{what}: every pod of the team, its DNS among them, stays Pending",
             f"label nodes: `{host.kubectl} label node <node> {pool.replace(',', ' ')}`, or write"
@@ -102,34 +97,31 @@ def _pool(host: ClusterState, team: TeamState) -> Iterator[Finding]:
         )
     elif wanted.gpus and not there:
         yield host.broken(
-            NAME,
             subject,
             f"its {len(usable)} Ready nodes advertise no {resource}, and the team is to have"
             f" {wanted.gpus}",
-            "look at the device plugin's pods on them, or write 0 at"
-            f" {wanted.key}.gpus for a team without GPUs",
+            f"look at the device plugin's pods on them, or write 0 at {wanted.key}.gpus for a team"
+            " without GPUs",
         )
     elif wanted.gpus and there < wanted.gpus:
         yield host.warning(
-            NAME,
             subject,
             f"its Ready nodes have {there:g} GPUs, and the team is to have {wanted.gpus}",
             f"add nodes to the pool, or lower {wanted.key}.gpus",
         )
     else:
-        yield host.well(NAME, subject)
+        yield host.well(subject)
 
 
-def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Iterator[Finding]:
+def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findings:
     pool = team.wanted.node_pool
-    wanted = {name_of(node) for node in host.all("nodes") if in_pool(node, pool)}
-    there = {name_of(node) for node in inside.all("nodes")}
+    wanted = {node.name for node in host.all("nodes") if in_pool(node, pool)}
+    there = {node.name for node in inside.all("nodes")}
     if not wanted or not team.wanted.declared or "nodes" in inside.unreadable:
         return
     if there - wanted:
         names = ", ".join(sorted(there - wanted)[:3])
         yield inside.broken(
-            NAME,
             "nodes inside",
             f"it sees nodes of other pools ({names}): its scheduler hands out GPUs of others",
             f"take sync.fromHost.nodes out of {team.wanted.key}.vcluster.values,"
@@ -138,11 +130,10 @@ def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Iterat
     elif wanted - there:
         names = ", ".join(sorted(wanted - there)[:3])
         yield inside.broken(
-            NAME,
             "nodes inside",
             f"it does not see nodes of its pool ({names}): nothing is scheduled there",
             f"restart the vCluster, which takes them over: `{host.kubectl} -n"
             f" {team.wanted.namespace} delete pod {team.wanted.name}-0`",
         )
     else:
-        yield inside.well(NAME, "nodes inside")
+        yield inside.well("nodes inside")

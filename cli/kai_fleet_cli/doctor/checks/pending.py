@@ -1,84 +1,67 @@
-"""Pods that wait: why, in words. What is wrong with how they are written is `written_wrong`'s."""
+"""Pods that wait: why, in words. What is wrong with how they are written is `rule_violations`'."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.kai.keys import KAI_NAMESPACE, QUEUE_LABEL, SCHEDULER
-from kai_fleet_cli.doctor.checks import gpu_capacity
-from kai_fleet_cli.doctor.checks.gpu_capacity import Why
+from kai_fleet.kai.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
+from kai_fleet_cli.doctor.checks.nodes import gpus, ready
 from kai_fleet_cli.doctor.checks.rule_violations import path_of, wrong
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.known_messages import meaning
-from kai_fleet_cli.doctor.objects import (
-    Object,
-    condition,
-    is_true,
-    labels_of,
-    name_of,
-    namespace_of,
-    pod_subject,
-    spec,
-    status,
-)
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kai_fleet_cli.doctor.declared import DeclaredTeam
+from kai_fleet_cli.doctor.known_messages import Reason
+from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.usage.amounts import UNLIMITED
 
-NAME = "pending"
-_PATIENCE = 60.0  # what takes no longer is on its way
+_A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
+_PATIENCE = 60.0  # seconds; what takes no longer is on its way
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every pod without a node that is well written."""
-    for cluster in look.clusters:
-        ill = wrong(look, cluster)
-        for pod in look.own_pods(cluster):
-            if status(pod).get("phase") != "Pending" or pod["metadata"].get("deletionTimestamp"):
+    for cluster in snapshot.clusters:
+        ill = wrong(snapshot, cluster)
+        for pod in snapshot.own_pods(cluster):
+            if pod.phase != "Pending" or pod["metadata"].get("deletionTimestamp"):
                 continue
-            if spec(pod).get("nodeName"):
-                why = _not_started(cluster, pod)
-            elif not is_true(pod, "PodBound") and path_of(pod) not in ill:
-                why = not_placed(look, cluster, pod)
-            else:
-                continue
-            if why is not None:
-                cause, fix, same = why
-                yield cluster.broken(NAME, pod_subject(pod), cause, fix, same)
+            reason = None
+            if pod.spec.get("nodeName"):
+                reason = _not_started(cluster, pod)
+            elif not pod.is_true("PodBound") and path_of(pod) not in ill:
+                reason = _not_placed(snapshot, cluster, pod)
+            if reason is not None:
+                yield cluster.broken(pod.pod_subject, *reason[:3])
 
 
-def not_placed(look: Snapshot, cluster: ClusterState, pod: Object) -> Why | None:
-    """Why a pod has no node; None while it is on its way. What never ends is said first."""
-    scheduling = look.scheduling(cluster)
-    seen = look.teams.get(cluster.name)
-    team = seen.wanted if seen is not None else None
-    why = None
-    if spec(pod).get("schedulerName") == SCHEDULER:
-        why = (
-            _nobody(scheduling)
+def _not_placed(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:
+    """Why a pod has no node; None while it is on its way. What never ends comes first."""
+    scheduling = snapshot.scheduling(cluster)
+    if pod.spec.get("schedulerName") == SCHEDULER:
+        reason = (
+            _no_scheduler(scheduling)
             or _no_queue(scheduling, pod)
-            or _runtime_class(cluster, pod)
-            or gpu_capacity.never(scheduling, cluster, pod, team)
-            or gpu_capacity.full(scheduling, cluster, pod, team)
+            or _no_runtime_class(cluster, pod)
+            or _no_gpus(snapshot, cluster, pod)
         )
     else:
-        why = gpu_capacity.too_large(cluster, pod)
-    why = why or _said(cluster, pod)
-    if why is None and cluster.kai is not None and is_ungrouped(cluster, pod):
+        reason = _too_large(cluster, pod)
+    # The last events, then the condition, in words that are known.
+    events = [str(it.get("message") or "") for it in reversed(cluster.events_of(pod))]
+    reason = reason or cluster.explain(*events, pod.unscheduled)
+    if reason is None and cluster.kai is not None and is_ungrouped(cluster, pod):
         return None  # `pod_groups` says that it has no PodGroup
-    if why is None and cluster.age(pod) > _PATIENCE:
-        said = condition(pod, "PodScheduled").get("message")
-        return (
-            f"it has no node, and nothing known says why: {said or 'no event, no condition'}",
-            _described(cluster, pod),
-            "",
-        )
-    return why
+    if reason is None and cluster.age(pod) > _PATIENCE:
+        message = pod.unscheduled or "no event, no condition"
+        cause = f"it has no node, and nothing known says why: {message}"
+        return Reason(cause, _describe(cluster, pod))
+    return reason
 
 
-def _nobody(cluster: ClusterState) -> Why | None:
+def _no_scheduler(cluster: ClusterState) -> Reason | None:
     """No KAI scheduler is there, or none serves."""
     if "deployments" in cluster.unreadable:
         return None
@@ -86,58 +69,145 @@ def _nobody(cluster: ClusterState) -> Why | None:
     if any(item is not None and rolled_out(item) for item in there):
         return None
     if cluster.kai is None:
-        cause = "it asks for KAI, and no KAI schedules in this cluster"
-        return cause, "drop schedulerName, or give the team a KAI: scheduler.mode: virtual", ""
-    cause = "no scheduler of KAI serves here"
-    return cause, f"mend KAI first: kai-parts of {cluster.name} says what is wrong with it", ""
-
-
-def _no_queue(cluster: ClusterState, pod: Object) -> Why | None:
-    """Its queue is one that the stack declares; whoever writes another is `written_wrong`."""
-    name = labels_of(pod).get(QUEUE_LABEL)
-    if "queues" in cluster.unreadable or name is None or name not in cluster.wanted.queue_specs:
-        return None
-    if cluster.named("queues", name):
-        return None
-    return f"its queue {name} is not there, and the stack declares it", cluster.update, ""
-
-
-def _runtime_class(cluster: ClusterState, pod: Object) -> Why | None:
-    name = spec(pod).get("runtimeClassName")
-    if not name or "runtimeclasses" in cluster.unreadable or cluster.named("runtimeclasses", name):
-        return None
-    known = meaning(f'RuntimeClass "{name}" not found')
-    return (
-        f"its RuntimeClass {name} is not there",
-        cluster.filled_in(known.fix) if known else "drop runtimeClassName",
-        "",
+        return Reason(
+            "it asks for KAI, and no KAI schedules in this cluster",
+            "drop schedulerName, or give the team a KAI: scheduler.mode: virtual",
+        )
+    return Reason(
+        "no scheduler of KAI serves here",
+        f"mend KAI first: kai-parts of {cluster.name} says what is wrong with it",
     )
 
 
-def _said(cluster: ClusterState, pod: Object) -> Why | None:
-    """What its last events, or its conditions, say in words that are known."""
-    said = [str(event.get("message") or "") for event in reversed(cluster.events_of(pod))]
-    said.append(str(condition(pod, "PodScheduled").get("message") or ""))
-    for text in said:
-        known = meaning(text)
-        if known is not None:
-            return known.cause, cluster.filled_in(known.fix), known.same
-    return None
+def _no_queue(cluster: ClusterState, pod: KubeObject) -> Reason | None:
+    """Its queue is one that the stack declares; another one is `rule_violations`'."""
+    name = pod.labels.get(QUEUE_LABEL)
+    if "queues" in cluster.unreadable or name is None or cluster.named("queues", name):
+        return None
+    if name not in cluster.wanted.queue_specs:
+        return None
+    return Reason(f"its queue {name} is not there, and the stack declares it", cluster.update)
 
 
-def _described(cluster: ClusterState, pod: Object) -> str:
-    where = f"-n {namespace_of(pod)} describe pod {name_of(pod)}"
-    return f"look with: `{cluster.kubectl} {where}`"
+def _no_runtime_class(cluster: ClusterState, pod: KubeObject) -> Reason | None:
+    name = pod.spec.get("runtimeClassName")
+    if not name or "runtimeclasses" in cluster.unreadable or cluster.named("runtimeclasses", name):
+        return None
+    known = cluster.explain(f'RuntimeClass "{name}" not found')
+    fix = known.fix if known else "drop runtimeClassName"
+    return Reason(f"its RuntimeClass {name} is not there", fix)
 
 
-def _not_started(cluster: ClusterState, pod: Object) -> Why | None:
+def _describe(cluster: ClusterState, pod: KubeObject) -> str:
+    return f"look with: `{cluster.kubectl} -n {pod.namespace} describe pod {pod.name}`"
+
+
+def _not_started(cluster: ClusterState, pod: KubeObject) -> Reason | None:
     """It has a node, and its containers do not start there."""
-    for container in status(pod).get("containerStatuses") or []:
+    for container in pod.status.get("containerStatuses") or []:
         waiting = (container.get("state") or {}).get("waiting") or {}
         text = f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
-        known = meaning(text)
-        if known is not None:
-            return known.cause, cluster.filled_in(known.fix), known.same
+        if (known := cluster.explain(text)) is not None:
+            return known
         if waiting.get("reason") in _CANNOT_START:
-            return f"its container does not start: {text}", _described(cluster, pod), ""
+            return Reason(f"its container does not start: {text}", _describe(cluster, pod))
     return None
+
+
+def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:
+    """It asks for more than it may ever have, or for more than its queues have left."""
+    scheduling, team = snapshot.scheduling(cluster), snapshot.wanted_of(cluster)
+    wants, words = _together(cluster, pod)
+    limits = list(_limits(scheduling, cluster, pod))
+    for name, limit, _ in limits:
+        if wants > limit + _A_LITTLE:
+            return Reason(
+                f"{words}, and queue {name} may hold at most {limit:g}: it never runs",
+                f"ask for at most {limit:g}, or {_raise(scheduling, name, wants, team)}",
+                f"never {name}",
+            )
+    if team is not None and team.declared and team.gpus is not None and wants > team.gpus:
+        return Reason(
+            f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
+            f"ask for at most {team.gpus}, or raise {team.key}.gpus",
+            f"never team {team.name}",
+        )
+    if (reason := _too_large(cluster, pod)) is not None:
+        return reason
+    for name, limit, held in limits:
+        if held + wants > limit + _A_LITTLE:
+            return Reason(
+                f"{words}, and queue {name} holds {held:g} of at most {limit:g}",
+                "wait for a pod of that queue to end, ask for less, or"
+                f" {_raise(scheduling, name, held + wants, team)}",
+                f"full {name}",
+            )
+    return None
+
+
+def _too_large(cluster: ClusterState, pod: KubeObject) -> Reason | None:
+    """No node has as many GPUs as it asks for, even empty."""
+    use = cluster.use_of(pod)
+    if use is None or "nodes" in cluster.unreadable:
+        return None
+    wants = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
+    resource = cluster.wanted.gpu_resource
+    most = max((gpus(node, resource) for node in cluster.all("nodes") if ready(node)), default=0.0)
+    if wants <= most:
+        return None
+    fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
+    return Reason(
+        f"it asks for {wants:g} GPUs, and no Ready node has more than {most:g}: it never runs",
+        fix if most else "add nodes with GPUs to the pool, or ask for none",
+        "never node",
+    )
+
+
+def _together(cluster: ClusterState, pod: KubeObject) -> tuple[float, str]:
+    """The GPUs that have to be free at once for a pod to run, with its gang; and the sentence."""
+    own, name = _gpus(cluster, pod), pod.annotations.get(POD_GROUP)
+    group = cluster.named("podgroups", name, pod.namespace) if name else None
+    least = int(group.spec.get("minMember") or 1) if group else 1
+    if least < 2:
+        return own, f"it asks for {own:g} GPUs"
+    amounts = sorted(
+        _gpus(cluster, each)
+        for each in cluster.within("pods", pod.namespace)
+        if each.annotations.get(POD_GROUP) == name
+    )
+    wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
+    return wants, f"its group of {least} pods asks for {wants:g} GPUs together"
+
+
+def _gpus(cluster: ClusterState, pod: KubeObject) -> float:
+    use = cluster.use_of(pod)
+    return use.amounts.gpu if use is not None else 0.0
+
+
+def _limits(
+    scheduling: ClusterState, cluster: ClusterState, pod: KubeObject
+) -> Iterator[tuple[str, float, float]]:
+    """The queues of a pod, leaf first, that have a limit: name, limit, and what is held below."""
+    use = cluster.use_of(pod)
+    if use is None or not use.amounts.gpu:
+        return
+    queues, name = scheduling.usage.queues, use.queue
+    while name is not None and name in queues:
+        share = queues[name].share("gpu")
+        if share.limit != UNLIMITED:
+            yield name, share.limit, share.in_use
+        name = queues[name].parent
+
+
+def _raise(cluster: ClusterState, queue: str, to: float, team: DeclaredTeam | None) -> str:
+    """What raises a queue's limit: where it is declared, or a command for one made by hand."""
+    wanted = cluster.wanted.queue_specs.get(queue)
+    if wanted is None and cluster.wanted.declared:
+        patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
+        return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"
+    if wanted is not None and team is not None and not wanted.get("parentQueue"):
+        gpu = (wanted.get("resources") or {}).get("gpu") or {}
+        if gpu.get("limit") == team.gpus:
+            return f"raise {team.key}.gpus"
+    # Without a stack's file nobody knows who declares it.
+    return f"raise gpu.limit of {queue} at {cluster.wanted.queues_key}"

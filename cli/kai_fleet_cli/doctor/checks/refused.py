@@ -6,81 +6,70 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.kai.keys import RESERVED
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.known_messages import meaning
-from kai_fleet_cli.doctor.objects import (
-    Object,
-    is_true,
-    name_of,
-    namespace_of,
-    seconds_since,
-    spec,
-    status,
-    when,
-)
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 
-NAME = "refused"
-_REASONS = frozenset({"FailedCreate", "SyncError", "UnexpectedAdmissionError"})
+_REASONS: Final = frozenset({"FailedCreate", "SyncError", "UnexpectedAdmissionError"})
 _LATELY = 900.0  # seconds; what was mended is not told for long
 # Who makes pods, and says in its status whether it has those that it wants.
 _MAKERS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
-    """The controllers that could not make a pod, and the pods that nodes or the host sent back."""
-    for cluster in look.clusters:
-        for subject, text in [*_events(look, cluster), *_failed(look, cluster)]:
-            known = meaning(text)
-            if known is not None:
-                fix = cluster.filled_in(known.fix)
-                yield cluster.broken(known.name, subject, known.cause, fix, known.same)
+def check(snapshot: Snapshot) -> Findings:
+    """The controllers that could not make a pod, and the pods that nodes or the host sent back.
+
+    Each finding has the name of what its message means.
+    """
+    for cluster in snapshot.clusters:
+        for subject, text in (*_events(snapshot, cluster), *_failed(snapshot, cluster)):
+            if (reason := cluster.explain(text)) is not None:
+                yield cluster.broken(subject, *reason)
 
 
-def _events(look: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
-    """The last word about each object that is still not as it should be."""
-    last: dict[tuple[str, str, str], Object] = {}
-    for event in sorted(cluster.all("events"), key=when):
+def _events(snapshot: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
+    """The last event about each object that is still not as it should be."""
+    last: dict[tuple[str, str, str], KubeObject] = {}
+    elsewhere = RESERVED | snapshot.copied(cluster)
+    for event in sorted(cluster.all("events"), key=lambda event: event.last_seen):
         about = event.get("involvedObject") or {}
         kind, name = str(about.get("kind", "object")), str(about.get("name", ""))
-        place = str(about.get("namespace", ""))
-        if event.get("reason") in _REASONS and place not in RESERVED | look.copied(cluster):
-            last[kind, name, place] = event
-    for (kind, name, place), event in last.items():
-        if not _over(cluster, kind, name, place, event):
-            called = "pod" if kind == "Pod" else kind
-            yield f"{called} {name} in namespace {place}", str(event.get("message") or "")
+        namespace = str(about.get("namespace", ""))
+        if event.get("reason") in _REASONS and namespace not in elsewhere:
+            last[kind, name, namespace] = event
+    for (kind, name, namespace), event in last.items():
+        if not _over(cluster, kind, name, namespace, event):
+            subject = f"{'pod' if kind == 'Pod' else kind} {name} in namespace {namespace}"
+            yield subject, str(event.get("message") or "")
 
 
-def _over(cluster: ClusterState, kind: str, name: str, place: str, event: Object) -> bool:
+def _over(cluster: ClusterState, kind: str, name: str, namespace: str, event: KubeObject) -> bool:
     """Whether the object is gone, or came to be all right since."""
-    lately = seconds_since(when(event), cluster.now) <= _LATELY
-    if kind == "Pod":
-        pod = cluster.named("pods", name, place)
-        well = pod is None or is_true(pod, "Ready") or status(pod).get("phase") == "Succeeded"
-        return well or not lately
-    plural = _MAKERS.get(kind, "")
-    if plural not in cluster.objects:
+    lately = seconds_since(event.last_seen, cluster.now) <= _LATELY
+    plural = "pods" if kind == "Pod" else _MAKERS.get(kind, "")
+    if kind != "Pod" and plural not in cluster.objects:
         return not lately
-    maker = cluster.named(plural, name, place)
-    return maker is None or _has_its_pods(maker)
+    item = cluster.named(plural, name, namespace)
+    if item is None:
+        return True
+    if kind == "Pod":
+        return not lately or item.is_true("Ready") or item.phase == "Succeeded"
+    return _has_its_pods(item)
 
 
-def _has_its_pods(maker: Object) -> bool:
-    now = status(maker)
-    if "replicas" in spec(maker):
-        return bool(now.get("replicas", 0) >= spec(maker)["replicas"])
-    done = is_true(maker, "Complete") or is_true(maker, "Failed") or spec(maker).get("suspend")
+def _has_its_pods(maker: KubeObject) -> bool:
+    now, spec = maker.status, maker.spec
+    if "replicas" in spec:
+        return bool(now.get("replicas", 0) >= spec["replicas"])
+    done = maker.is_true("Complete") or maker.is_true("Failed") or spec.get("suspend")
     return bool(done or now.get("active") or now.get("succeeded"))
 
 
-def _failed(look: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
+def _failed(snapshot: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
     """Pods that a node sent back: these have a node, and Failed with a reason. They stay until
     somebody deletes them, so old ones say nothing about now.
     """
-    for pod in look.own_pods(cluster):
-        if status(pod).get("phase") == "Failed" and spec(pod).get("nodeName"):
-            reason = str(status(pod).get("reason") or "")
-            if reason in _REASONS and cluster.age(pod) <= _LATELY:
-                text = f"{reason}: {status(pod).get('message', '')}"
-                yield f"pod {name_of(pod)} in namespace {namespace_of(pod)}", text
+    for pod in snapshot.own_pods(cluster):
+        reason = str(pod.status.get("reason") or "")
+        sent_back = pod.phase == "Failed" and pod.spec.get("nodeName") and reason in _REASONS
+        if sent_back and cluster.age(pod) <= _LATELY:
+            yield pod.pod_subject, f"{reason}: {pod.status.get('message', '')}"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet.kai.keys import POD_GROUP
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.objects import Object, name_of, namespace_of, pod_subject, spec, status
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_policies.adapters.pod_templates import workloads
 from kai_fleet_policies.problem import Level, Problem
 from kai_fleet_policies.rules import Rule, problems_of
@@ -24,7 +24,6 @@ from kai_fleet_policies.rules.workloads import (
     workload_scheduler,
 )
 
-NAME = "pods"
 QUEUES = "queue-tree"
 # A pod that has a node is past what the others look at.
 _WAITING = (workload_leaf_queue, workload_scheduler, workload_gpu_request, workload_gpu_sharing)
@@ -32,69 +31,60 @@ _ALWAYS = (workload_known_keys,)
 _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
-    """The queues of each cluster, and its pods that are not done."""
-    for cluster in look.with_kai:
-        for problem in _asked((queue_tree, queue_depth), _cluster(cluster, ())):
-            yield cluster.broken(QUEUES, problem.subject, *_cause_and_fix(problem))
-    for cluster in look.clusters:
-        yield from _pods(look, cluster)
+def check(snapshot: Snapshot) -> Findings:
+    """The queues of each cluster, and its pods that are not done; a pod's by the rule's name."""
+    for cluster in snapshot.with_kai:
+        for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
+            yield cluster.broken(problem.subject, *_cause_and_fix(problem), check=QUEUES)
+    for cluster in snapshot.clusters:
+        yield from _pods(snapshot, cluster)
 
 
-def wrong(look: Snapshot, cluster: ClusterState) -> frozenset[str]:
+def wrong(snapshot: Snapshot, cluster: ClusterState) -> frozenset[str]:
     """The pods of a cluster, by `path_of`, about which something is written wrong."""
-    return frozenset(each.path for each in _problems(look, cluster, _open(look, cluster)))
+    return frozenset(each.path for each in _problems(snapshot, cluster, _open(snapshot, cluster)))
 
 
-def path_of(pod: Object) -> str:
+def path_of(pod: KubeObject) -> str:
     """What a pod is known by among all of its cluster."""
-    return str(pod["metadata"].get("uid") or pod_subject(pod))
+    return str(pod["metadata"].get("uid") or pod.pod_subject)
 
 
-def _pods(look: Snapshot, cluster: ClusterState) -> Iterator[Finding]:
-    by_path = {path_of(pod): pod for pod in _open(look, cluster)}
-    said: set[str] = set()
-    for problem in _problems(look, cluster, list(by_path.values())):
+def _pods(snapshot: Snapshot, cluster: ClusterState) -> Findings:
+    by_path = {path_of(pod): pod for pod in _open(snapshot, cluster)}
+    told: set[str] = set()
+    for problem in _problems(snapshot, cluster, list(by_path.values())):
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
         cause, fix = _cause_and_fix(problem)
-        if cause not in said or problem.path not in said:
-            said |= {cause, problem.path}
-            yield cluster.broken(problem.rule, pod_subject(pod), cause, fix)
+        if cause not in told or problem.path not in told:
+            told |= {cause, problem.path}
+            yield cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
 
 
-def _open(look: Snapshot, cluster: ClusterState) -> list[Object]:
+def _open(snapshot: Snapshot, cluster: ClusterState) -> list[KubeObject]:
     return [
         pod
-        for pod in look.own_pods(cluster)
-        if status(pod).get("phase") in ("Pending", "Running")
-        and not pod["metadata"].get("deletionTimestamp")
+        for pod in snapshot.own_pods(cluster)
+        if pod.phase in ("Pending", "Running") and not pod["metadata"].get("deletionTimestamp")
     ]
 
 
-def _problems(look: Snapshot, cluster: ClusterState, pods: Sequence[Object]) -> list[Problem]:
-    waiting = [pod for pod in pods if not spec(pod).get("nodeName")]
-    scheduling = look.scheduling(cluster)
+def _problems(
+    snapshot: Snapshot, cluster: ClusterState, pods: Sequence[KubeObject]
+) -> list[Problem]:
+    scheduling, team = snapshot.scheduling(cluster), snapshot.wanted_of(cluster)
     if scheduling.kai is None:
         return []
-    team = look.teams.get(cluster.name)
-    every = _asked(_ALWAYS, _cluster(cluster, pods))
-    judged = _cluster(cluster, waiting)
+    waiting = _cluster(cluster, [pod for pod in pods if not pod.spec.get("nodeName")])
     if scheduling is not cluster:
-        judged = replace(
-            judged,
-            scheduled_by=_cluster(scheduling, ()),
-            team_queue=_queue_of(team),
-        )
-    return [*every, *_asked(_WAITING, judged)]
+        queue = team.queue if team is not None else None
+        waiting = replace(waiting, scheduled_by=_cluster(scheduling, ()), team_queue=queue)
+    return [*_judge(_ALWAYS, _cluster(cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _queue_of(team: TeamState | None) -> str | None:
-    return team.wanted.queue if team is not None else None
-
-
-def _asked(rules: Sequence[Rule], cluster: DeclaredCluster) -> list[Problem]:
+def _judge(rules: Sequence[Rule], cluster: DeclaredCluster) -> list[Problem]:
     return [
         problem
         for rule in rules
@@ -103,50 +93,43 @@ def _asked(rules: Sequence[Rule], cluster: DeclaredCluster) -> list[Problem]:
     ]
 
 
-def _cluster(seen: ClusterState, pods: Sequence[Object]) -> DeclaredCluster:
-    """What the rules look at, from live objects."""
-    release = seen.kai
+def _cluster(state: ClusterState, pods: Sequence[KubeObject]) -> DeclaredCluster:
+    """What the rules look at, from live objects.
+
+    A queue that the stack declares and nobody has is `queues`': who needs it is well written.
+    """
+    release, sharing = state.kai, state.wanted.gpu_sharing
+    queues = [(item.name, item.spec) for item in state.all("queues")]
+    there = {name for name, _ in queues}
+    queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
     return DeclaredCluster(
-        name=seen.name,
-        path=seen.wanted.key,
-        kai=(DeclaredKai(release.version, gpu_sharing=seen.wanted.gpu_sharing),) if release else (),
-        queues=tuple(_queue(item) for item in [*seen.all("queues"), *_absent(seen)]),
-        workloads=tuple(_workload(pod, seen) for pod in pods),
+        name=state.name,
+        path=state.wanted.key,
+        kai=(DeclaredKai(release.version, gpu_sharing=sharing),) if release else (),
+        queues=tuple(_queue(name, spec) for name, spec in queues),
+        workloads=tuple(_workload(pod, state) for pod in pods),
     )
 
 
-def _absent(seen: ClusterState) -> list[Object]:
-    """Queues that the stack declares and nobody has: `queues` says so, and who needs them is well
-    written.
-    """
-    there = {name_of(item) for item in seen.all("queues")}
-    return [
-        {"metadata": {"name": name}, "spec": wanted}
-        for name, wanted in seen.wanted.queue_specs.items()
-        if name not in there
-    ]
-
-
-def _workload(pod: Object, seen: ClusterState) -> PodTemplate:
-    (found,) = workloads("Pod", pod, name_of(pod), path_of(pod))
-    grouped = isinstance(found.pod_group, str) and _queue_of_group(seen, pod, found.pod_group)
+def _workload(pod: KubeObject, state: ClusterState) -> PodTemplate:
+    (workload,) = workloads("Pod", pod, pod.name, path_of(pod))
     # KAI writes this one on every pod that it groups, also with a queue that there is not.
-    if isinstance(found.annotations, Mapping) and not grouped:
-        own = {key: value for key, value in found.annotations.items() if key != POD_GROUP}
-        found = replace(found, annotations=own)
+    if isinstance(workload.annotations, Mapping) and not _has_queue(state, pod, workload.pod_group):
+        own = {key: value for key, value in workload.annotations.items() if key != POD_GROUP}
+        workload = replace(workload, annotations=own)
     # The API server fills it in where nobody wrote it.
-    default = found.scheduler == "default-scheduler"
-    return replace(found, scheduler=None) if default else found
+    default = workload.scheduler == "default-scheduler"
+    return replace(workload, scheduler=None) if default else workload
 
 
-def _queue_of_group(seen: ClusterState, pod: Object, name: str) -> bool:
+def _has_queue(state: ClusterState, pod: KubeObject, pod_group: object) -> bool:
     """Whether the PodGroup of a pod gives it a queue that is there."""
-    group = seen.named("podgroups", name, namespace_of(pod))
-    return group is not None and seen.named("queues", str(spec(group).get("queue"))) is not None
+    group = state.named("podgroups", str(pod_group), pod.namespace) if pod_group else None
+    return group is not None and state.named("queues", str(group.spec.get("queue"))) is not None
 
 
-def _queue(item: Object) -> DeclaredQueue:
-    resources = spec(item).get("resources") or {}
+def _queue(name: str, spec: Mapping[str, Any]) -> DeclaredQueue:
+    resources = spec.get("resources") or {}
     shares = {
         resource: QueueShare(
             float(share.get("quota", 0)), share.get("limit"), float(share.get("overQuotaWeight", 0))
@@ -154,7 +137,7 @@ def _queue(item: Object) -> DeclaredQueue:
         for resource in RESOURCES
         if (share := resources.get(resource)) is not None
     }
-    return DeclaredQueue(name_of(item), spec(item).get("parentQueue") or None, shares)
+    return DeclaredQueue(name, spec.get("parentQueue") or None, shares)
 
 
 def _cause_and_fix(problem: Problem) -> tuple[str, str]:

@@ -1,164 +1,180 @@
-"""Pods that share a GPU: sharing is on, each has its GPU group, the group its reservation pod."""
+"""Shared GPUs: sharing is on, each pod has its GPU group, the group its reservation pod."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
 
-from kai_fleet.kai.keys import FRACTION, KAI_NAMESPACE, MEMORY
-from kai_fleet_cli.doctor.checks.kai.kai_parts import made_again
-from kai_fleet_cli.doctor.cluster_state import RESERVATIONS, ClusterState, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.known_messages import meaning
-from kai_fleet_cli.doctor.objects import (
-    Object,
-    annotations_of,
-    condition,
-    containers,
-    labels_of,
-    name_of,
-    pod_subject,
-    spec,
-    status,
-)
+from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kai_fleet_cli.doctor.declared import HOST, NVIDIA
+from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.usage.pods import RESERVATIONS
 from kai_fleet_cli.usage.requests import GROUP, groups_of
 
-NAME = "gpu-sharing"
-RESERVATION = "reservation"
+RESERVATION = "reservation"  # findings about the pods that hold shared GPUs
 _GPU_INDEX = "run.ai/reserve_for_gpu_index"
 _FLAG = "--gpu-sharing-enabled="
-_PATIENCE = 60.0  # KAI waits 40 s for a reservation pod
+_MAP = "runai/shared-gpu-configmap"  # KAI's admission writes it, with a name of its own
+_CLASS = "nvidia"
+_PATIENCE = 60.0  # seconds; KAI waits 40 for a reservation pod
 
 
-def check(look: Snapshot) -> Iterator[Finding]:
+def check(snapshot: Snapshot) -> Findings:
     """Every cluster that runs KAI."""
-    for cluster in look.with_kai:
-        yield from _switched_on(cluster)
+    for cluster in snapshot.with_kai:
+        yield from _switch(cluster)
         yield from _groups(cluster)
         yield from _reservations(cluster)
 
 
-def shares_gpu(pod: Object) -> bool:
-    """Whether a pod asks for a share of a GPU in a way that KAI reads."""
-    return FRACTION in annotations_of(pod) or MEMORY in annotations_of(pod)
+def check_maps(snapshot: Snapshot) -> Findings:
+    """Pods that name one ConfigMap of KAI's: each of them may see the GPU of the other (T17).
+
+    Those of each team on the host, where they arrive from every KAI.
+    """
+    for namespace in (team.wanted.namespace for team in snapshot.teams.values()):
+        named: dict[str, list[str]] = defaultdict(list)
+        for pod in snapshot.host.within("pods", namespace):
+            if not pod.ended and _MAP in pod.annotations:
+                named[pod.annotations[_MAP]].append(pod.name)
+        for config_map, pods in sorted(named.items()):
+            if len(pods) > 1:
+                yield snapshot.host.warning(
+                    f"pods {', '.join(sorted(pods))} in namespace {namespace}",
+                    f"they name one ConfigMap of KAI's, {config_map}, in {_MAP}: each may see the"
+                    " GPU of the other",
+                    "have the team make them anew inside its vCluster, without that annotation: KAI"
+                    " writes it",
+                )
 
 
-def enabled(cluster: ClusterState) -> bool | None:
+def check_runtime_class(snapshot: Snapshot) -> Findings:
+    """RuntimeClass `nvidia`, which fraction pods and reservation pods name (V8): on the host where
+    KAI shares GPUs anywhere, and in each cluster in which it does.
+    """
+    host, subject = snapshot.host, f"RuntimeClass {_CLASS}"
+    sharing = [
+        cluster
+        for cluster in snapshot.clusters
+        if cluster.kai is not None
+        and cluster.wanted.gpu_sharing
+        and cluster.wanted.gpu_resource == NVIDIA
+    ]
+    on_host = "runtimeclasses" in host.unreadable or host.named("runtimeclasses", _CLASS)
+    for cluster in [host, *(it for it in sharing if it is not host)] if sharing else []:
+        if "runtimeclasses" in cluster.unreadable:
+            continue
+        if cluster.named("runtimeclasses", _CLASS) is not None:
+            yield cluster.well(subject)
+        elif cluster is host and host.name == HOST:
+            yield cluster.broken(
+                subject,
+                "it is not there: reservation pods of shared GPUs name it, and are rejected",
+                "set kai-fleet:gpu.provider to operator or device-plugin, which makes it,"
+                f" then {cluster.update}",
+            )
+        elif cluster is host or on_host:  # vClusters have theirs from the host
+            yield cluster.broken(
+                subject,
+                "it is not there: reservation pods are rejected, and fraction pods wait for them",
+                "the vCluster takes it over from the host: leave sync.fromHost.runtimeClasses of"
+                f" the vCluster's values on, then {cluster.update}",
+            )
+
+
+def _enabled(cluster: ClusterState) -> bool | None:
     """Whether this KAI lets pods share GPUs, as it was told; None where nothing says so."""
     config = cluster.named("configs", "kai-config")
-    told = (spec(config).get("admission") or {}).get("gpuSharing") if config else None
-    if told is not None:
-        return bool(told)
+    setting = (config.spec.get("admission") or {}).get("gpuSharing") if config else None
+    if setting is not None:
+        return bool(setting)
     for name in ("admission", "binder"):
         item = cluster.named("deployments", name, KAI_NAMESPACE)
-        for container in containers(item) if item else []:
-            for argument in container.get("args") or []:
-                if str(argument).startswith(_FLAG):
-                    return str(argument).removeprefix(_FLAG) == "true"
+        for container in item.containers if item else []:
+            for argument in map(str, container.get("args") or []):
+                if argument.startswith(_FLAG):
+                    return argument.removeprefix(_FLAG) == "true"
     return None
 
 
-def _switched_on(cluster: ClusterState) -> Iterator[Finding]:
-    sharing = [pod for pod in cluster.kai_pods if shares_gpu(pod)]
-    now = enabled(cluster)
-    if now is None:
-        return
-    if cluster.wanted.declared and cluster.wanted.gpu_sharing:
-        fix = made_again(cluster)  # somebody changed it by hand
-    else:
-        fix = f"write gpuSharing: true at {cluster.wanted.key}, then {cluster.update}"
-    if not now and (sharing or (cluster.wanted.declared and cluster.wanted.gpu_sharing)):
+def _switch(cluster: ClusterState) -> Findings:
+    enabled = _enabled(cluster)
+    sharing = sum(use.gpu.shared for use in cluster.usage.pods if use.scheduled_by_kai)
+    declared = cluster.wanted.declared and cluster.wanted.gpu_sharing
+    if enabled is False and (sharing or declared):
         cause = "it is off"
         if sharing:
-            cause += f", and {len(sharing)} pods ask for a share: new ones are refused"
-        yield cluster.broken(NAME, "GPU sharing", cause, fix)
-    else:
-        yield cluster.well(NAME, "GPU sharing")
+            cause += f", and {sharing} pods ask for a share: new ones are refused"
+        fix = f"write gpuSharing: true at {cluster.wanted.key}, then {cluster.update}"
+        # Where it is declared, somebody changed it by hand.
+        yield cluster.broken("GPU sharing", cause, make_again(cluster) if declared else fix)
+    elif enabled is not None:
+        yield cluster.well("GPU sharing")
 
 
-def _groups(cluster: ClusterState) -> Iterator[Finding]:
-    members: dict[str, list[Object]] = {}
+def _groups(cluster: ClusterState) -> Findings:
+    members: dict[str, list[tuple[KubeObject, float]]] = defaultdict(list)
     for pod in cluster.kai_pods:
-        if not shares_gpu(pod) or status(pod).get("phase") != "Running":
+        use = cluster.use_of(pod)
+        if use is None or not use.gpu.shared or use.phase != "Running":
             continue
-        groups = groups_of(labels_of(pod))
-        if not groups:
+        if not use.groups:
             yield cluster.broken(
-                NAME,
-                pod_subject(pod),
+                pod.pod_subject,
                 f"it runs with a share of a GPU and has no label {GROUP}: KAI does not count it",
-                f"{cluster.deleted([pod])}, so that it is made again and KAI places it",
+                f"{cluster.delete_pods([pod])}, so that it is made again and KAI places it",
             )
-        for group in groups:
-            members.setdefault(group, []).append(pod)
-    reserved = {labels_of(pod).get(GROUP) for pod in cluster.within("pods", RESERVATIONS)}
-    for group, pods in members.items():
-        names = ", ".join(sorted(name_of(pod) for pod in pods))
-        nodes = {spec(pod).get("nodeName") for pod in pods}
-        total = sum(_fraction(pod) for pod in pods)
+        for group in use.groups:
+            members[group].append((pod, use.gpu.fraction or 0.0))
+    reserved = {pod.labels.get(GROUP) for pod in cluster.within("pods", RESERVATIONS)}
+    for group, shares in members.items():
+        pods, total = [pod for pod, _ in shares], sum(fraction for _, fraction in shares)
+        names = ", ".join(sorted(pod.name for pod in pods))
+        nodes = {pod.spec.get("nodeName") for pod in pods}
         if group not in reserved:
             yield cluster.broken(
-                RESERVATION,
                 f"GPU group {group}",
                 f"no reservation pod holds its GPU, which is given to others too ({names})",
-                f"{cluster.deleted(pods)}, so that they are made again",
+                f"{cluster.delete_pods(pods)}, so that they are made again",
+                check=RESERVATION,
             )
         elif total > 1.0001 or len(nodes) > 1:
             what = f"add up to {total:g} GPUs" if total > 1.0001 else f"are on {len(nodes)} nodes"
-            yield cluster.broken(
-                NAME,
-                f"GPU group {group}",
-                f"its pods {what}: {names}",
-                f"delete one of them, so that it is placed anew: {cluster.deleted(pods[-1:])}",
-            )
+            fix = f"delete one of them, so that it is placed anew: {cluster.delete_pods(pods[-1:])}"
+            yield cluster.broken(f"GPU group {group}", f"its pods {what}: {names}", fix)
         else:
-            yield cluster.well(NAME, f"GPU group {group} ({names})")
+            yield cluster.well(f"GPU group {group} ({names})")
 
 
-def _fraction(pod: Object) -> float:
-    try:
-        return float(annotations_of(pod).get(FRACTION, 0))
-    except ValueError:
-        return 0.0
-
-
-def _reservations(cluster: ClusterState) -> Iterator[Finding]:
-    users = {group for pod in cluster.kai_pods for group in groups_of(labels_of(pod))}
+def _reservations(cluster: ClusterState) -> Findings:
+    users = {group for pod in cluster.kai_pods for group in groups_of(pod.labels)}
     for pod in cluster.within("pods", RESERVATIONS):
-        subject = f"reservation pod {name_of(pod)}"
-        phase = status(pod).get("phase")
-        remove = cluster.deleted([pod])
+        subject = f"reservation pod {pod.name}"
+        remove = cluster.delete_pods([pod])
         if cluster.age(pod) < _PATIENCE:
             continue
-        if phase != "Running":
+        if pod.phase != "Running":
+            cause = f"it is {pod.phase}: {_why(cluster, pod)}"
+            yield cluster.broken(subject, cause, remove, check=RESERVATION)
+        elif not pod.annotations.get(_GPU_INDEX):
             yield cluster.broken(
-                RESERVATION, subject, f"it is {phase}: {_why(cluster, pod)}", remove
-            )
-        elif not annotations_of(pod).get(_GPU_INDEX):
-            yield cluster.broken(
-                RESERVATION,
                 subject,
                 "it runs and has not found its GPU: the pods that are to share it wait, and are"
                 " given up after 40 s",
                 "it must see exactly one GPU: set the RuntimeClass nvidia, or the container"
                 f" runtime's default; then {remove}",
+                check=RESERVATION,
             )
-        elif labels_of(pod).get(GROUP) not in users:
-            yield cluster.warning(
-                RESERVATION,
-                subject,
-                "it holds a whole GPU that no pod shares",
-                remove,
-            )
+        elif pod.labels.get(GROUP) not in users:
+            cause = "it holds a whole GPU that no pod shares"
+            yield cluster.warning(subject, cause, remove, check=RESERVATION)
         else:
-            yield cluster.well(RESERVATION, subject)
+            yield cluster.well(subject, check=RESERVATION)
 
 
-def _why(cluster: ClusterState, pod: Object) -> str:
-    said = [str(event.get("message")) for event in cluster.events_of(pod)]
-    said.append(str(condition(pod, "PodScheduled").get("message") or ""))
-    said.append(str(status(pod).get("message") or ""))
-    for text in filter(None, said):
-        known = meaning(text)
-        if known is not None:
-            return cluster.filled_in(known.cause)
-    return next(filter(None, said), "nothing says why")
+def _why(cluster: ClusterState, pod: KubeObject) -> str:
+    texts = [str(event.get("message")) for event in cluster.events_of(pod)]
+    texts += [pod.unscheduled, str(pod.status.get("message") or "")]
+    known = cluster.explain(*texts)
+    return known.cause if known else next(filter(None, texts), "nothing says why")
