@@ -32,7 +32,7 @@ def test_importing_the_package_imports_nothing_else():
 
 
 def test_the_installed_pack_runs_what_the_one_of_the_checkout_runs():
-    (main,) = re.findall("\nmain: (.*)\n", (ROOT / "policies" / "PulumiPolicy.yaml").read_text())
-    assert ROOT / "policies" / main == policy_pack()
-    (module,) = re.findall(r'"([\w.]+)", run_name', (policy_pack() / "__main__.py").read_text())
-    assert importlib.util.find_spec(module)
+    files = (folder / "__main__.py" for folder in (ROOT / "policies", policy_pack()))
+    ours, installed = (re.findall("^from (.*) import main$", it.read_text(), re.M) for it in files)
+    assert ours == installed
+    assert importlib.util.find_spec(ours[0])
