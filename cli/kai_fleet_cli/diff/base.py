@@ -72,7 +72,7 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
             with tarfile.open(archive) as files:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
-        run = Planning(ref, commit, stack, project)
+        run = Planning(ref, commit, stack, project, _layout(project) or _installed(root))
         try:
             yield run
         finally:
@@ -82,12 +82,13 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
 class Planning:
     """The process that plans at the base; none where there is nothing to run."""
 
-    def __init__(self, ref: str, commit: str, stack: str, project: Path) -> None:
+    def __init__(
+        self, ref: str, commit: str, stack: str, project: Path, layout: _Layout | None
+    ) -> None:
         self._about = (ref, commit)
         self._file = project / f"Pulumi.{stack}.yaml"
         self._process: subprocess.Popen[str] | None = None
         self._state = State.PLANNED if self._file.is_file() else State.NO_STACK
-        layout = next((each for each in _LAYOUTS if each.found(project)), None)
         if layout is None:
             self._state = State.NO_PLAN
         elif self._state is State.PLANNED:
@@ -149,6 +150,15 @@ _LAYOUTS: Final = (
     _Layout("kai_fleet_cli", ("components", "policies", "cli")),
     _Layout("kai_fleet.cli", (".",)),  # up to 0.3
 )
+
+
+def _layout(project: Path) -> _Layout | None:
+    return next((each for each in _LAYOUTS if each.found(project)), None)
+
+
+def _installed(root: Path) -> _Layout | None:
+    """What is installed plans a project that has stack files and no code of its own."""
+    return None if _layout(root) else _Layout("kai_fleet_cli", ())
 
 
 def _record(out: str) -> dict[str, Any] | None:

@@ -8,16 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from kai_fleet.cluster import kind
+from kai_fleet.cluster.kind import SCRIPTS
+from kai_fleet.project import CHECKOUT
+from kai_fleet_cli.checkout import pulumi_cli, require_sandbox
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine import local_state
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies import policy_pack_program
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
-KIND_CHECK: Final = Path(kind.__file__).with_name("check.sh")
-ENGINE_TOOLS: Final = ("pulumi",)
+KIND_CHECK: Final = SCRIPTS / "check.sh"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def _file_of(platform: str) -> Path:
 
 
 def _sandbox(stack: str, say: Say, platform: str | None, *, starts: bool) -> Environment:
+    require_sandbox()
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
 
@@ -115,18 +118,27 @@ def _not_there(platform: str, there: str) -> str:
 
 def _require_kind() -> None:
     """Docker and kind, before the engine starts; the script says what is missing."""
-    checked = subprocess.run([str(KIND_CHECK)], capture_output=True, text=True, check=False)
+    checked = subprocess.run(["bash", str(KIND_CHECK)], capture_output=True, text=True, check=False)
     if checked.returncode != 0:
         raise UserError(checked.stderr.strip())
 
 
 def _own_cluster(say: Say) -> Environment:
     """Your CLI, or one that is fetched; it gets its plugins itself. A stand-in is never there."""
-    from sandbox.tools import toolbox
+    if CHECKOUT is None and not (reading.ROOT / "Pulumi.yaml").is_file():
+        raise UserError(
+            f"{reading.ROOT} has no Pulumi.yaml; write it with two lines: `name: kai-fleet` and"
+            " `runtime: python`"
+        )
+    return Environment({"PATH": engine_path(say)})
 
-    try:
-        found = toolbox.ensure(ENGINE_TOOLS, say)
-    except toolbox.ToolError as why:
-        raise UserError(str(why)) from None
-    folders = dict.fromkeys(str(tool.path.parent) for tool in found.values())
-    return Environment({"PATH": os.pathsep.join([*folders, os.environ.get("PATH", "")])})
+
+def engine_path(say: Say) -> str:
+    """PATH for the engine: Pulumi's CLI first. Raises UserError.
+
+    Then, without a checkout, plugin and probes as installed. A checkout's `Pulumi.yaml` names them.
+    """
+    folders = [pulumi_cli(say).parent]
+    if CHECKOUT is None:
+        folders.append(policy_pack_program().parent)
+    return os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from typing import Final
 
-PROBES: Final = ("kai", "pods", "record", "shards", "vacant", "vcluster")
+PROBES: Final = ("kai", "kind", "pods", "record", "shards", "vacant", "vcluster")
 
 
 def main() -> None:
