@@ -6,10 +6,12 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 import kai_fleet
+from kai_fleet.provider.version import version
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack
 
@@ -36,3 +38,22 @@ def test_the_installed_pack_runs_what_the_one_of_the_checkout_runs():
     assert ROOT / "policies" / main == policy_pack()
     (module,) = re.findall(r'"([\w.]+)", run_name', (policy_pack() / "__main__.py").read_text())
     assert importlib.util.find_spec(module)
+
+
+DISTRIBUTIONS = ("components", "policies", "cli")
+
+
+def test_the_distributions_are_of_one_version_and_need_each_other_in_it():
+    for folder in DISTRIBUTIONS:
+        project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        assert project["version"] == version()
+        own = [it for it in project["dependencies"] if it.startswith("kai-fleet")]
+        assert all(it.endswith(f"=={version()}") for it in own)
+        assert (ROOT / folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_a_release_builds_every_distribution():
+    steps = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    (named,) = re.findall(r"for package in (.+); do", steps)
+    projects = [tomllib.loads((ROOT / it / "pyproject.toml").read_text()) for it in DISTRIBUTIONS]
+    assert named.split() == [it["project"]["name"] for it in projects]
