@@ -23,7 +23,7 @@ LOCKED = ("--all-packages", "--no-dev", "--output-file")
 COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
 
 SETTINGS = """\
-from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli import plan_settings
 
 plan = plan_settings({
     "cluster": {"name": "lab", "context": "lab"},
@@ -35,7 +35,7 @@ print(len(plan.resources), plan.ok, *plan.problems)
 """
 OWN = """\
 import kai_fleet
-from kai_fleet_cli.plan.offline import plan_program
+from kai_fleet_cli import plan_program
 
 
 def program():
