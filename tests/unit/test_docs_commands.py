@@ -262,4 +262,12 @@ def test_every_page_of_the_docs_can_be_reached_from_readme():
             reached.add(page)
             here = str(page.relative_to(ROOT))
             following += [path for found, path, _ in markdown_pages.links() if found.page == here]
-    assert set((ROOT / "docs").glob("*.md")) <= reached
+    assert set((ROOT / "docs").rglob("*.md")) <= reached
+
+
+def test_the_folders_of_the_design_are_there():
+    text = (ROOT / "docs" / "design.md").read_text()
+    for row in re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE):
+        first, *others = re.findall(r"`([^`]+)`", row)
+        for name in (first, *(str(Path(first).parent / other) for other in others)):
+            assert (ROOT / name).exists(), name
