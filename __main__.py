@@ -1,7 +1,7 @@
 """A GPU cluster for many teams, as the engine runs it.
 
-The steps are in `components/kai_fleet/program.py`, one after the other: the settings, which every
-rule judges before anything is declared; the host cluster; monitoring; each team; workloads; outputs.
+The steps are in `components/kai_fleet/program.py`, one after the other: settings, which every rule
+judges before anything is declared; the host cluster; monitoring; each team; workloads; outputs.
 """
 
 from kai_fleet.program import program

@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_command as command
 from pulumi_kubernetes import core
+from pulumi_kubernetes.meta import v1 as meta
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
 
@@ -50,7 +51,7 @@ class TeamNamespaceArgs:
     gpu_resource: str = "nvidia.com/gpu"
     queues: QueueGuardArgs | None = None
     sees_nodes: bool = True
-    role: Sequence[Mapping[str, Any]] | None = None
+    role: Sequence[rbac.PolicyRuleArgsDict] | None = None
     account: Sequence[pulumi.Resource] | None = None
     monitoring: TeamMonitoringArgs | None = None
     policies: GuardPolicies | None = None
@@ -144,7 +145,9 @@ class TeamNamespace(pulumi.ComponentResource):
         ]
 
     def _network(self) -> Sequence[pulumi.Resource]:
-        network = self._args.isolation.network
+        specs: Mapping[str, Any] = network_policies.policies(
+            self._name, self._args.isolation.network
+        )
         return [
             networking.NetworkPolicy(
                 f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
@@ -152,7 +155,7 @@ class TeamNamespace(pulumi.ComponentResource):
                 spec=spec,
                 opts=self._inside,
             )
-            for called, spec in network_policies.policies(self._name, network).items()
+            for called, spec in specs.items()
         ]
 
     def _rights(self) -> Sequence[pulumi.Resource]:
@@ -172,7 +175,10 @@ class TeamNamespace(pulumi.ComponentResource):
             subjects=self._vcluster(),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[reads]),
         )
-        there = {"name": vcluster_role.NAME, "namespace": self._of_team}
+        there: meta.ObjectMetaArgsDict = {
+            "name": vcluster_role.NAME,
+            "namespace": self._of_team,
+        }
         writes = rbac.Role(
             f"{self._name}-vcluster-inside",
             metadata=there,
@@ -189,7 +195,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         return [reads, bound, writes, bound_there]
 
-    def _vcluster(self) -> list[dict[str, str]]:
+    def _vcluster(self) -> list[rbac.SubjectArgsDict]:
         account = vcluster_rights.account(self._name)
         return [{"kind": "ServiceAccount", "name": account, "namespace": self._of_team}]
 
@@ -199,7 +205,7 @@ class TeamNamespace(pulumi.ComponentResource):
         return [guard, *(args.policies.ready if args.policies is not None else [])]
 
 
-def _role_ref(kind: str, name: str) -> dict[str, str]:
+def _role_ref(kind: str, name: str) -> rbac.RoleRefArgsDict:
     return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}
 
 

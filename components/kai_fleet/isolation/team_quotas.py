@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kai_fleet.settings.sections.isolation import Isolation
+
+if TYPE_CHECKING:
+    from pulumi_kubernetes.core.v1 import ResourceQuotaSpecArgsDict, ScopeSelectorArgsDict
 
 # Classes of Kubernetes' own parts: a pod of theirs makes room for itself on any node.
 SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
@@ -19,14 +22,16 @@ _OBJECTS: Final = (
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 
-def quotas(gpus: int, resource: str, isolation: Isolation) -> dict[str, dict[str, object]]:
+def quotas(gpus: int, resource: str, isolation: Isolation) -> dict[str, ResourceQuotaSpecArgsDict]:
     """The quotas of a team's namespace by name: each its spec.
 
     Pods have a quota of their own: each creation writes every quota that counts it, and two at
     once that meet in one are refused and tried again (measured.md 47).
     """
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
-    found: dict[str, dict[str, object]] = {"gpus": {"hard": gpu_bound(gpus, resource, isolation)}}
+    found: dict[str, ResourceQuotaSpecArgsDict] = {
+        "gpus": {"hard": gpu_bound(gpus, resource, isolation)}
+    }
     if isolation.on:
         found |= {name: {"hard": hard} for name, hard in shared_bounds(isolation).items()}
         found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": system_scope()}
@@ -80,11 +85,10 @@ def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
     }
 
 
-def system_scope() -> dict[str, object]:
+def system_scope() -> ScopeSelectorArgsDict:
     """The scope of the quota `system-priority`: pods that name a class of Kubernetes' own."""
-    scope = {
-        "operator": "In",
-        "scope_name": "PriorityClass",
-        "values": list(SYSTEM_CLASSES),
+    return {
+        "match_expressions": [
+            {"operator": "In", "scope_name": "PriorityClass", "values": list(SYSTEM_CLASSES)}
+        ]
     }
-    return {"match_expressions": [scope]}

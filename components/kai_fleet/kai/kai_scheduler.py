@@ -155,6 +155,8 @@ class KaiScheduler(pulumi.ComponentResource):
 def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
     """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    # As the API spells it: the SDK's own name of the extension is another one in the state.
+    schema: Any = {"openAPIV3Schema": anything}
     crd: pulumi.Resource = kubernetes.apiextensions.v1.CustomResourceDefinition(
         name,
         metadata={"name": "clusterpolicies.nvidia.com"},
@@ -162,7 +164,7 @@ def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resou
             "group": "nvidia.com",
             "names": {
                 "kind": "ClusterPolicy",
-                "listKind": "ClusterPolicyList",
+                "list_kind": "ClusterPolicyList",
                 "plural": "clusterpolicies",
                 "singular": "clusterpolicy",
             },
@@ -172,7 +174,7 @@ def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resou
                     "name": "v1",
                     "served": True,
                     "storage": True,
-                    "schema": {"openAPIV3Schema": anything},
+                    "schema": schema,
                     "subresources": {"status": {}},
                 }
             ],

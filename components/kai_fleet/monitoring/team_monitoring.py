@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes import core
@@ -47,10 +48,11 @@ class TeamMonitoring(pulumi.ComponentResource):
         settings, namespace = args.settings, f"team-{name}"
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(parent=self))
         if args.closed:
+            spec: Any = scraping.let_in(settings)
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",
                 metadata={"name": scraping.LET_IN, "namespace": namespace},
-                spec=scraping.let_in(settings),
+                spec=spec,
                 opts=within,
             )
         facts = rules.of_team(name, args.queues, own_kai=args.own_kai, host_queues=args.host_queues)

@@ -124,7 +124,7 @@ class VllmServer(pulumi.ComponentResource):
             metadata=pod_template.service_metadata(name, args.pod, args.replicas),
             spec={
                 "selector": {"app": name},
-                "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": PORT}],
+                "ports": [{"name": "http", "port": SERVICE_PORT, "target_port": PORT}],
             },
             opts=pulumi.ResourceOptions.merge(
                 child, pulumi.ResourceOptions(depends_on=[self.deployment])
