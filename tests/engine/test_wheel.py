@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -246,14 +246,17 @@ def own(cli, sandbox: Sandbox, tmp_path_factory):
 
 def test_a_cluster_of_ones_own_is_previewed_made_and_left_alone(own):
     assert "Every property" in own.printed("fleet", "preview", "--stack", "prod")
+    # The engine's own output names the pack that it asked.
+    assert "kai-fleet@v" in own.printed("fleet", "preview", "--stack", "prod", "--details")
     assert "ml" in own.printed("fleet", "up", "--stack", "prod")
     assert "Nothing would change" in own.printed("fleet", "preview", "--stack", "prod")
 
 
 def test_the_doctor_and_the_teams_plugin_look_at_it(own):
     own.printed("fleet", "team", "kubeconfig", "ml", "--stack", "prod", "--output", "ml.yaml")
-    told = own.printed("kubectl-fleet", "queues", "--kubeconfig", "ml.yaml")
-    assert "train" in told
+    path = os.pathsep.join([str(own.bin), own.variables["PATH"]])  # as kubectl finds its plugins
+    shell = replace(own, bin=Path("/usr/bin"), variables={**own.variables, "PATH": path})
+    assert "train" in shell.printed("env", "kubectl", "fleet", "queues", "--kubeconfig", "ml.yaml")
     assert own.printed("fleet", "doctor", "--stack", "prod")
 
 
