@@ -12,7 +12,7 @@ _HEAD = "# What uv.lock pins, and this repository itself; written by `make refer
 
 
 def requirements() -> str:
-    """The text of `plugin/requirements.txt`. `pip` reads it in that folder."""
+    """The text of `components/requirements.txt`. `pip` reads it in that folder."""
     uv = Path(sys.executable).with_name("uv")
     export = ["export", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--no-annotate"]
     pinned = subprocess.run(
