@@ -1,4 +1,8 @@
-"""A GPU cluster for many teams, as the engine runs it; step by step: kai_fleet/program.py."""
+"""A GPU cluster for many teams, as the engine runs it.
+
+The steps are in `components/kai_fleet/program.py`, one after the other: settings, which every rule
+judges before anything is declared; the host cluster; monitoring; each team; workloads; outputs.
+"""
 
 from kai_fleet.program import program
 from kai_fleet_policies.validation import checked_settings

@@ -1,9 +1,25 @@
-"""What a person runs around `pulumi up`: `fleet …`."""
+"""The command `fleet`; `plan_settings` and `plan_program` plan without an engine or a cluster."""
 
 from __future__ import annotations
 
 import sys
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kai_fleet_cli.plan.offline import plan_program as plan_program
+    from kai_fleet_cli.plan.offline import plan_settings as plan_settings
+
+__all__ = ["plan_program", "plan_settings"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what plans on first use: every command would wait for it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kai_fleet_cli.plan import offline
+
+    return getattr(offline, name)
 
 
 def _ended(kind: type[BaseException], why: BaseException, trace: TracebackType | None) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from kai_fleet_cli import checkout_check
+from kai_fleet_cli import checkout
 from kai_fleet_cli.commands import (
     doctor,
     my,
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    checkout_check.check(sys.argv[0])
+    checkout.require_same(sys.argv[0])
     app()
 
 

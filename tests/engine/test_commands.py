@@ -191,7 +191,9 @@ def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
             check=False,
         )
 
-    shown = pulumi("preview", "--stack", "sandbox", "--policy-pack", "policies/pack")
+    shown = pulumi(
+        "preview", "--stack", "sandbox", "--policy-pack", ".venv/bin/kai-fleet-policy-pack"
+    )
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert "[mandatory]" not in shown.stdout
 
@@ -199,7 +201,9 @@ def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
     document = yaml.safe_load(file.read_text())
     document["config"]["kai-fleet:teams"]["ml"]["queues"]["default"]["gpu"] = 99
     file.write_text(yaml.safe_dump(document))
-    refused = pulumi("preview", "--stack", "sandbox", "--policy-pack", "policies/pack")
+    refused = pulumi(
+        "preview", "--stack", "sandbox", "--policy-pack", ".venv/bin/kai-fleet-policy-pack"
+    )
     assert refused.returncode != 0
     said = refused.stdout + refused.stderr
     assert "kai-fleet:teams.ml.queues" in said

@@ -80,7 +80,7 @@ class Project:
         return self._run(["pulumi", *arguments, "--non-interactive"], environment)
 
     def plain_up(self, stack: str = STACK) -> None:
-        pack = ("--policy-pack", "policies/pack")
+        pack = ("--policy-pack", ".venv/bin/kai-fleet-policy-pack")
         self.pulumi("up", "--yes", "--skip-preview", "--stack", stack, *pack)
 
     def files(self) -> dict[str, bytes]:

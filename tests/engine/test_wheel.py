@@ -1,6 +1,6 @@
-"""The wheel in an empty environment: a program of ten lines plans offline, and what ships is there.
+"""The wheels in empty environments: plans offline, and `fleet` on a cluster, without a checkout.
 
-Among the engine tests, because it fetches packages.
+Among the engine tests, because it fetches packages and runs the engine.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from kai_fleet_cli.stack_file.reading import ROOT
+from sandbox.lifecycle import Sandbox
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 UV = Path(sys.executable).with_name("uv")
+LOCKED = ("--all-packages", "--no-dev", "--output-file")
+COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
 
-PROGRAM = """\
-import kai_fleet
+SETTINGS = """\
+from kai_fleet_cli import plan_settings
 
-plan = kai_fleet.plan_settings({
+plan = plan_settings({
     "cluster": {"name": "lab", "context": "lab"},
     "teams": {"ml": {"scheduler": {"mode": "virtual", "version": "v0.12.23"},
                      "nodePool": {"pool": "ml"}, "gpus": 2,
@@ -31,6 +35,7 @@ print(len(plan.resources), plan.ok, *plan.problems)
 """
 OWN = """\
 import kai_fleet
+from kai_fleet_cli import plan_program
 
 
 def program():
@@ -39,73 +44,234 @@ def program():
     kai_fleet.QueueTree("queues", kai_fleet.QueueTreeArgs(kai_fleet.declared_queues(tree), access))
 
 
-print(*sorted(resource.type for resource in kai_fleet.plan_program(program).resources))
+print(*sorted(resource.type for resource in plan_program(program).resources))
+"""
+STACK = """\
+config:
+  kai-fleet:cluster: {name: own, context: own}
+  kai-fleet:gpu: {provider: device-plugin}
+  kai-fleet:vcluster:
+    kubernetesVersion: v1.34.4
+    access: {type: NodePort, host: 127.0.0.1}
+  kai-fleet:teams:
+    ml:
+      scheduler: {mode: virtual, version: v0.9.3}
+      nodePool: {kai-fleet/pool: ml}
+      gpus: 4
+      queues: {ml: {children: {train: {gpu: 4}}}}
 """
 
 
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment, and the folder in which its commands run."""
+
+    bin: Path
+    folder: Path
+    variables: dict[str, str]
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command as in a shell where nothing is activated."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "KAI_"))}
+        return subprocess.run(
+            [self.bin / command, *arguments],
+            cwd=self.folder,
+            env={**inherited, **self.variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+
+    def printed(self, command: str, *arguments: str) -> str:
+        """What a command prints that ends well."""
+        done = self.run(command, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def refusal(self, command: str, *arguments: str) -> str:
+        """What a command says that ends with exit code 1, without a traceback."""
+        done = self.run(command, *arguments)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    done = subprocess.run(
-        [UV, "build", "--wheel", "--out-dir", folder], cwd=ROOT, capture_output=True, text=True
-    )
+def wheels(tmp_path_factory):
+    """The three that are published, by distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
+    command = [UV, "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return next(folder.glob("*.whl"))
+    return {wheel.name.split("-")[0]: wheel for wheel in folder.glob("*.whl")}
 
 
-@pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory):
-    """The interpreter of an environment with the wheel alone."""
-    venv = tmp_path_factory.mktemp("empty") / "venv"
+def installed(wheels: list[Path], folder: Path) -> Environment:
+    """An environment with these wheels and what they need, and an empty folder beside it."""
+    venv, project, locked = folder / "venv", folder / "project", folder / "locked.txt"
+    project.mkdir()
+    install = (UV, "pip", "install", "--quiet")
     for command in (
-        [sys.executable, "-m", "venv", venv],
-        [venv / "bin" / "python", "-m", "pip", "install", "--quiet", wheel],
+        [UV, "venv", "--quiet", "--python", sys.executable, venv],
+        # The versions that are tested: the sandbox's plugins are of those.
+        [
+            UV,
+            "export",
+            "--quiet",
+            "--frozen",
+            "--no-emit-workspace",
+            "--no-hashes",
+            *LOCKED,
+            locked,
+        ],
+        [*install, "--python", venv / "bin" / "python", "--constraint", locked, *wheels],
     ):
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    return venv / "bin" / "python"
+    return Environment(venv / "bin", project, {})
 
 
-def said(python: Path, program: str, where: Path) -> str:
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(
-        [python, "-c", program], cwd=where, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+@pytest.fixture(scope="module")
+def components(wheels, tmp_path_factory):
+    """With the components alone."""
+    return installed([wheels["kai_fleet"]], tmp_path_factory.mktemp("components"))
 
 
-def test_one_name_and_all_that_it_needs(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {name.partition("/")[0] for name in names} == {
-        "kai_fleet",
-        wheel.name.rsplit("-", 3)[0] + ".dist-info",
-    }
-    for file in ("py.typed", "package/schema.json", "policy_pack/PulumiPolicy.yaml"):
-        assert f"kai_fleet/{file}" in names
-    assert not [name for name in names if "__pycache__" in name or "node_modules" in name]
+@pytest.fixture(scope="module")
+def cli(wheels, tmp_path_factory):
+    """With the command line."""
+    return installed([wheels[it] for it in COMMAND_LINE], tmp_path_factory.mktemp("cli"))
 
 
-@pytest.mark.slow
-def test_ten_lines_plan_offline(python, tmp_path):
-    count, ok, *_ = said(python, PROGRAM, tmp_path).split()
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("kai_fleet", ("py.typed", "package/schema.json", "cluster/kind/create.sh")),
+        ("kai_fleet_policies", ("py.typed", "pack/PulumiPolicy.yaml")),
+        ("kai_fleet_cli", ("py.typed", "report/page.css")),
+    ],
+)
+def test_a_wheel_has_one_import_name_and_all_that_it_needs(wheels, name, files):
+    names = zipfile.ZipFile(wheels[name]).namelist()
+    folders = {it.partition("/")[0] for it in names}
+    assert folders == {name, wheels[name].name.rsplit("-", 3)[0] + ".dist-info"}
+    assert {f"{name}/{file}" for file in files} <= set(names)
+    assert not [it for it in names if "__pycache__" in it or "node_modules" in it]
+
+
+def test_the_components_bring_no_command_line(components):
+    for script in ("fleet-probe", "pulumi-resource-kai-fleet"):
+        assert (components.bin / script).is_file()
+    assert not (components.bin / "fleet").exists()
+    code = "import kai_fleet; [getattr(kai_fleet, it) for it in kai_fleet.__all__]"
+    components.printed("python", "-c", code)
+
+
+def test_ten_lines_plan_offline(cli):
+    count, ok, *_ = cli.printed("python", "-c", SETTINGS).split()
     assert int(count) > 30
     assert ok == "True"
 
 
-@pytest.mark.slow
-def test_a_program_of_ones_own_plans_offline(python, tmp_path):
-    assert said(python, OWN, tmp_path) == "kai-fleet:index:QueueTree kai-fleet:index:Queues"
+def test_a_program_of_ones_own_plans_offline(cli):
+    types = cli.printed("python", "-c", OWN)
+    assert types == "kai-fleet:index:QueueTree kai-fleet:index:Queues"
 
 
-@pytest.mark.slow
-def test_what_a_program_needs_is_on_its_path(python, tmp_path):
-    for script in ("fleet", "fleet-probe", "pulumi-resource-kai-fleet"):
-        assert (python.parent / script).is_file()
-    pack = Path(said(python, "import kai_fleet; print(kai_fleet.policy_pack())", tmp_path))
+def test_the_policy_pack_for_other_projects_runs_where_it_is_installed(cli):
+    code = "import kai_fleet_policies; print(kai_fleet_policies.policy_pack())"
+    pack = Path(cli.printed("python", "-c", code))
     assert (pack / "__main__.py").is_file()
     # Its environment, as the engine finds it from there, is the one that it is installed in.
     named = next(
         it for it in (pack / "PulumiPolicy.yaml").read_text().splitlines() if "virtualenv" in it
     )
-    assert (pack / named.split()[-1] / "bin" / "python").samefile(python)
+    assert (pack / named.split()[-1] / "bin" / "python").samefile(cli.bin / "python")
+
+
+def test_the_sandbox_is_said_to_need_a_checkout(cli):
+    for arguments in (("sandbox", "down"), ("sandbox", "env"), ("sandbox", "tools")):
+        assert "the sandbox needs a checkout" in cli.refusal("fleet", *arguments)
+    stack = cli.folder / "Pulumi.mine.yaml"
+    stack.write_text(STACK.replace("context: own", "context: kai-fleet-sandbox"))
+    try:
+        for command in ("up", "preview"):
+            told = cli.refusal("fleet", command, "--stack", "mine")
+            assert "the sandbox needs a checkout" in told
+            assert "git clone" in told and "make up" in told
+    finally:
+        stack.unlink()
+
+
+def test_a_folder_with_a_stack_file_alone_is_planned(cli):
+    assert "none in" in cli.run("fleet", "plan", "--stack", "prod").stdout
+    (cli.folder / "Pulumi.prod.yaml").write_text(STACK)
+    assert "fine" in cli.printed("fleet", "plan", "--stack", "prod")
+    told = cli.refusal("fleet", "up", "--stack", "prod")
+    assert "no Pulumi.yaml; write it with two lines: `name: kai-fleet`" in told
+
+
+@pytest.fixture(scope="module")
+def own(cli, sandbox: Sandbox, tmp_path_factory):
+    """A project of two files on "a cluster of one's own": none of it knows of the sandbox.
+
+    Pulumi's plugins, which its CLI would download, are on PATH and in Pulumi's folder.
+    """
+    (cli.folder / "Pulumi.yaml").write_text("name: kai-fleet\nruntime: python\n")
+    (cli.folder / "Pulumi.prod.yaml").write_text(STACK)
+    home = tmp_path_factory.mktemp("home")
+    kubeconfig = home / "config"
+    kubeconfig.write_text(sandbox.kubeconfig.read_text().replace("kai-fleet-sandbox", "own"))
+    state = home / "state"
+    state.mkdir()
+    (home / ".pulumi").mkdir()
+    plugins = sandbox.directory / "pulumi-home" / "plugins"
+    (home / ".pulumi" / "plugins").symlink_to(plugins)
+    path = [str(sandbox.directory / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
+    variables = {
+        "PATH": os.pathsep.join(path),
+        "HOME": str(home),
+        "PULUMI_HOME": str(home / ".pulumi"),
+        "KUBECONFIG": str(kubeconfig),
+        "PULUMI_BACKEND_URL": f"file://{state}",
+        "PULUMI_CONFIG_PASSPHRASE": "own",
+        "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "KAI_FLEET_CHARTS": str(sandbox.directory / "charts"),  # no registry is reached here
+    }
+    project = Environment(cli.bin, cli.folder, variables)
+    yield project
+    project.run("fleet", "destroy", "--stack", "prod")
+
+
+def test_a_cluster_of_ones_own_is_previewed_made_and_left_alone(own):
+    assert "Every property" in own.printed("fleet", "preview", "--stack", "prod")
+    # The engine's own output names the pack that it asked.
+    assert "kai-fleet@v" in own.printed("fleet", "preview", "--stack", "prod", "--details")
+    assert "ml" in own.printed("fleet", "up", "--stack", "prod")
+    assert "Nothing would change" in own.printed("fleet", "preview", "--stack", "prod")
+
+
+def test_the_doctor_and_the_teams_plugin_look_at_it(own):
+    own.printed("fleet", "team", "kubeconfig", "ml", "--stack", "prod", "--output", "ml.yaml")
+    path = os.pathsep.join([str(own.bin), own.variables["PATH"]])  # as kubectl finds its plugins
+    shell = replace(own, bin=Path("/usr/bin"), variables={**own.variables, "PATH": path})
+    assert "train" in shell.printed("env", "kubectl", "fleet", "queues", "--kubeconfig", "ml.yaml")
+    assert own.printed("fleet", "doctor", "--stack", "prod")
+
+
+def test_a_diff_against_a_commit_of_stack_files(own):
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for arguments in (
+        ("init", "--quiet"),
+        ("add", "Pulumi.yaml", "Pulumi.prod.yaml"),
+        (*identity, "commit", "--quiet", "--no-verify", "--message", "stacks"),
+    ):
+        subprocess.run(["git", *arguments], cwd=own.folder, check=True)
+    assert "nothing changes" in own.printed("fleet", "diff", "--stack", "prod", "--base", "HEAD")
+    file = own.folder / "Pulumi.prod.yaml"
+    file.write_text(STACK.replace("v0.9.3", "v0.12.23"))
+    changed = own.run("fleet", "diff", "--stack", "prod", "--base", "HEAD")
+    file.write_text(STACK)
+    assert (changed.returncode, changed.stderr) == (3, "")
+    assert "v0.9.3 → v0.12.23" in changed.stdout

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kai_fleet.cluster.kind.cluster import declared
+
 from kai_fleet.settings.sections.kind import Kind
 from kai_fleet_cli.stack_file.reading import ROOT
 
@@ -105,9 +107,9 @@ class Machine:
         """Have these calls, by program and first argument, fail."""
         (self.state / "fail").write_text("\n".join(calls) + "\n")
 
-    def run(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, verb: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(SCRIPTS / script)],
+            [sys.executable, "-m", "kai_fleet.probes", "kind", verb],
             cwd=ROOT,
             env={**self.environment(), **environment},
             capture_output=True,

@@ -262,4 +262,31 @@ def test_every_page_of_the_docs_can_be_reached_from_readme():
             reached.add(page)
             here = str(page.relative_to(ROOT))
             following += [path for found, path, _ in markdown_pages.links() if found.page == here]
-    assert set((ROOT / "docs").glob("*.md")) <= reached
+    assert set((ROOT / "docs").rglob("*.md")) <= reached
+
+
+def test_readme_shows_the_program_that_runs():
+    shown = next(it for it in markdown_pages.blocks("python") if it.page == "README.md")
+    lines = {line.strip() for line in (ROOT / "__main__.py").read_text().splitlines()}
+    assert set(shown.text.splitlines()) <= lines
+
+
+def test_files_that_pages_name_are_there():
+    """But those of the changelog, which tells of what was."""
+    folders = "components|policies|cli|sandbox|bench|tests|docs|examples"
+    gone = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in markdown_pages.pages()
+        if page.name != "CHANGELOG.md"
+        for name in re.findall(rf"`((?:{folders})/[\w./-]+)`", page.read_text())
+        if not (ROOT / name).exists()
+    ]
+    assert gone == []
+
+
+def test_the_folders_of_the_design_are_there():
+    text = (ROOT / "docs" / "design.md").read_text()
+    for row in re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE):
+        first, *others = re.findall(r"`([^`]+)`", row)
+        for name in (first, *(str(Path(first).parent / other) for other in others)):
+            assert (ROOT / name).exists(), name

@@ -1,17 +1,16 @@
 """A kind cluster in the stack file: what is declared, what is refused, what is checked first."""
 
 import json
-import os
 
 import pytest
 
+from kai_fleet import probes
 from kai_fleet.settings import load
 from kai_fleet_cli.engine import environment
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, record
-from kai_fleet_cli.stack_file import reading
 from tests.unit.kind_standins import Machine
 
 TEAM = {"scheduler": {"mode": "default"}}
@@ -38,14 +37,12 @@ def declared():
 
 def test_the_cluster_is_made_by_the_scripts_and_deleted_by_them(declared):
     command = declared[("Command", "lab-kind")].inputs
-    assert command["create"] == command["update"] == "components/kai_fleet/cluster/kind/create.sh"
-    assert command["delete"] == "components/kai_fleet/cluster/kind/delete.sh"
+    assert command["create"] == command["update"] == probes.command("kind", "create")
+    assert command["delete"] == probes.command("kind", "delete")
     assert command["logging"] == "stderr", "stdout is the kubeconfig"
     assert command["environment"]["KIND_NAME"] == "lab"
     config = json.loads(command["environment"]["KIND_CONFIG"])
     assert config["nodes"][0]["role"] == "control-plane"
-    for script in ("create", "delete"):
-        assert os.access(reading.ROOT / command[script], os.X_OK)
 
 
 def test_its_kubeconfig_is_a_secret_and_its_name_its_identity(declared):

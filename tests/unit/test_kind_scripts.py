@@ -37,7 +37,7 @@ def test_the_scripts_are_clean_under_shellcheck():
 
 
 def test_a_machine_without_a_gpu_gets_a_cluster_for_processors(machine):
-    done = machine.run("create.sh")
+    done = machine.run("create")
     assert (done.returncode, done.stdout) == (0, "apiVersion: v1\nkind: Config\n")
     assert "no GPU here (nvidia-smi is not installed): the cluster is CPU only" in done.stderr
     calls = [re.sub(r"--config \S+", "--config FILE", call) for call in machine.calls()]
@@ -69,7 +69,7 @@ def test_a_machine_without_a_gpu_gets_a_cluster_for_processors(machine):
 
 
 def test_the_driver_is_mounted_into_the_node_and_the_toolkit_set_up_there(gpu_machine):
-    done = gpu_machine.run("create.sh")
+    done = gpu_machine.run("create")
     assert done.returncode == 0, done.stderr
     assert "GPUs of this machine: 1" in done.stderr
     (node,) = made_from(gpu_machine)["nodes"]
@@ -94,7 +94,7 @@ def test_gpus_go_to_the_first_worker_alone(tmp_path):
     kind = Kind(workers=[{"kai-fleet/pool": "ml"}, {}], image="kindest/node:v1.34.0", node_ports=1)
     machine = Machine(tmp_path / "machine", kind=kind)
     machine.with_gpu()
-    assert machine.run("create.sh").returncode == 0
+    assert machine.run("create").returncode == 0
     control, first, second = made_from(machine)["nodes"]
     assert {"kai-fleet/pool", "nvidia.com/gpu.present"} <= set(first["labels"])
     assert "extraMounts" in first
@@ -107,15 +107,15 @@ def test_gpus_go_to_the_first_worker_alone(tmp_path):
 def test_gpus_can_be_left_alone(tmp_path):
     machine = Machine(tmp_path / "machine", kind=Kind(gpus="none"))
     machine.with_gpu()
-    assert machine.run("create.sh").returncode == 0
+    assert machine.run("create").returncode == 0
     assert not [call for call in machine.calls() if call.startswith("nvidia-smi")]
     assert "extraMounts" not in made_from(machine)["nodes"][0]
 
 
 def test_a_second_run_makes_nothing_anew(gpu_machine):
-    gpu_machine.run("create.sh")
+    gpu_machine.run("create")
     gpu_machine.calls()
-    done = gpu_machine.run("create.sh")
+    done = gpu_machine.run("create")
     assert (done.returncode, done.stdout) == (0, "apiVersion: v1\nkind: Config\n")
     calls = gpu_machine.calls()
     assert not [call for call in calls if "create" in call or "docker start" in call]
@@ -125,26 +125,26 @@ def test_a_second_run_makes_nothing_anew(gpu_machine):
 
 
 def test_a_stopped_node_is_started(machine):
-    machine.run("create.sh")
+    machine.run("create")
     (machine.state / "stopped").touch()
     machine.calls()
-    assert machine.run("create.sh").returncode == 0
+    assert machine.run("create").returncode == 0
     assert "docker start lab-control-plane" in machine.calls()
 
 
 def test_a_cluster_made_without_gpus_stays_so_and_says_how_to_change_it(machine):
-    machine.run("create.sh")
+    machine.run("create")
     machine.with_gpu()
-    done = machine.run("create.sh")
+    done = machine.run("create")
     assert done.returncode == 0
     assert "was made without GPUs and stays so; destroy the stack" in done.stderr
 
 
 def test_another_configuration_is_refused_before_anything_is_touched(machine):
-    machine.run("create.sh")
+    machine.run("create")
     machine.kind = Kind(node_ports=3)
     machine.calls()
-    done = machine.run("create.sh")
+    done = machine.run("create")
     assert done.returncode == 1
     assert "kai-fleet:cluster.kind was changed" in done.stderr
     assert "fleet destroy" in done.stderr
@@ -154,7 +154,7 @@ def test_another_configuration_is_refused_before_anything_is_touched(machine):
 def test_a_cluster_of_that_name_that_is_not_ours_is_left_alone(machine):
     (machine.state / "clusters").write_text("lab\n")
     (machine.state / "nodes").write_text("lab-control-plane\n")
-    done = machine.run("create.sh")
+    done = machine.run("create")
     assert done.returncode == 1
     assert "kind delete cluster --name lab" in done.stderr
     assert not [call for call in machine.calls() if call.startswith("kind delete")]
@@ -162,7 +162,7 @@ def test_a_cluster_of_that_name_that_is_not_ours_is_left_alone(machine):
 
 def test_a_similar_name_is_another_cluster(machine):
     (machine.state / "clusters").write_text("lab-2\nmy-lab\n")
-    assert machine.run("create.sh").returncode == 0
+    assert machine.run("create").returncode == 0
     assert (machine.state / "kind.yaml").exists()
 
 
@@ -241,7 +241,7 @@ def node_fails(machine):
 )
 def test_each_failure_has_its_sentence_and_prints_no_kubeconfig(machine, broken, says):
     broken(machine)
-    done = machine.run("create.sh")
+    done = machine.run("create")
     assert (done.returncode, done.stdout) == (1, "")
     assert says in done.stderr
     assert "Traceback" not in done.stderr
@@ -251,23 +251,23 @@ def test_each_failure_has_its_sentence_and_prints_no_kubeconfig(machine, broken,
 def test_with_gpus_auto_a_broken_driver_is_said_and_goes_on(machine, broken):
     broken(machine)
     machine.kind = Kind()
-    done = machine.run("create.sh")
+    done = machine.run("create")
     assert done.returncode == 0
     assert "the cluster is CPU only" in done.stderr
 
 
 def test_what_kind_left_half_made_is_removed(machine):
     machine.fail("kind create")
-    machine.run("create.sh")
+    machine.run("create")
     assert "kind delete cluster --name lab" in machine.calls()
 
 
 def test_the_cluster_goes_with_the_stack(machine):
-    machine.run("create.sh")
+    machine.run("create")
     machine.calls()
-    assert machine.run("delete.sh").returncode == 0
+    assert machine.run("delete").returncode == 0
     assert machine.calls() == ["docker info", "kind delete cluster --name lab"]
     machine.fail("kind delete")
-    done = machine.run("delete.sh")
+    done = machine.run("delete")
     assert done.returncode == 1
     assert "kind cluster lab cannot be deleted; the line above says why" in done.stderr

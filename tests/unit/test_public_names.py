@@ -6,8 +6,10 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
+from kai_fleet.provider.version import version
 
 import kai_fleet
 from kai_fleet_cli.stack_file.reading import ROOT
@@ -36,3 +38,31 @@ def test_the_installed_pack_runs_what_the_one_of_the_checkout_runs():
     ours, installed = (re.findall("^from (.*) import main$", it.read_text(), re.M) for it in files)
     assert ours == installed
     assert importlib.util.find_spec(ours[0])
+
+
+DISTRIBUTIONS = ("components", "policies", "cli")
+
+
+def test_the_distributions_are_of_one_version_and_need_each_other_in_it():
+    for folder in DISTRIBUTIONS:
+        project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        assert project["version"] == version()
+        own = [it for it in project["dependencies"] if it.startswith("kai-fleet")]
+        assert all(it.endswith(f"=={version()}") for it in own)
+        assert (ROOT / folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_a_release_builds_every_distribution():
+    steps = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    (named,) = re.findall(r"for package in (.+); do", steps)
+    projects = [tomllib.loads((ROOT / it / "pyproject.toml").read_text()) for it in DISTRIBUTIONS]
+    assert named.split() == [it["project"]["name"] for it in projects]
+
+
+def test_what_plans_offline_is_imported_when_it_is_used():
+    program = (
+        "import sys, kai_fleet_cli; print('pulumi' in sys.modules);"
+        "kai_fleet_cli.plan_settings, kai_fleet_cli.plan_program; print('pulumi' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"], done.stderr

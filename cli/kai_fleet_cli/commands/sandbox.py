@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
+from kai_fleet_cli.checkout import require_sandbox, running_sandbox
 from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.errors import UserError
 
-if TYPE_CHECKING:
-    from sandbox.lifecycle import Sandbox
-
-app = typer.Typer(help="The local sandbox.", no_args_is_help=True)
+app = typer.Typer(
+    help="The local sandbox.", no_args_is_help=True, callback=lambda: require_sandbox()
+)
 
 
 @app.command()
 def kubeconfig() -> None:
     """Print the path of the sandbox's kubeconfig."""
-    sys.stdout.write(f"{_running().kubeconfig}\n")
+    sys.stdout.write(f"{running_sandbox().kubeconfig}\n")
 
 
 @app.command()
 def env() -> None:
     """Print the variables for plain `pulumi`, `helm` and `kubectl`: eval "$(… sandbox env)"."""
-    for name, value in _running().env().items():
+    for name, value in running_sandbox().env().items():
         sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
 
 
@@ -52,12 +51,3 @@ def down() -> None:
     from sandbox import lifecycle
 
     lifecycle.down(say)
-
-
-def _running() -> Sandbox:
-    from sandbox import lifecycle
-
-    running = lifecycle.find()
-    if running is None:
-        raise UserError("the sandbox is not running; start it with: make up")
-    return running

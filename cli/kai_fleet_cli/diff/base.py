@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kai_fleet_cli.engine.interruption import graceful_shutdown
 from kai_fleet_cli.errors import UserError
@@ -23,6 +23,8 @@ SHORT: Final = 10  # characters of a commit's name
 # What a git hook is started with would point git at another index or work tree.
 # Where a commit may have the module of the command, and the folders that Python imports from: the
 # last has the module. The second is that of versions up to 0.3.
+# A module, and the folders that Python imports it from.
+Layout: TypeAlias = tuple[str, tuple[str, ...]]
 _LAYOUTS: Final = (
     ("kai_fleet_cli", ("components", "policies", "cli")),
     ("kai_fleet.cli", (".",)),
@@ -76,7 +78,7 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
             with tarfile.open(archive) as files:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
-        run = Planning(ref, commit, stack, project)
+        run = Planning(ref, commit, stack, project, _layout(project) or _installed(root))
         try:
             yield run
         finally:
@@ -86,20 +88,17 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
 class Planning:
     """The process that plans at the base; none where there is nothing to run."""
 
-    def __init__(self, ref: str, commit: str, stack: str, project: Path) -> None:
+    def __init__(
+        self, ref: str, commit: str, stack: str, project: Path, layout: Layout | None
+    ) -> None:
         self._about = (ref, commit)
         self._file = project / f"Pulumi.{stack}.yaml"
         self._process: subprocess.Popen[str] | None = None
         self._state = BaseState.PLANNED if self._file.is_file() else BaseState.NO_STACK
-        layouts = [
-            (module, folders)
-            for module, folders in _LAYOUTS
-            if Path(project, folders[-1], *module.split("."), "__main__.py").is_file()
-        ]
-        if not layouts:
+        if layout is None:
             self._state = BaseState.NO_PLAN
         elif self._state is BaseState.PLANNED:
-            module, folders = layouts[0]
+            module, folders = layout
             path = os.pathsep.join(str(project / folder) for folder in folders)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, "plan", "--stack", stack, "--format", "json"],
@@ -137,6 +136,18 @@ class Planning:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
+
+
+def _layout(project: Path) -> Layout | None:
+    for module, folders in _LAYOUTS:
+        if Path(project, folders[-1], *module.split("."), "__main__.py").is_file():
+            return module, folders
+    return None
+
+
+def _installed(root: Path) -> Layout | None:
+    """What is installed plans a project that has stack files and no code of its own."""
+    return None if _layout(root) else ("kai_fleet_cli", ())
 
 
 def _record(out: str) -> dict[str, Any] | None:

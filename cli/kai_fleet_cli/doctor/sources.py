@@ -11,6 +11,7 @@ from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
+from kai_fleet_cli.checkout import running_sandbox
 from kai_fleet_cli.doctor.declared import host_of
 from kai_fleet_cli.doctor.gather import SECONDS, ClusterSources
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
@@ -100,11 +101,7 @@ def _sandbox(context: str | None) -> tuple[str | None, dict[str, str]]:
     """The sandbox's own kubeconfig for its stacks, and what the engine needs there."""
     if context != SANDBOX_CONTEXT:
         return None, {}
-    from sandbox import lifecycle
-
-    running = lifecycle.find()
-    if running is None:
-        raise UserError("the sandbox is not running; start it with: make up")
+    running = running_sandbox()
     return str(running.kubeconfig), running.env()
 
 

@@ -12,16 +12,19 @@ from typing import Final
 
 import platformdirs
 
-from kai_fleet.cluster import kind
+from kai_fleet.cluster.kind import SCRIPTS
+from kai_fleet.project import CHECKOUT
+from kai_fleet_cli.checkout import pulumi_cli, require_sandbox
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies import policy_pack_program
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
-KIND_CHECK: Final = Path(kind.__file__).with_name("check.sh")
 _LOGGED_IN_BY: Final = ("PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL")
 _PASSPHRASES: Final = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
+KIND_CHECK: Final = SCRIPTS / "check.sh"
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def _file_of(platform: str) -> Path:
 
 
 def _sandbox(stack: str, say: Say, platform: str | None, *, starts: bool) -> Environment:
+    require_sandbox()
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
 
@@ -116,21 +120,19 @@ def _not_there(platform: str, there: str) -> str:
 
 def _require_kind() -> None:
     """Docker and kind, before the engine starts; the script says what is missing."""
-    checked = subprocess.run([str(KIND_CHECK)], capture_output=True, text=True, check=False)
+    checked = subprocess.run(["bash", str(KIND_CHECK)], capture_output=True, text=True, check=False)
     if checked.returncode != 0:
         raise UserError(checked.stderr.strip())
 
 
 def _own_cluster(say: Say) -> Environment:
     """Your CLI, or one that is fetched; it gets its plugins itself. A stand-in is never there."""
-    from sandbox.tools import toolbox
-
-    try:
-        pulumi = toolbox.ensure(("pulumi",), say)["pulumi"]
-    except toolbox.ToolError as why:
-        raise UserError(str(why)) from None
-    path = os.pathsep.join([str(pulumi.path.parent), os.environ.get("PATH", "")])
-    return Environment({"PATH": path})
+    if CHECKOUT is None and not (reading.ROOT / "Pulumi.yaml").is_file():
+        raise UserError(
+            f"{reading.ROOT} has no Pulumi.yaml; write it with two lines: `name: kai-fleet` and"
+            " `runtime: python`"
+        )
+    return Environment({"PATH": engine_path(say)})
 
 
 def state_variables(say: Say) -> dict[str, str]:
@@ -167,3 +169,14 @@ def _passphrase(file: Path) -> Path:
         file.touch(mode=0o600)
         file.write_text(secrets.token_urlsafe(32), encoding="utf-8")
     return file
+
+
+def engine_path(say: Say) -> str:
+    """PATH for the engine: Pulumi's CLI first. Raises UserError.
+
+    Then, without a checkout, plugin and probes as installed. A checkout's `Pulumi.yaml` names them.
+    """
+    folders = [pulumi_cli(say).parent]
+    if CHECKOUT is None:
+        folders.append(policy_pack_program().parent)
+    return os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])

@@ -27,8 +27,9 @@ from kai_fleet_cli.program import program
 from kai_fleet_cli.recovery import cluster_refresh, failures, reconcile, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies import policy_pack_program
 
-POLICY_PACK: Final = str(ROOT / "policies" / "pack")
+POLICY_PACK: Final = str(policy_pack_program())
 Show = Callable[[str], None]
 
 

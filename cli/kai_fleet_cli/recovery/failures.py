@@ -10,6 +10,7 @@ from typing import Final
 
 from pulumi import automation
 
+from kai_fleet.project import CHECKOUT
 from kai_fleet_cli.recovery import file_backend
 
 _AGAIN: Final = "then run the same command again: it goes on from here"
@@ -155,6 +156,8 @@ def explain(
 
 def _cli() -> str:
     """Pulumi's CLI as a shell finds it, also one that was fetched for this checkout."""
+    if CHECKOUT is None:
+        return "pulumi"
     from sandbox.tools import toolbox
 
     cli = toolbox.ensure(("pulumi",), lambda _: None)["pulumi"]

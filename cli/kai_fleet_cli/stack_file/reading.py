@@ -39,7 +39,7 @@ def path_of(stack: str) -> Path:
     if not _NAME.fullmatch(stack):
         raise UserError(
             f"{stack!r} is no stack name; write what stands in the file's name, as in"
-            f" Pulumi.NAME.yaml; stacks with a file: {', '.join(stacks())}"
+            f" Pulumi.NAME.yaml; stacks with a file: {_known()}"
         )
     return ROOT / f"Pulumi.{stack}.yaml"
 
@@ -48,6 +48,10 @@ def stacks() -> list[str]:
     """The stacks that have a file."""
     names = (path.name for path in ROOT.glob("Pulumi.*.yaml"))
     return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in names)
+
+
+def _known() -> str:
+    return ", ".join(stacks()) or f"none in {ROOT}"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -61,8 +65,7 @@ def read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         if path.parent != ROOT:
             raise StackFileError(f"{path} is not there") from None
-        known = ", ".join(stacks())
-        raise StackFileError(f"{path.name} is not there; stacks with a file: {known}") from None
+        raise StackFileError(f"{path.name} is not there; stacks with a file: {_known()}") from None
     except UnicodeDecodeError as why:
         line = why.object[: why.start].count(b"\n") + 1
         raise StackFileError(f"{path.name} line {line}: is no UTF-8; save it as UTF-8") from None

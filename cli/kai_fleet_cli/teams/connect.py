@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.checkout import running_sandbox
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams.lookup import PlatformFile
@@ -30,22 +30,17 @@ def to_platform(platform: PlatformFile, say: Say) -> Connected:
     cluster = cluster if isinstance(cluster, Mapping) else {}
     context: Any = cluster.get("context")
     if context == SANDBOX_CONTEXT:
-        from sandbox import lifecycle
-
-        running = lifecycle.find()
-        if running is None:
-            return Connected(note="the sandbox is not running; start it with: make up")
+        try:
+            running = running_sandbox()
+        except UserError as error:
+            return Connected(note=str(error))
         return Connected(cluster_reader.ClusterReader(context, running.kubeconfig), running.env())
     host = cluster_reader.ClusterReader(str(context)) if context else None
     note = "" if host else f"the kubeconfig of {platform.file.name} is {reading.SECRET}"
-    from sandbox.tools import toolbox
-
     try:
-        tools = toolbox.ensure(("pulumi",), say)
-    except toolbox.ToolError as error:
+        return Connected(host, {"PATH": engine_path(say)}, note)
+    except UserError as error:
         return Connected(host, note=str(error))
-    path = os.pathsep.join([str(tools["pulumi"].path.parent), os.environ.get("PATH", "")])
-    return Connected(host, {"PATH": path}, note)
 
 
 def variables(platform: PlatformFile, say: Say) -> Mapping[str, str]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.kind.cluster import KindCluster, KindClusterArgs
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
+from kai_fleet.host.kind_cluster import KindCluster, KindClusterArgs
 from kai_fleet.host.platform_reference import PlatformReference
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs

@@ -137,10 +137,10 @@ def account_rights(name: str, team: str, opts: pulumi.ResourceOptions) -> pulumi
     return found
 
 
-def _role_ref(name: str) -> dict[str, str]:
+def _role_ref(name: str) -> rbac.RoleRefArgsDict:
     return {"api_group": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
 
 
-def subject(team: str) -> dict[str, str]:
+def subject(team: str) -> rbac.SubjectArgsDict:
     """The account of a team's stack, as the subject of a binding."""
     return {"kind": "ServiceAccount", "name": team, "namespace": rights.ACCOUNTS}

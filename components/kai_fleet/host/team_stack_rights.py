@@ -9,7 +9,7 @@ KAI: RBAC cannot bound their names, so an admission policy does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kai_fleet.guards.policies import (
     Object,
@@ -19,10 +19,12 @@ from kai_fleet.guards.policies import (
     policy,
 )
 
+if TYPE_CHECKING:
+    from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
+
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the rights inside the team's namespace
 
-Rule = dict[str, Any]
 _READ: Final = ("get", "list", "watch")
 _CHANGE: Final = ("patch", "update", "delete")
 _ALL: Final = ("create", *_CHANGE, *_READ)
@@ -30,13 +32,15 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _QUEUES: Final = "scheduling.run.ai"
 
 
-def _rule(groups: str, resources: str, verbs: tuple[str, ...], *names: str) -> Rule:
-    found: Rule = {
+def _rule(groups: str, resources: str, verbs: tuple[str, ...], *names: str) -> PolicyRuleArgsDict:
+    rule: PolicyRuleArgsDict = {
         "api_groups": groups.split("|"),
         "resources": resources.split(),
         "verbs": list(verbs),
     }
-    return found | ({"resource_names": list(names)} if names else {})
+    if names:
+        rule["resource_names"] = list(names)
+    return rule
 
 
 def account(team: str) -> str:
@@ -44,7 +48,7 @@ def account(team: str) -> str:
     return f"system:serviceaccount:{ACCOUNTS}:{team}"
 
 
-def on_host(team: str, *, host_mode: bool) -> list[Rule]:
+def on_host(team: str, *, host_mode: bool) -> list[PolicyRuleArgsDict]:
     """Outside the team's namespace: nodes to look at, and in host mode the team's queues."""
     found = [
         _rule("", "namespaces", ("get",), f"team-{team}"),
@@ -56,7 +60,7 @@ def on_host(team: str, *, host_mode: bool) -> list[Rule]:
     return found
 
 
-def in_namespace() -> list[Rule]:
+def in_namespace() -> list[PolicyRuleArgsDict]:
     """Inside the team's namespace: what vCluster's chart makes there, and what it leaves behind.
 
     What bounds the namespace is read only: quotas, limit ranges and network policies. Roles that

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
+
+if TYPE_CHECKING:
+    from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 TEAM_LABEL: Final = "kai-fleet/team"
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 
 
-def namespace_metadata(team: DeclaredTeam) -> dict[str, Any]:
+def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
     """Name, labels, and as annotations what the host's policies let the team's pods do."""
     labels = {TEAM_LABEL: team.name}
     bounds = team.host_guard.parameters() if team.host_guard is not None else {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_command as command
 from pulumi_kubernetes import core
+from pulumi_kubernetes.meta import v1 as meta
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
 
@@ -115,6 +117,7 @@ class TeamNamespace(pulumi.ComponentResource):
         ]
 
     def _network(self) -> Sequence[pulumi.Resource]:
+        specs: Mapping[str, Any] = network_policies.of_team(self._args.team)
         return [
             networking.NetworkPolicy(
                 f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
@@ -122,7 +125,7 @@ class TeamNamespace(pulumi.ComponentResource):
                 spec=spec,
                 opts=self._inside,
             )
-            for called, spec in network_policies.of_team(self._args.team).items()
+            for called, spec in specs.items()
         ]
 
     def _rights(self) -> Sequence[pulumi.Resource]:
@@ -142,7 +145,10 @@ class TeamNamespace(pulumi.ComponentResource):
             subjects=self._vcluster(),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[reads]),
         )
-        there = {"name": vcluster_role.NAME, "namespace": self._of_team}
+        there: meta.ObjectMetaArgsDict = {
+            "name": vcluster_role.NAME,
+            "namespace": self._of_team,
+        }
         writes = rbac.Role(
             f"{self._name}-vcluster-inside",
             metadata=there,
@@ -159,7 +165,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         return [reads, bound, writes, bound_there]
 
-    def _vcluster(self) -> list[dict[str, str]]:
+    def _vcluster(self) -> list[rbac.SubjectArgsDict]:
         account = vcluster_rights.account(self._name)
         return [{"kind": "ServiceAccount", "name": account, "namespace": self._of_team}]
 
@@ -172,5 +178,5 @@ class TeamNamespace(pulumi.ComponentResource):
         return [HostGuard(f"{self._name}-host-guard", args, self._beside), *ready]
 
 
-def _role_ref(kind: str, name: str) -> dict[str, str]:
+def _role_ref(kind: str, name: str) -> rbac.RoleRefArgsDict:
     return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}

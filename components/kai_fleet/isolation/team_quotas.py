@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.settings.sections.isolation import Isolation
+
+if TYPE_CHECKING:
+    from pulumi_kubernetes.core.v1 import ResourceQuotaSpecArgsDict, ScopeSelectorArgsDict
 
 # Classes of Kubernetes' own parts: a pod of theirs makes room for itself on any node.
 SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
@@ -20,7 +23,7 @@ _OBJECTS: Final = (
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 
-def quotas(team: DeclaredTeam) -> dict[str, dict[str, object]]:
+def quotas(team: DeclaredTeam) -> dict[str, ResourceQuotaSpecArgsDict]:
     """The quotas of a team's namespace by name: each its spec.
 
     Pods have a quota of their own: each creation writes every quota that counts it, and two at
@@ -29,7 +32,7 @@ def quotas(team: DeclaredTeam) -> dict[str, dict[str, object]]:
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
     isolation, gpus = team.isolation or Isolation(), int(team.gpus or 0)
     bound = gpu_bound(gpus, team.inside.gpu_resource, isolation)
-    found: dict[str, dict[str, object]] = {"gpus": {"hard": bound}}
+    found: dict[str, ResourceQuotaSpecArgsDict] = {"gpus": {"hard": bound}}
     if isolation.on:
         found |= {name: {"hard": hard} for name, hard in shared_bounds(isolation).items()}
         found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": system_scope()}
@@ -83,11 +86,10 @@ def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
     }
 
 
-def system_scope() -> dict[str, object]:
+def system_scope() -> ScopeSelectorArgsDict:
     """The scope of the quota `system-priority`: pods that name a class of Kubernetes' own."""
-    scope = {
-        "operator": "In",
-        "scope_name": "PriorityClass",
-        "values": list(SYSTEM_CLASSES),
+    return {
+        "match_expressions": [
+            {"operator": "In", "scope_name": "PriorityClass", "values": list(SYSTEM_CLASSES)}
+        ]
     }
-    return {"match_expressions": [scope]}

@@ -6,7 +6,10 @@ reach into every pod of a node (`nodes/proxy`). This one is the platform's, and 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 _READ: Final = ["get", "list", "watch"]
 _CLASSES: Final = {
@@ -30,9 +33,9 @@ def account(team: str) -> str:
     return f"vc-{team}"
 
 
-def rules(*, sees_nodes: bool) -> list[dict[str, Any]]:
+def rules(*, sees_nodes: bool) -> list[PolicyRuleArgsDict]:
     """Classes of every kind; nodes and what runs on them where a scheduler inside chooses them."""
-    found = [
+    found: list[PolicyRuleArgsDict] = [
         {"api_groups": [group], "resources": resources, "verbs": _READ}
         for group, resources in _CLASSES.items()
     ]

@@ -9,22 +9,24 @@ the role of each version's chart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases import VclusterRelease, vcluster
+
+if TYPE_CHECKING:
+    from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 NAME: Final = "kai-fleet-vcluster"  # of the role, and of its binding
 
 _READ: Final = ("get", "list", "watch")
 _SYNC: Final = ("create", "delete", "patch", "update", *_READ)
 _GATEWAY: Final = "gateway.networking.k8s.io"
-Rule = dict[str, Any]
 
 
 def rules(
     team: str, release: VclusterRelease | None = None, values: Mapping[str, Any] | None = None
-) -> list[Rule]:
+) -> list[PolicyRuleArgsDict]:
     """The rules of the role. Without a release and values, as of a team with a stack of its own,
     they are those of every version, and of what it may sync without the platform's word.
     """
@@ -34,7 +36,7 @@ def rules(
     return [*_always(minor), *own, *_synced(minor, values or {}, known)]
 
 
-def of_team(team: DeclaredTeam) -> list[Rule]:
+def of_team(team: DeclaredTeam) -> list[PolicyRuleArgsDict]:
     """The rules of a team's role; raises UnknownVersion."""
     if team.granted or team.version is None:
         return rules(team.name)
@@ -44,12 +46,20 @@ def of_team(team: DeclaredTeam) -> list[Rule]:
 _NEWEST: Final = 1_000
 
 
-def _rule(group: str, resources: str, verbs: Sequence[str], names: Sequence[str] = ()) -> Rule:
-    found: Rule = {"api_groups": [group], "resources": resources.split(), "verbs": list(verbs)}
-    return found | ({"resource_names": list(names)} if names else {})
+def _rule(
+    group: str, resources: str, verbs: Sequence[str], names: Sequence[str] = ()
+) -> PolicyRuleArgsDict:
+    rule: PolicyRuleArgsDict = {
+        "api_groups": [group],
+        "resources": resources.split(),
+        "verbs": list(verbs),
+    }
+    if names:
+        rule["resource_names"] = list(names)
+    return rule
 
 
-def _always(minor: int) -> Iterator[Rule]:
+def _always(minor: int) -> Iterator[PolicyRuleArgsDict]:
     # Its syncers write these in every mode (pkg/patcher/apply.go); its own Secrets are among them
     # (pkg/certs/ensure.go, pkg/util/kubeconfig/kubeconfig.go), and RBAC knows no prefix of names.
     yield _rule("", "configmaps secrets services pods persistentvolumeclaims", _SYNC)
@@ -67,7 +77,9 @@ def _always(minor: int) -> Iterator[Rule]:
         yield _rule("events.k8s.io", "events", ("create", *_READ))
 
 
-def _own_workload(team: str, minor: int, values: Mapping[str, Any] | None) -> Iterator[Rule]:
+def _own_workload(
+    team: str, minor: int, values: Mapping[str, Any] | None
+) -> Iterator[PolicyRuleArgsDict]:
     # The open source image reads none of them; what the licensed one reads, nobody can look up.
     yield _rule("apps", "statefulsets deployments replicasets", _READ)
     if minor < 31:
@@ -106,7 +118,7 @@ _SEVERAL: Final = (  # control planes that agree by a Lease: pkg/leaderelection/
 )
 
 
-def _synced(minor: int, values: Mapping[str, Any], known: bool) -> Iterator[Rule]:
+def _synced(minor: int, values: Mapping[str, Any], known: bool) -> Iterator[PolicyRuleArgsDict]:
     # On unless switched off. Slices are synced from v0.30 on.
     written = _get(values, "sync.toHost.endpoints.enabled") is not False
     yield _rule("", "endpoints", _SYNC if written else _READ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -153,6 +154,8 @@ class KaiScheduler(pulumi.ComponentResource):
 def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
     """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    # As the API spells it: the SDK's own name of the extension is another one in the state.
+    schema: Any = {"openAPIV3Schema": anything}
     crd: pulumi.Resource = kubernetes.apiextensions.v1.CustomResourceDefinition(
         name,
         metadata={"name": "clusterpolicies.nvidia.com"},
@@ -160,7 +163,7 @@ def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resou
             "group": "nvidia.com",
             "names": {
                 "kind": "ClusterPolicy",
-                "listKind": "ClusterPolicyList",
+                "list_kind": "ClusterPolicyList",
                 "plural": "clusterpolicies",
                 "singular": "clusterpolicy",
             },
@@ -170,7 +173,7 @@ def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resou
                     "name": "v1",
                     "served": True,
                     "storage": True,
-                    "schema": {"openAPIV3Schema": anything},
+                    "schema": schema,
                     "subresources": {"status": {}},
                 }
             ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes import core
@@ -40,10 +41,11 @@ class TeamMonitoring(pulumi.ComponentResource):
         settings, namespace = args.settings, f"team-{name}"
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(parent=self))
         if args.team.mode == "virtual" and _is_closed(args.team):
+            spec: Any = scraping.let_in(settings)
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",
                 metadata={"name": scraping.LET_IN, "namespace": namespace},
-                spec=scraping.let_in(settings),
+                spec=spec,
                 opts=within,
             )
         facts = rules.of_team(args.team)

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kai_fleet.probes import kai, removal, shards, vcluster
+from kai_fleet.probes import kai, kind, removal, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
 
 PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai wait": kai.wait,
     "kai clean-up": kai.clean_up,
+    "kind create": kind.create,
+    "kind delete": kind.delete,
     "pods": removal.pods,
     "record": removal.record,
     "shards apply": shards.apply,

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, Placement
+
+if TYPE_CHECKING:
+    from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 _TOPOLOGY: Final = "kai.scheduler/topology"
 _SKIP: Final = "pulumi.com/skipAwait"
@@ -76,11 +79,17 @@ def object_metadata(name: str, args: PodArgs, default_seconds: int) -> dict[str,
     return {"name": name, "namespace": args.namespace, "labels": labels, "annotations": annotations}
 
 
-def service_metadata(name: str, args: PodArgs, replicas: int) -> dict[str, Any]:
+def service_metadata(name: str, args: PodArgs, replicas: int) -> ObjectMetaArgsDict:
     """The metadata of its Service; the engine waits for an endpoint where there can be one."""
     waits = replicas > 0 and args.ready_seconds != 0
-    body = {"name": name, "namespace": args.namespace, "labels": {"app": name}}
-    return body if waits else {**body, "annotations": {_SKIP: "true"}}
+    metadata: ObjectMetaArgsDict = {
+        "name": name,
+        "namespace": args.namespace,
+        "labels": {"app": name},
+    }
+    if not waits:
+        metadata["annotations"] = {_SKIP: "true"}
+    return metadata
 
 
 def spec(name: str, args: PodArgs, container: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class VllmServer(pulumi.ComponentResource):
             metadata=pod_template.service_metadata(name, args.pod, args.replicas),
             spec={
                 "selector": {"app": name},
-                "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": PORT}],
+                "ports": [{"name": "http", "port": SERVICE_PORT, "target_port": PORT}],
             },
             opts=after(child, self.deployment),
         )

@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-"$here/check.sh"
+bash "$here/check.sh"
 
 # The driver: `yes` and the GPUs' names, or why not.
 gpus=no

@@ -2,7 +2,7 @@
 # Delete the kind cluster KIND_NAME; one that is gone already is deleted.
 set -euo pipefail
 
-"$(dirname "$0")/check.sh"
+bash "$(dirname "$0")/check.sh"
 kind delete cluster --name "$KIND_NAME" >&2 || {
   echo "kind cluster $KIND_NAME cannot be deleted; the line above says why" >&2
   exit 1

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 import pulumi_command as command
 
+from kai_fleet import probes
 from kai_fleet.cluster.access import deleted_with
 from kai_fleet.settings.sections.kind import HERE, Kind
-
-SCRIPTS: Final = "components/kai_fleet/cluster/kind"
 
 
 @dataclass
@@ -42,12 +41,12 @@ class KindCluster(pulumi.ComponentResource):
         self, name: str, args: KindClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:KindCluster", name, None, opts)
-        create = f"{SCRIPTS}/create.sh"
+        create = probes.command("kind", "create")
         made = command.local.Command(
             f"{name}-kind",
             create=create,
             update=create,
-            delete=f"{SCRIPTS}/delete.sh",
+            delete=probes.command("kind", "delete"),
             environment={
                 "KIND_NAME": name,
                 "KIND_CONFIG": json.dumps(declared(name, args.kind), sort_keys=True),
