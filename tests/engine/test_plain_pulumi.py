@@ -45,6 +45,8 @@ POOL = ("--pool", "kai-fleet/pool=vision", "--gpus", "4")
 ADD = ("add", "vision", "--mode", "virtual", "--version", "v0.9.3", *POOL)
 # What differs from run to run, and says nothing about what was declared.
 VOLATILE = ("kube-root-ca.crt", "kubernetes")
+# The address of a vCluster, which is another one for one that is made anew; and ids.
+VARYING = ("server", "PROBE_SERVER", "id", "after")
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -125,7 +127,7 @@ def masked(value: Any) -> Any:
     if isinstance(value, dict):
         if is_secret(value):
             return "secret"
-        return {k: masked(v) for k, v in value.items() if k not in ("server", "id", "after")}
+        return {k: masked(v) for k, v in value.items() if k not in VARYING}
     if isinstance(value, str) and UID.fullmatch(value):
         return "UID"
     return sorted(map(masked, value), key=repr) if isinstance(value, list) else value
