@@ -16,7 +16,7 @@ from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
 from kai_fleet.provider.values import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_policies import policy_pack
+from kai_fleet_policies import policy_pack, policy_pack_program
 from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
@@ -165,7 +165,7 @@ def hosted(folder):
     [
         hosted(ROOT / "policies"),
         hosted(policy_pack()),
-        [str(ROOT / "policies" / "pack"), "127.0.0.1:1"],
+        [str(policy_pack_program()), "127.0.0.1:1"],
     ],
     ids=["the checkout", "an installed package", "a program"],
 )

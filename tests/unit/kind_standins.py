@@ -9,8 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kai_fleet.cluster.kind.cluster import declared
-
+from kai_fleet.host.kind_cluster import declared
 from kai_fleet.settings.sections.kind import Kind
 from kai_fleet_cli.stack_file.reading import ROOT
 

@@ -9,9 +9,9 @@ import sys
 import tomllib
 
 import pytest
-from kai_fleet.provider.version import version
 
 import kai_fleet
+from kai_fleet.provider import version
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack
 
