@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kube.api import OF_OPERATORS, OF_TENANTS, Api
 from kai_fleet.kube.errors import KubeError
 from kai_fleet.kube.kubeconfig import connection
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.usage.pods import OVER, RESERVATIONS
 from kai_fleet_cli.usage.requests import gpu_request, numbers, requests_of, whole_gpus
 

@@ -13,7 +13,7 @@ import yaml
 from sandbox.control_plane import pod_stages
 from sandbox.control_plane.certificates import Authority
 from sandbox.control_plane.etcd import Etcd
-from sandbox.control_plane.kube_api import Api
+from sandbox.control_plane.kube_api import AdminApi
 from sandbox.control_plane.ports import Ports
 from sandbox.control_plane.processes import LEAN, ONE_OF_MANY, Part
 
@@ -74,9 +74,9 @@ class ControlPlane:
         for name in ("admin", "server"):
             self.authority.drop(name, datetime.timedelta(days=90))
 
-    def api(self) -> Api:
+    def api(self) -> AdminApi:
         """A client of it."""
-        return Api.of_context(str(self.kubeconfig), None)
+        return AdminApi.of_context(str(self.kubeconfig), None)
 
     def api_server(self, tools: Mapping[str, Path]) -> Part:
         """kube-apiserver."""

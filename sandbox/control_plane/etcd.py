@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.control_plane.certificates import Authority
-from sandbox.control_plane.kube_api import Api, KubeError
+from sandbox.control_plane.kube_api import AdminApi, KubeError
 from sandbox.control_plane.ports import Ports
 from sandbox.control_plane.processes import LEAN, Part
 
@@ -39,9 +39,9 @@ class Etcd:
         self.authority.server("etcd", ["localhost", "127.0.0.1"])
         self.authority.client("client", "sandbox", "sandbox")
 
-    def client(self) -> Api:
+    def client(self) -> AdminApi:
         """For questions to its JSON gateway."""
-        return Api.of_kubeconfig(self.authority.kubeconfig("client", self.server))
+        return AdminApi.of_kubeconfig(self.authority.kubeconfig("client", self.server))
 
     def part(self, binary: Path) -> Part:
         """The process."""

@@ -10,12 +10,12 @@ from kai_fleet.kube import api
 from kai_fleet.kube.api import APPLY_PATCH, JSON, Object
 from kai_fleet.kube.errors import KubeError, RefusedError
 
-__all__ = ["Api", "KubeError", "Object", "RefusedError"]
+__all__ = ["AdminApi", "KubeError", "Object", "RefusedError"]
 
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 
 
-class Api(api.Api):
+class AdminApi(api.Api):
     """An API server of the sandbox. Every call raises RefusedError or UnreachableError."""
 
     def send(self, method: str, path: str, body: object, kind: str = JSON, **query: str) -> Object:

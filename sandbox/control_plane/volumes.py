@@ -7,7 +7,7 @@ from typing import Final
 
 import yaml
 
-from sandbox.control_plane.kube_api import Api, Object
+from sandbox.control_plane.kube_api import AdminApi, Object
 
 # Where kube-scheduler writes the node of the pod that waits for the claim.
 NODE: Final = "volume.kubernetes.io/selected-node"
@@ -17,12 +17,12 @@ _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _FORMS: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 
 
-def ensure_storage_class(api: Api) -> None:
+def ensure_storage_class(api: AdminApi) -> None:
     """Make the default StorageClass. Raises KubeError."""
     api.ensure("/apis/storage.k8s.io/v1/storageclasses", yaml.safe_load(_FORMS)["storageClass"])
 
 
-def provide(api: Api) -> None:
+def provide(api: AdminApi) -> None:
     """Give claims that a pod waits for their volumes, and take back volumes whose claim is gone.
 
     Raises KubeError.

@@ -14,11 +14,11 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.kai.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet_cli.usage.pods import RESERVATIONS as RESERVED
 from kai_fleet_cli.usage.pods import is_over
 from kai_fleet_cli.usage.requests import GROUP
-from sandbox.control_plane.kube_api import Api, Object, RefusedError
+from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai.gpu_room import Room, asked, groups, rooms
 from sandbox.nodes.fake_nodes import NODES, holds
 
@@ -42,8 +42,8 @@ class Place:
     and empty where KAI is in the same cluster as the pods.
     """
 
-    pods: Api
-    kai: Api
+    pods: AdminApi
+    kai: AdminApi
     name: str = ""
     namespace: str = ""
 
@@ -52,7 +52,7 @@ class KaiBinder:
     """The stand-in for one cluster; `host`'s KAI schedules where none is inside."""
 
     def __init__(
-        self, inside: Api, host: Api | None = None, namespace: str = "", name: str = ""
+        self, inside: AdminApi, host: AdminApi | None = None, namespace: str = "", name: str = ""
     ) -> None:
         self.own = Place(inside, inside)
         self.on_host = None if host is None else Place(inside, host, name, namespace)
@@ -80,7 +80,7 @@ class KaiBinder:
             _tidy(self.on_host, [])
 
 
-def _schedules(api: Api) -> bool:
+def _schedules(api: AdminApi) -> bool:
     """Whether a scheduler and a binder of KAI are reported available."""
     up = {it["metadata"]["name"] for it in api.served(DEPLOYMENTS) if holds(it, "Available")}
     return "binder" in up and bool(up.intersection(_SCHEDULERS))
@@ -108,7 +108,7 @@ def _bind(place: Place, listed: list[Object], waiting: list[Object]) -> None:
                 raise
 
 
-def _leaves(kai: Api) -> set[str]:
+def _leaves(kai: AdminApi) -> set[str]:
     queues = kai.served(QUEUES)
     parents = {queue["spec"].get("parentQueue") for queue in queues}
     return {queue["metadata"]["name"] for queue in queues} - parents
@@ -176,7 +176,7 @@ def _reserve(place: Place, node: str, room: Room) -> str:
     return group
 
 
-def _tell_no_room(api: Api, pod: Object) -> None:
+def _tell_no_room(api: AdminApi, pod: Object) -> None:
     known = [it.get("message") for it in pod.get("status", {}).get("conditions", [])]
     if _NO_ROOM["message"] not in known:
         api.set_condition(_path(pod), _NO_ROOM)

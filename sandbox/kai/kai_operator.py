@@ -14,7 +14,7 @@ import yaml
 
 from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from sandbox.chart_packages import SOURCES
-from sandbox.control_plane.kube_api import Api, Object, RefusedError
+from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai import operands
 from sandbox.nodes.fake_nodes import holds
 
@@ -36,7 +36,7 @@ _SAYS: Final = yaml.safe_load(Path(__file__).with_name("operator.yaml").read_tex
 _CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
 
 
-def play(api: Api) -> None:
+def play(api: AdminApi) -> None:
     """Do once what there is to do now; to be asked again and again. Raises KubeError."""
     found = {item["metadata"]["name"]: item for item in api.served(DEPLOYMENTS)}
     if not found:
@@ -60,7 +60,7 @@ def play(api: Api) -> None:
             _report_ready(api, path, item)
 
 
-def _do_jobs_of_v07(api: Api) -> None:
+def _do_jobs_of_v07(api: AdminApi) -> None:
     """What crd-upgrader and the webhook jobs of v0.7 leave behind."""
     if api.find(f"{CRDS}/queues.scheduling.run.ai") is None:
         api.post(CRDS, yaml.safe_load(_QUEUE_CRD.read_text(encoding="utf-8")))
@@ -82,7 +82,7 @@ def _serves_kai(hook: Object) -> bool:
 
 
 def _collect(
-    api: Api, found: dict[str, Object], config: Object | None, shard: Object | None
+    api: AdminApi, found: dict[str, Object], config: Object | None, shard: Object | None
 ) -> None:
     """Delete what lost its owner. Kubernetes does so too, but for a kind that it has only just
     heard of up to half a minute later.
@@ -118,7 +118,7 @@ def _release(operator: Object) -> KaiRelease:
 
 
 def _applied(
-    api: Api, operator: Object, release: KaiRelease, config: Object | None
+    api: AdminApi, operator: Object, release: KaiRelease, config: Object | None
 ) -> Object | None:
     """The Config, once the deployer job of a real chart that has one would have applied it.
 
@@ -139,7 +139,11 @@ def _applied(
 
 
 def _make(
-    api: Api, release: KaiRelease, found: dict[str, Object], config: Object, shard: Object | None
+    api: AdminApi,
+    release: KaiRelease,
+    found: dict[str, Object],
+    config: Object,
+    shard: Object | None,
 ) -> None:
     """Have every part of KAI, of this version and as `config` has it."""
     wanted = []
@@ -165,7 +169,7 @@ def _available(deployment: Object) -> bool:
     return current and holds(deployment, "Available")
 
 
-def _report_ready(api: Api, path: str, item: Object | None) -> None:
+def _report_ready(api: AdminApi, path: str, item: Object | None) -> None:
     if item is None or _ready(item):
         return
     others = [it for it in item.get("status", {}).get("conditions", []) if it["type"] != "Ready"]

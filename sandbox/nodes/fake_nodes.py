@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from sandbox.control_plane.kube_api import Api, KubeError
+from sandbox.control_plane.kube_api import AdminApi, KubeError
 
 POOLS: Final = Path(__file__).with_name("nodes.yaml")
 _FAKE: Final = Path(__file__).with_name("fake_node.yaml")
@@ -53,7 +53,7 @@ def fake_node(
     return node
 
 
-def ensure_host_nodes(api: Api) -> None:
+def ensure_host_nodes(api: AdminApi) -> None:
     """Make the nodes that are missing. Raises KubeError."""
     there = {node["metadata"]["name"] for node in api.get(NODES)["items"]}
     for node in host_nodes():
@@ -61,7 +61,7 @@ def ensure_host_nodes(api: Api) -> None:
             api.post(NODES, node)
 
 
-def all_ready(api: Api) -> bool:
+def all_ready(api: AdminApi) -> bool:
     """Whether KWOK plays every node; an API that does not answer plays none."""
     try:
         return all(is_ready(node) for node in api.get(NODES)["items"])

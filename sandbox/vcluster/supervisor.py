@@ -21,7 +21,7 @@ from sandbox.control_plane.ports import Ports
 from sandbox.kai import kai_operator
 from sandbox.kai.binder import KaiBinder
 from sandbox.vcluster.host import Host, Name, log
-from sandbox.vcluster.vcluster import Vcluster, clean_up
+from sandbox.vcluster.vcluster import SandboxVcluster, clean_up
 
 _LOOK_SECONDS: Final = 0.5
 _ROUND_SECONDS: Final = 1.5
@@ -32,7 +32,7 @@ class Supervisor:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._vclusters: dict[Name, Vcluster] = {}
+        self._vclusters: dict[Name, SandboxVcluster] = {}
 
     def run(self, directory: Path) -> None:
         """Look after everything until the process is ended."""
@@ -63,7 +63,7 @@ class Supervisor:
                 vcluster.see(self._host.versions(name[0]))
         for name in wanted.keys() - self._vclusters:
             log(f"vCluster {'/'.join(name)}: starting")
-            self._vclusters[name] = Vcluster(self._host, *name, wanted[name])
+            self._vclusters[name] = SandboxVcluster(self._host, *name, wanted[name])
             self._vclusters[name].start()
 
     def _remove_forgotten(self, directory: Path) -> None:

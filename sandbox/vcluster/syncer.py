@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sandbox.control_plane.kube_api import Api, Object
+from sandbox.control_plane.kube_api import AdminApi, Object
 from sandbox.nodes.fake_nodes import NODES, fake_node
 
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -20,7 +20,7 @@ def selected(nodes: Iterable[Object], labels: Mapping[str, str]) -> list[Object]
     ]
 
 
-def sync_nodes(inside: Api, host: Iterable[Object]) -> None:
+def sync_nodes(inside: AdminApi, host: Iterable[Object]) -> None:
     """Make the vCluster's nodes those of the host: labels, taints, capacity, allocatable.
 
     Conditions are left to the vCluster's own KWOK. Raises KubeError.
@@ -47,7 +47,7 @@ def _copy(node: Object) -> Object:
     )
 
 
-def sync_runtime_classes(inside: Api, host: Iterable[Object]) -> None:
+def sync_runtime_classes(inside: AdminApi, host: Iterable[Object]) -> None:
     """Make the vCluster's RuntimeClasses those of the host. Raises KubeError."""
     there = {item["metadata"]["name"]: item for item in inside.get(RUNTIME_CLASSES)["items"]}
     for item in host:

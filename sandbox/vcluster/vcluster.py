@@ -13,7 +13,7 @@ from kai_fleet.releases import VCLUSTER
 from sandbox.control_plane import volumes
 from sandbox.control_plane.command_lines import FLAGS, ControlPlane
 from sandbox.control_plane.etcd import delete_prefix
-from sandbox.control_plane.kube_api import Api, KubeError, Object
+from sandbox.control_plane.kube_api import AdminApi, KubeError, Object
 from sandbox.kai import kai_operator
 from sandbox.kai.binder import KaiBinder
 from sandbox.vcluster import endpoints
@@ -29,7 +29,7 @@ _RESYNC_SECONDS: Final = 30.0
 _STARTS: Final = threading.Semaphore(2)
 
 
-class Vcluster(threading.Thread):
+class SandboxVcluster(threading.Thread):
     """Keeps one vCluster as its StatefulSet, of that uid, and its configuration want it, until
     `remove`.
     """
@@ -39,7 +39,7 @@ class Vcluster(threading.Thread):
         self.host, self.namespace, self.vcluster, self.uid = host, namespace, name, uid
         self.directory = folder(host.etcd.directory, namespace, name)
         self._plane: ControlPlane | None = None
-        self._api: Api | None = None
+        self._api: AdminApi | None = None
         self._binder: KaiBinder | None = None
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
@@ -124,7 +124,7 @@ class Vcluster(threading.Thread):
         kai_operator.play(api)
         binder.play()
 
-    def _serve(self, plane: ControlPlane, api: Api) -> None:
+    def _serve(self, plane: ControlPlane, api: AdminApi) -> None:
         """Have the control plane running and answering."""
         server, processes = plane.api_server(self.host.tools), self.host.processes
         if not self._ready or not processes.runs(server):
@@ -177,7 +177,7 @@ class Vcluster(threading.Thread):
         self.host.api.ensure(f"/api/v1/namespaces/{self.namespace}/secrets", secret)
         self._published = started
 
-    def _sync(self, api: Api, config: VclusterConfig) -> None:
+    def _sync(self, api: AdminApi, config: VclusterConfig) -> None:
         nodes = selected(self.host.nodes.values(), config.node_labels)
         classes = list(self.host.runtime_classes.values()) if config.runtime_classes else []
         versions = [item["metadata"]["resourceVersion"] for item in (*nodes, *classes)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.pods import PodContainer, PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
-from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet.releases.keys import QUEUE_LABEL
 from tests.policies.samples import FREE, cluster, team, workload
 
 SHARES = st.sampled_from(["fraction", "memory", "whole", "none"])

@@ -9,7 +9,7 @@ from typing import Any
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
 from kai_fleet.fleet.pods import PodContainer, PodTemplate
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare
-from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet_policies.adapters.from_resources import Declared
 from kai_fleet_policies.problem import Level, Problem
 from kai_fleet_policies.rules import RULES, problems_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DevicePlugin
 from kai_fleet.fleet.pods import PodContainer
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
-from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
 from kai_fleet_policies.unknown import UNKNOWN

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.charts import Chart, chart_of
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.rules import check

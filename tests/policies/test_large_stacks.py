@@ -8,7 +8,7 @@ import pytest
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
-from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
 from tests.policies.samples import FREE, cluster, refused_by, team, workload

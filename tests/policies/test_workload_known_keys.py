@@ -1,6 +1,6 @@
 import pytest
 
-from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
-from kai_fleet.kai.keys import QUEUE_LABEL
+from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import (
     cluster,

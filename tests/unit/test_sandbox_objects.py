@@ -5,13 +5,13 @@ from typing import Any
 
 from kai_fleet import releases
 from sandbox.control_plane import volumes
-from sandbox.control_plane.kube_api import Api, RefusedError
+from sandbox.control_plane.kube_api import AdminApi, RefusedError
 from sandbox.kai import kai_operator
 from sandbox.nodes.fake_nodes import fake_node, host_nodes
 from sandbox.vcluster.syncer import selected, sync_nodes, sync_runtime_classes
 
 
-class Objects(Api):
+class Objects(AdminApi):
     """An API in memory: objects by path, lists by the path's beginning, merge patches."""
 
     def __init__(self, **objects: Any) -> None:

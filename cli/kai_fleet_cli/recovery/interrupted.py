@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.releases import helm_record
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
 from kai_fleet_cli.recovery.state import (

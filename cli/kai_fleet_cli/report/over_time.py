@@ -20,7 +20,7 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report.prometheus import Query
-from kai_fleet_cli.report.team_usage import OWN_STACK, GpuBalance, TeamRow
+from kai_fleet_cli.report.team_usage import OWN_STACK, GpuBalance, TeamUsageRow
 
 _SINCE: Final = re.compile(r"([1-9]\d{0,4})([mhdw])")
 _HOURS: Final = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
@@ -49,7 +49,7 @@ class Window:
 
 def gpu_hours(
     query: Query, settings: Settings, names: Iterable[str], window: Window
-) -> tuple[list[TeamRow], float]:
+) -> tuple[list[TeamUsageRow], float]:
     """These teams' GPU-hours, and the hours of which there are numbers. Raises UnreachableError."""
     versions = {kai for name in settings.teams if (kai := settings.kai_of(name))}
     queries = _queries(settings, sorted(versions) or [list(KAI)[-1]], window)
@@ -73,11 +73,13 @@ def _team(
     name: str,
     by_queue: Mapping[str, Mapping[tuple[str, str], float]],
     whole: Mapping[str, float],
-) -> TeamRow:
+) -> TeamUsageRow:
     used = whole.get(f"team-{name}", 0.0)
     without_queues = GpuBalance(used, used)
     if name not in settings.teams:  # of a stack of its own, which has its queues
-        return TeamRow(name, OWN_STACK, settings.team_stacks[name].gpus, {None: without_queues})
+        return TeamUsageRow(
+            name, OWN_STACK, settings.team_stacks[name].gpus, {None: without_queues}
+        )
     team = settings.teams[name]
     mode = team.scheduler.mode
     scheduler = name if mode == "virtual" else "host"
@@ -88,7 +90,7 @@ def _team(
         balances[queue] = GpuBalance(borrowed=borrowed, **hours)
     if mode == "default":
         balances[None] = without_queues
-    return TeamRow(name, mode, team.gpus, balances)
+    return TeamUsageRow(name, mode, team.gpus, balances)
 
 
 def _queues(settings: Settings, name: str) -> Sequence[str]:

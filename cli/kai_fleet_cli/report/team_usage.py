@@ -55,7 +55,7 @@ def balance(parts: Iterable[GpuBalance]) -> GpuBalance:
 
 
 @dataclass(frozen=True)
-class TeamRow:
+class TeamUsageRow:
     """A team; `promised` is its `gpus`. `unreached` says why its cluster was not counted.
 
     `queues` are its leaves; None is what its pods have beside its queues.
@@ -93,7 +93,7 @@ class StackUsage:
     """
 
     stack: str
-    teams: Sequence[TeamRow]
+    teams: Sequence[TeamUsageRow]
     waits: Sequence[PodWait] = ()
     since: str | None = None
     measured: float = 0.0
@@ -131,7 +131,7 @@ class StackUsage:
         }
 
 
-def teams_now(look: Snapshot) -> list[TeamRow]:
+def teams_now(look: Snapshot) -> list[TeamUsageRow]:
     """Each team's GPUs at the moment of the look."""
     shared = Counter(it.wanted.queue for it in look.teams.values() if it.wanted.queue)
     on_host: dict[str, list[PodUse]] = defaultdict(list)
@@ -150,19 +150,19 @@ def waits_now(look: Snapshot, count: int = 10) -> list[PodWait]:
 
 def _team(
     team: TeamState, host: ClusterState, on_host: Sequence[PodUse], shared: Counter[str]
-) -> TeamRow:
+) -> TeamUsageRow:
     wanted = team.wanted
     mode, promised = OWN_STACK if wanted.granted else wanted.mode, int(wanted.gpus or 0)
     queues: Iterable[tuple[str | None, GpuBalance]]
     if mode == "virtual":
         if team.inside is None:
-            return TeamRow(wanted.name, mode, promised, unreached=team.unreached)
+            return TeamUsageRow(wanted.name, mode, promised, unreached=team.unreached)
         queues = _of_own_kai(team.inside)
     elif mode == "host":
         queues = _of_host(host, on_host, wanted, shared)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
         queues = [(None, GpuBalance.of(held(on_host), _waiting(on_host), promised))]
-    return TeamRow(wanted.name, mode, promised, dict(queues))
+    return TeamUsageRow(wanted.name, mode, promised, dict(queues))
 
 
 def _of_own_kai(inside: ClusterState) -> Iterator[tuple[str | None, GpuBalance]]:

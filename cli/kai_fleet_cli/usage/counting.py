@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.usage.devices import NodeGpus, gpus_of
 from kai_fleet_cli.usage.pods import PodUse, pods_of
 from kai_fleet_cli.usage.queues import QueueUse, by_queue, by_status, tree

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.kai.keys import POD_GROUP, QUEUE_LABEL, RESERVED, SCHEDULER
+from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, RESERVED, SCHEDULER
 from kai_fleet_cli.usage import requests
 from kai_fleet_cli.usage.amounts import Amounts
 

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
+from kai_fleet.releases.keys import KAI_NAMESPACE
 
 Object: TypeAlias = Mapping[str, Any]
 KINDS: Final[Mapping[str, str]] = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from kai_fleet.kai.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
+from kai_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.usage.amounts import Amounts, rounded
 

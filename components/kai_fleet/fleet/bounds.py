@@ -11,7 +11,7 @@ from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.settings.sections.team_stack import Grant
-from kai_fleet.settings.sections.teams import Mode, Team
+from kai_fleet.settings.sections.teams import Mode, TeamSettings
 
 _PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
 Pools = Mapping[str, Mapping[str, str]]
@@ -26,7 +26,7 @@ def host_rules(
     begin like those of the team's queues.
     """
     team, grant = settings.teams.get(name), settings.team_stacks.get(name)
-    has: Team | Grant
+    has: TeamSettings | Grant
     if team is not None:
         has, queue, place = team, team.queue, _PLACES[team.scheduler.mode]
     else:  # that stack chooses the mode

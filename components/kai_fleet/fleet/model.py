@@ -18,7 +18,7 @@ from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
-from kai_fleet.releases.sources import Sources
+from kai_fleet.releases.sources import KnownSources
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
@@ -131,7 +131,7 @@ class DeclaredCluster:
     grants: tuple[DeclaredTeam, ...] = ()
     platform: str = ""
     features: tuple[KaiFeature, ...] = ()
-    sources: Sources = field(default_factory=Sources)
+    sources: KnownSources = field(default_factory=KnownSources)
     installed: tuple[InstalledChart, ...] = ()
     declared: bool = False
     gpu_resource: str = NVIDIA

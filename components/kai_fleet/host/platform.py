@@ -11,7 +11,7 @@ from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.kind_cluster import KindCluster, KindClusterArgs
-from kai_fleet.host.platform_reference import PlatformReference
+from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
@@ -108,8 +108,8 @@ class Platform(pulumi.ComponentResource):
 
 def platform_of(
     fleet: Fleet, deployed: DeployedState, opts: pulumi.ResourceOptions | None = None
-) -> Platform | PlatformReference:
+) -> Platform | ReferencedPlatform:
     """The stack's own platform, or a team stack's view of the one that it is on."""
     if fleet.platform:
-        return PlatformReference("host", fleet, opts)
+        return ReferencedPlatform("host", fleet, opts)
     return Platform("host", PlatformArgs(fleet, deployed), opts)

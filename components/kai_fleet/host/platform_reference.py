@@ -9,7 +9,7 @@ from kai_fleet.fleet.model import Fleet
 from kai_fleet.state.deployed_state import full_name
 
 
-class PlatformReference(pulumi.ComponentResource):
+class ReferencedPlatform(pulumi.ComponentResource):
     """A platform that another stack holds; for the team it is what `Platform` is elsewhere.
 
     Type, name and provider are those of `Platform`, so that a team's resources find the same

@@ -19,7 +19,7 @@ from kai_fleet.state.team_parts import ACCESS, HOST
 
 if TYPE_CHECKING:
     from kai_fleet.host.platform import Platform
-    from kai_fleet.host.platform_reference import PlatformReference
+    from kai_fleet.host.platform_reference import ReferencedPlatform
 
 
 @dataclass
@@ -109,7 +109,7 @@ class TeamStackAccess(pulumi.ComponentResource):
 
 
 def let_in(
-    fleet: Fleet, run: DeclaredRun, platform: Platform | PlatformReference
+    fleet: Fleet, run: DeclaredRun, platform: Platform | ReferencedPlatform
 ) -> TeamStackAccess | None:
     """The accounts of a platform's team stacks; None where it has none, and in a team stack."""
     if not fleet.grants:

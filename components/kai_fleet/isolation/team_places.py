@@ -7,7 +7,7 @@ import pulumi
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.guard_policies import GUARD_POLICIES
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.platform_reference import PlatformReference
+from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.host.team_stack_access import TeamStackAccess
 from kai_fleet.isolation import first_isolation
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
@@ -18,7 +18,7 @@ from kai_fleet.state.targeting import DeclaredRun
 def team_namespaces(
     fleet: Fleet,
     run: DeclaredRun,
-    platform: Platform | PlatformReference,
+    platform: Platform | ReferencedPlatform,
     access: TeamStackAccess | None,
     deployed: DeployedState,
     parent: pulumi.Resource | None = None,

@@ -13,9 +13,9 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.platform_reference import PlatformReference
+from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.monitoring import dashboards, rules, scraping
-from kai_fleet.settings.sections.monitoring import Monitoring as MonitoringSettings
+from kai_fleet.settings.sections.monitoring import Monitoring
 
 OPERATOR: Final = "monitoring.coreos.com/v1"
 # By these a Grafana and a Prometheus with a sidecar find their ConfigMaps.
@@ -27,11 +27,11 @@ FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 class MonitoringArgs:
     """How the fleet on a host is measured."""
 
-    settings: MonitoringSettings
+    settings: Monitoring
     host: DeclaredCluster
 
 
-class Monitoring(pulumi.ComponentResource):
+class FleetMonitoring(pulumi.ComponentResource):
     """Monitors, recording rules, alerts and dashboards on a host that has a Prometheus already.
 
     A team that comes or goes changes nothing in it. It costs one PodMonitor and one PrometheusRule,
@@ -95,11 +95,11 @@ def as_text(content: Any) -> str:
     return text
 
 
-def monitoring_of(fleet: Fleet, platform: Platform | PlatformReference) -> None:
+def monitoring_of(fleet: Fleet, platform: Platform | ReferencedPlatform) -> None:
     """What a platform's stack tells Prometheus; nothing where it is off, or in a team stack."""
     if fleet.host.monitoring is None:
         return
-    Monitoring(
+    FleetMonitoring(
         "host",
         MonitoringArgs(fleet.host.monitoring, fleet.host),
         pulumi.ResourceOptions(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.monitoring import fill_in
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
 

@@ -21,7 +21,7 @@ from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import ShardName
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Credentials
-from kai_fleet.settings.sections.teams import LabelKey, LabelValue, Mode, Team, Vcluster
+from kai_fleet.settings.sections.teams import LabelKey, LabelValue, Mode, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import ImageName, Workload
 
 
@@ -182,7 +182,7 @@ class PlatformInputs(Strict):
     """A host cluster, what is on it for everybody, its teams and what they run."""
 
 
-@with_fields_of(Team)
+@with_fields_of(TeamSettings)
 class TeamInputs(_Probed):
     """A team's own Kubernetes on its share of the nodes, with its scheduler and its queues."""
 

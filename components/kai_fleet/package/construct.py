@@ -21,13 +21,13 @@ from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.platform import Platform, PlatformArgs
 from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.package.request import ComponentRequest, by_types
 from kai_fleet.provider import PluginError
 from kai_fleet.releases import KAI, UnknownVersionError
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
@@ -80,7 +80,7 @@ def team(request: ComponentRequest) -> Result:
     request.arguments()
     raw, name, access = request.inputs.raw, request.name, request.access()
     stack = request.part("cluster", "kai", "guard", "sources")
-    stack["teams"] = {name: request.part(of=teams.Team)}
+    stack["teams"] = {name: request.part(of=teams.TeamSettings)}
     if "gpuResource" in raw:
         stack["gpu"] = {"resource": raw["gpuResource"]}
     if "kai" in raw and "queue" in raw:

@@ -44,7 +44,6 @@ _TYPE_NAMES: Final[Mapping[Any, str]] = {
     platform.HostKai: "HostScheduler",
     isolation.Isolation: "IsolationSettings",
     teams.Scheduler: "TeamScheduler",
-    teams.Team: "TeamSettings",
     teams.Vcluster: "VclusterSettings",
     gpu_share.GpuShare: "GpuRequest",
     queues.Queue: "QueueSettings",
@@ -52,7 +51,6 @@ _TYPE_NAMES: Final[Mapping[Any, str]] = {
     queues.Share[quantities.Memory]: "MemoryShare",
     queues.Share[quantities.Gpu]: "GpuShare",
     scheduling.Placement: "ShardPlacement",
-    workloads.Placement: "TopologyPlacement",
     workloads.Workload: "WorkloadSettings",
 }
 # One enum for the same choice in several places.

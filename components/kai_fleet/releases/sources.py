@@ -81,7 +81,7 @@ class SourcePlace:
 
 
 @dataclass(frozen=True)
-class Sources:
+class KnownSources:
     """Where charts and images may come from, besides what the tables name."""
 
     charts: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, Tea
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
-from kai_fleet.settings.sections.teams import Access, Scheduler, Team, Vcluster
+from kai_fleet.settings.sections.teams import Access, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import Workload
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
@@ -71,7 +71,7 @@ class Settings(Strict):
         default=None,
         description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
     )
-    teams: dict[TeamName, Team] = Field(
+    teams: dict[TeamName, TeamSettings] = Field(
         default_factory=dict, description="Each team below its name; `host` is none."
     )
     team_stacks: dict[TeamName, Grant] = Field(

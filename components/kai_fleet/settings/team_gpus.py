@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 
 from kai_fleet.settings.sections.gpu_share import GpuShare
-from kai_fleet.settings.sections.teams import Team
+from kai_fleet.settings.sections.teams import TeamSettings
 from kai_fleet.settings.sections.workloads import Workload
 
 
-def too_many_gpus(team: Team, workloads: Mapping[str, Workload]) -> str | None:
+def too_many_gpus(team: TeamSettings, workloads: Mapping[str, Workload]) -> str | None:
     """What to write where the team's bound keeps some of its workloads waiting for good.
 
     Those that an update does not wait for (readySeconds: 0) may wait.
@@ -30,7 +30,7 @@ def too_many_gpus(team: Team, workloads: Mapping[str, Workload]) -> str | None:
     )
 
 
-def gpus_at_once(team: Team, workloads: Iterable[Workload]) -> int:
+def gpus_at_once(team: TeamSettings, workloads: Iterable[Workload]) -> int:
     """The GPUs that count against the team's bound, at the least.
 
     A GPU that pods share counts as one where the team's own KAI reserves it; the host's KAI does

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kai_fleet.kai.keys import QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
-from kai_fleet.settings.sections.workloads import Amount, Placement
+from kai_fleet.settings.sections.workloads import Amount, TopologyPlacement
 
 if TYPE_CHECKING:
     from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
@@ -45,7 +45,7 @@ class PodArgs:
     memory: Amount = field(default_factory=Amount)
     runtime_class: str | None = None
     priority_class: str | None = None
-    topology: Placement | None = None
+    topology: TopologyPlacement | None = None
     gpu_resource: str = "nvidia.com/gpu"
     ready_seconds: int | None = None
 
@@ -125,7 +125,7 @@ def _resources(args: PodArgs) -> dict[str, Any]:
     return {key: part for key, part in (("requests", requests), ("limits", limits)) if part}
 
 
-def _placement(topology: Placement | None) -> dict[str, str]:
+def _placement(topology: TopologyPlacement | None) -> dict[str, str]:
     if topology is None:
         return {}
     annotations = {

@@ -9,8 +9,8 @@ from typing import Any, Final
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.keys import RESERVED
 from kai_fleet.releases.sources import (
+    KnownSources,
     NoPlaceError,
-    Sources,
     chart_place,
     registry_place,
 )
@@ -67,7 +67,7 @@ class RuleConfig:
     reserved: frozenset[str] = frozenset()
     exempt: frozenset[str] = frozenset()
     queues_of: Mapping[str, Sequence[str]] | None = None
-    sources: Sources | None = None
+    sources: KnownSources | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, Any]) -> RuleConfig:
@@ -99,11 +99,11 @@ class RuleConfig:
         return namespace is not UNKNOWN and (namespace or "default") in self.exempt
 
 
-def _sources(properties: Mapping[str, Any]) -> Sources | None:
+def _sources(properties: Mapping[str, Any]) -> KnownSources | None:
     """What is a place of these; another text names none, and allows nothing."""
     charts = [it for it in properties.get(CHARTS_KEY) or () if _names(chart_place, it)]
     images = [it for it in properties.get(IMAGES_KEY) or () if _names(registry_place, it)]
-    return Sources(tuple(charts), tuple(images)) if charts or images else None
+    return KnownSources(tuple(charts), tuple(images)) if charts or images else None
 
 
 def _names(place: Callable[[str], Any], text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.kai.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
 from kai_fleet_cli.doctor.checks.nodes import gpus, ready

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.kai.keys import RESERVED
+from kai_fleet.releases.keys import RESERVED
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 

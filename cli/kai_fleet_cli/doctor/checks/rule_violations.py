@@ -9,7 +9,7 @@ from typing import Any
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
-from kai_fleet.kai.keys import POD_GROUP
+from kai_fleet.releases.keys import POD_GROUP
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_policies.adapters.pod_templates import workloads

@@ -71,6 +71,6 @@ class Sources(Strict):
     )
 
     @property
-    def known(self) -> sources.Sources:
+    def known(self) -> sources.KnownSources:
         """As the rules read them."""
-        return sources.Sources(tuple(self.charts), tuple(self.images))
+        return sources.KnownSources(tuple(self.charts), tuple(self.images))

@@ -10,7 +10,7 @@ from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name, TeamName
 from kai_fleet.settings.sections.queues import QueueName
-from kai_fleet.settings.sections.teams import LabelKey, LabelValue, Team
+from kai_fleet.settings.sections.teams import LabelKey, LabelValue, TeamSettings
 from kai_fleet.settings.sections.workloads import Workload
 
 StackName = Annotated[
@@ -58,7 +58,7 @@ class Credentials(Strict):
     )
 
 
-class OwnTeam(Team):
+class OwnTeam(TeamSettings):
     """The team of a team stack: the keys of an entry of `kai-fleet:teams`, and its name."""
 
     name: TeamName = Field(description="write the team's name, as the platform grants it")

@@ -91,7 +91,7 @@ class Vcluster(Strict):
     )
 
 
-class Team(Strict):
+class TeamSettings(Strict):
     """One team."""
 
     scheduler: Scheduler
@@ -124,7 +124,7 @@ class Team(Strict):
 _SCHEDULING = tuple(Scheduling.model_fields)
 
 
-def mode_mistakes(team: Team, *, own_stack: bool = False) -> Iterator[tuple[str, str]]:
+def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tuple[str, str]]:
     """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence).
 
     In a stack of its own a team in host mode has the granted queue, or queues below it.

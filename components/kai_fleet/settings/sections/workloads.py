@@ -13,7 +13,7 @@ from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name
 from kai_fleet.settings.sections.queues import QueueName, leaves
-from kai_fleet.settings.sections.teams import LabelKey, Team
+from kai_fleet.settings.sections.teams import LabelKey, TeamSettings
 
 Kind = Literal["pod", "deployment", "vllm"]
 MEMORY_FLAG: Final = "--gpu-memory-utilization"
@@ -43,7 +43,7 @@ class Amount(Strict):
     limit: Quantity | None = Field(default=None, description="The most it may take.")
 
 
-class Placement(Strict):
+class TopologyPlacement(Strict):
     """Where KAI puts the pods of a workload together, in levels of a Topology."""
 
     name: Name = Field(description="A Topology of the cluster whose KAI schedules.")
@@ -78,7 +78,7 @@ class Workload(Strict):
     priority_class: Name | None = Field(
         default=None, description="KAI brings train, build-preemptible, build and inference."
     )
-    topology: Placement | None = Field(default=None, description="KAI v0.12 and newer.")
+    topology: TopologyPlacement | None = Field(default=None, description="KAI v0.12 and newer.")
     ready_seconds: int | None = Field(
         default=None, ge=0, le=86_400, description="How long an update waits; 0: not at all."
     )
@@ -93,7 +93,7 @@ class Workload(Strict):
         description="vllm: for gated models; set it with `pulumi config set --secret --path`.",
     )
 
-    def queue_of(self, team: Team) -> str | None:
+    def queue_of(self, team: TeamSettings) -> str | None:
         """The queue that its pods name; None in mode default."""
         if team.scheduler.mode == "default":
             return None
@@ -104,7 +104,7 @@ class Workload(Strict):
 
 
 def workload_mistakes(
-    workload: Workload, team: Team | None, kai: str | None
+    workload: Workload, team: TeamSettings | None, kai: str | None
 ) -> Iterator[tuple[str, str]]:
     """What does not fit together, with itself or with its team: (key, sentence).
 

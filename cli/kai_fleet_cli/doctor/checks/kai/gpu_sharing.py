@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.declared import HOST, NVIDIA

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
 from kai_fleet.releases import KaiRelease
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kai_fleet import releases
-from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import seconds_since
 

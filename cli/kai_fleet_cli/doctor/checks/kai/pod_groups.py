@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kai_fleet.kai.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
+from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 

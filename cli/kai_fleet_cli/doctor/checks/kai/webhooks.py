@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.kai.keys import KAI_NAMESPACE
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 
 _KINDS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
