@@ -12,8 +12,9 @@ import pulumi
 
 from kai_fleet.cluster.access import own_provider
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.host.platform import platform_of
+from kai_fleet.host.platform import existing_of, platform_of
 from kai_fleet.host.platform_reading import read_platform
+from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.outputs import export
 from kai_fleet.settings import Settings
@@ -43,18 +44,22 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
     # What makes queue trees and reads Secrets, in every cluster.
     own = own_provider()
 
+    # A command that is about one team declares that one, and leaves the others as they are.
+    run = declared(fleet.teams, fleet.grants, deployed, targets)
+
+    # What the host has already is used; what of it does not fit is told before anything is made.
+    existing = existing_of(fleet, deployed, own)
+    refuse_misfits(fleet, run, existing)
+
     # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-    platform = platform_of(fleet, deployed, pulumi.ResourceOptions(providers=[own]))
+    platform = platform_of(fleet, deployed, existing, pulumi.ResourceOptions(providers=[own]))
 
     # What Prometheus is told of all of it, where the stack asks for that.
     monitoring_of(fleet, platform)
 
-    # A command that is about one team declares that one, and leaves the others as they are.
-    run = declared(fleet.teams, fleet.grants, deployed, targets)
-
     # Each team: its namespace on the host with what bounds it there, a vCluster on its share of the
     # nodes, its scheduler, its queues.
-    teams = teams_of(fleet, run, platform, deployed, providers=[own])
+    teams = teams_of(fleet, run, platform, deployed, existing, providers=[own])
 
     # What runs in the teams' vClusters.
     workloads = place(fleet, teams)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pulumi
 
+from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import ReferencedPlatform
@@ -21,6 +22,7 @@ def teams_of(
     run: DeclaredRun,
     platform: Platform | ReferencedPlatform,
     deployed: DeployedState,
+    existing: ExistingObjects,
     providers: Sequence[pulumi.ProviderResource] = (),
     parent: pulumi.Resource | None = None,
 ) -> dict[str, Team]:
@@ -30,7 +32,7 @@ def teams_of(
     have accounts. A team stack has neither: they are its platform's.
     """
     access = let_in(fleet, run, platform)
-    namespaces = team_namespaces(fleet, run, platform, access, deployed, parent)
+    namespaces = team_namespaces(fleet, run, platform, access, deployed, existing, parent)
     return {
         name: Team(
             name,

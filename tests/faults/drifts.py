@@ -68,12 +68,6 @@ def _quota(hands: Hands, namespace: str, gpus: str) -> None:
     client.CoreV1Api(hands.host).patch_namespaced_resource_quota("gpus", namespace, body)
 
 
-def _handler(hands: Hands) -> None:
-    nodes = client.NodeV1Api(hands.host)
-    nodes.delete_runtime_class("nvidia")
-    nodes.create_runtime_class({"metadata": {"name": "nvidia"}, "handler": "runc"})
-
-
 def _policy(hands: Hands, spec: Any) -> None:
     hands.guard().patch_validating_admission_policy(GUARD, {"spec": spec})
 
@@ -120,7 +114,6 @@ EDITS = (
     Drift("a team's label taken off", "dev-namespace", lambda h: _label(h, "team-dev", None)),
     Drift("more GPUs for a team", "ml-gpus", lambda h: _quota(h, "team-ml", "80")),
     Drift("no GPUs for a team", "dev-gpus", lambda h: _quota(h, "team-dev", "0")),
-    Drift("another runtime handler", "host-gpu-runtime-class", _handler),
     Drift(
         "a guard that lets pass what it cannot judge",
         "ml-guard-policy",

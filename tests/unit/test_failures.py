@@ -51,7 +51,7 @@ def failed(stdout="", stderr="", code=255):
             "error: rpc error: code = Unavailable desc = error reading from server: EOF",
             "a provider plugin ended",
         ),
-        ('namespaces "team-a" already exists', "take it over with `pulumi import`"),
+        ('namespaces "team-a" already exists', "Leave it to its owner"),
         ('failed calling webhook "queue": connect: connection refused', "kai-scheduler get pods"),
         ("dial tcp 127.0.0.1:6443: connect: connection refused", "API server does not answer"),
         ("x exited prematurely. dial tcp: connection refused", "a provider plugin ended"),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pulumi
 import pytest
 
+from kai_fleet.cluster.existing_objects import NONE
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.settings import load
@@ -176,4 +177,5 @@ def test_a_command_about_one_team_asks_for_the_guards_of_this_version_first():
     """They are of all teams: an update of one team leaves them as they are."""
     platform, run = SimpleNamespace(guards=None), DeclaredRun(("ml",))
     with pytest.raises(pulumi.RunError, match="not there yet, so nothing was done: run make up"):
-        team_namespaces(fleet_of(load(SETTINGS).settings), run, platform, None, DeployedState())
+        fleet = fleet_of(load(SETTINGS).settings)
+        team_namespaces(fleet, run, platform, None, DeployedState(), NONE)

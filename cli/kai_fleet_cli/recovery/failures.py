@@ -52,8 +52,9 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"exists already|already exists|AlreadyExists|cannot re-use a name",
-        "something of that name is in the cluster and this stack did not make it: remove it, rename"
-        " yours, or take it over with `pulumi import`",
+        "something of that name is in the cluster, and this stack did not make it. Leave it to its"
+        " owner: give yours another name, or leave out the part that is there already"
+        " (docs/start.md)",
     ),
     (
         r"exited prematurely|plugin .*exited|error reading from server: EOF|code = Unavailable",

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
 from kai_fleet.releases import (
     DEVICE_PLUGIN_REPOSITORY,
     DEVICE_PLUGIN_VERSION,
@@ -18,6 +19,7 @@ from kai_fleet.releases import (
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.files.secret_values import hidden
+from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
 # In a kind node the plugin finds the driver only as the node does: on the node's network, with
 # its rights, its libraries, and in NVIDIA's runtime (guide 001).
@@ -28,12 +30,16 @@ IN_KIND: Final[Mapping[str, Any]] = {
     "runtimeClassName": "nvidia",
 }
 
+# The one object by which a GPU operator works; its chart makes it under this name.
+_CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
+
 
 @dataclass
 class GpuStackArgs:
     """`operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin alone, on nodes whose
     drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
-    none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind cluster's.
+    none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind cluster's. `existing` is what
+    the cluster has already, which is used.
     """
 
     provider: Literal["operator", "device-plugin", "none"] = "none"
@@ -41,13 +47,15 @@ class GpuStackArgs:
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     in_kind: bool = False
+    existing: ExistingObjects = NONE
 
 
 class GpuStack(pulumi.ComponentResource):
     """The NVIDIA GPU operator, the device plugin, or nothing.
 
     `brings_cluster_policy` tells whether the CRD that KAI v0.9 and v0.10 wait for is part of it;
-    `version` and `namespace` are those of the chart, None where there is none.
+    `version` and `namespace` are those of the chart, None where there is none. Raises
+    pulumi.RunError where what others made does not fit.
     """
 
     brings_cluster_policy: bool
@@ -68,29 +76,33 @@ class GpuStack(pulumi.ComponentResource):
         else:
             chart, home = "nvidia-device-plugin", DEVICE_PLUGIN_REPOSITORY
             version = DEVICE_PLUGIN_VERSION
+        _refuse_misfits(name, args)
+        is_plugin = args.provider == "device-plugin"
         before: list[pulumi.Resource] = []
-        if args.provider == "device-plugin":
-            # The operator makes this class; fraction pods and vClusters need it (V8).
-            before = [
+        # The operator makes this class, or uses one that is there; fraction pods and vClusters need
+        # it (V8). Once made it stays: by then others may use it.
+        own_class = f"{name}-runtime-class"
+        if args.existing.holds(RUNTIME_CLASS, own_class) or (
+            is_plugin and args.existing.find(RUNTIME_CLASS, "nvidia") is None
+        ):
+            before.append(
                 kubernetes.node.v1.RuntimeClass(
-                    f"{name}-runtime-class",
+                    own_class,
                     metadata={"name": "nvidia"},
                     handler="nvidia",
-                    # The API server changes no handler: one that somebody changed is made anew.
                     opts=pulumi.ResourceOptions.merge(
-                        child,
-                        pulumi.ResourceOptions(
-                            replace_on_changes=["handler"], delete_before_replace=True
-                        ),
+                        child, pulumi.ResourceOptions(retain_on_delete=True)
                     ),
                 )
-            ]
-        values = merged(IN_KIND, args.values) if args.in_kind and before else dict(args.values)
+            )
+        values = merged(IN_KIND, args.values) if args.in_kind and is_plugin else dict(args.values)
         if args.provider != "none":
             self.version, self.namespace = args.version or version, chart
-            namespace = kubernetes.core.v1.Namespace(
-                f"{name}-namespace", metadata={"name": chart}, opts=child
-            )
+            own = f"{name}-namespace"
+            if args.existing.of_others(NAMESPACE, chart, own) is None:
+                before.append(
+                    kubernetes.core.v1.Namespace(own, metadata={"name": chart}, opts=child)
+                )
             kubernetes.helm.v3.Release(
                 f"{name}-release",
                 **chart_args(chart, self.version, override=args.chart, repository=home),
@@ -98,8 +110,27 @@ class GpuStack(pulumi.ComponentResource):
                 namespace=chart,
                 values=hidden(values),
                 timeout=900,  # drivers are built on the nodes
-                opts=pulumi.ResourceOptions.merge(
-                    child, pulumi.ResourceOptions(depends_on=[namespace, *before])
-                ),
+                opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=before)),
             )
         self.register_outputs({"provider": args.provider})
+
+
+def _refuse_misfits(name: str, args: GpuStackArgs) -> None:
+    """Say what of others stands in the way, before anything is made."""
+    if args.provider == "device-plugin":
+        found = args.existing.find(RUNTIME_CLASS, "nvidia")
+        if found is not None and found["handler"] != "nvidia":
+            raise pulumi.RunError(
+                "kai-fleet:gpu.provider: device-plugin needs RuntimeClass nvidia with handler"
+                f" nvidia, and this cluster's has handler {found['handler']}, which this stack did"
+                " not write. Nothing was made. Write provider: none if the cluster's nodes"
+                " advertise their GPUs already, or agree with the owner of the class on the"
+                " handler nvidia; a handler cannot be changed, so the owner has to make it anew"
+            )
+    is_new = args.provider == "operator" and not args.existing.holds(RELEASE, f"{name}-release")
+    if is_new and args.existing.at(_CLUSTER_POLICY) is not None:
+        raise pulumi.RunError(
+            "kai-fleet:gpu.provider: operator would install a second GPU operator: this cluster has"
+            " one, with ClusterPolicy cluster-policy, which this stack did not make. Nothing was"
+            " made. Write provider: none, which uses what is there"
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin, of_own_cluster
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
@@ -21,12 +22,14 @@ from kai_fleet.state.deployed_state import DeployedState
 @dataclass
 class PlatformArgs:
     """A fleet and what its stack runs now; its teams are declared by themselves. A `kubeconfig`
-    that is an output stands for the one of the stack file.
+    that is an output stands for the one of the stack file. `existing` is what the cluster has
+    already, which is used.
     """
 
     fleet: Fleet
     deployed: DeployedState = field(default_factory=DeployedState)
     kubeconfig: pulumi.Input[str] | None = None
+    existing: ExistingObjects = NONE
 
 
 class Platform(pulumi.ComponentResource):
@@ -73,6 +76,7 @@ class Platform(pulumi.ComponentResource):
                 chart=gpu_stack.chart,
                 values=gpu_stack.values,
                 in_kind=cluster.kind is not None,
+                existing=args.existing,
             ),
             opts=on_host,
         )
@@ -88,6 +92,7 @@ class Platform(pulumi.ComponentResource):
                     self.access,
                     isolation=args.fleet.isolation,
                     cluster_policy_crd=not gpu.brings_cluster_policy,
+                    existing=args.existing,
                     deployed=args.deployed,
                 ),
                 opts=pulumi.ResourceOptions.merge(
@@ -106,10 +111,25 @@ class Platform(pulumi.ComponentResource):
         self.register_outputs({"cluster": cluster.name})
 
 
+def existing_of(
+    fleet: Fleet, deployed: DeployedState, own: pulumi.ProviderResource
+) -> ExistingObjects:
+    """What the host of a stack has already, read by its own provider of this project."""
+    cluster = fleet.cluster
+    if cluster.kind is not None:
+        return of_own_cluster(deployed)
+    kubeconfig = cluster.kubeconfig.get_secret_value() if cluster.kubeconfig else None
+    access = ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
+    return by_plugin(access, deployed, own)
+
+
 def platform_of(
-    fleet: Fleet, deployed: DeployedState, opts: pulumi.ResourceOptions | None = None
+    fleet: Fleet,
+    deployed: DeployedState,
+    existing: ExistingObjects,
+    opts: pulumi.ResourceOptions | None = None,
 ) -> Platform | ReferencedPlatform:
     """The stack's own platform, or a team stack's view of the one that it is on."""
     if fleet.platform:
         return ReferencedPlatform("host", fleet, opts)
-    return Platform("host", PlatformArgs(fleet, deployed), opts)
+    return Platform("host", PlatformArgs(fleet, deployed, existing=existing), opts)

@@ -6,7 +6,7 @@ makes anew later is refused then; the preview says so before anything is changed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import pulumi
@@ -18,24 +18,28 @@ from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import KubeError, complaint
 from kai_fleet.kube.text import plain
-from kai_fleet.state.deployed_state import DeployedState, expressions
+from kai_fleet.state.deployed_state import NAMESPACE, DeployedState, expressions
 
 _NAMED: Final = 40  # pods of a team; a preview is read by a person
 _SECONDS: Final = 20.0
 
 
 def warn_of_refusals(
-    rules: Mapping[str, HostRules], deployed: DeployedState, host: ClusterAccess
+    rules: Mapping[str, HostRules],
+    deployed: DeployedState,
+    host: ClusterAccess,
+    taken: Collection[str] = (),
 ) -> None:
     """Warn of each team whose namespace is there already and whose guard is new or another one, by
     another level or by another version of this program.
 
-    `rules` are those of the guards that this run declares, by team. Asks the host for these teams
+    `rules` are those of the guards that this run declares, by team; `taken` are teams whose
+    namespace others made. Asks the host for these teams
     only: no other run asks it for anything.
     """
     policies = _policies_changed(deployed)
     for team, of_team in rules.items():
-        if not deployed.has("kubernetes:core/v1:Namespace", f"{team}-namespace"):
+        if team not in taken and not deployed.has(NAMESPACE, f"{team}-namespace"):
             continue
         wanted = as_annotations(of_team.parameters())
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):

@@ -15,6 +15,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.guard_policies import GuardPolicies
 from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
@@ -26,7 +27,7 @@ from kai_fleet.isolation import (
     vcluster_rights,
     vcluster_role,
 )
-from kai_fleet.isolation.namespace_metadata import namespace_metadata
+from kai_fleet.isolation.namespace_metadata import is_of_others, namespace_metadata
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
@@ -37,7 +38,8 @@ class TeamNamespaceArgs:
     """`team` is what the namespace is for, and what bounds it. `policies` are the host's, for the
     guards to put to work; where None, the guard of the namespace declares its own. `account` is
     what the account of the team's own stack is made of; None where the platform's stack runs the
-    team. `monitoring`: where and how Prometheus is told of it.
+    team. `monitoring`: where and how Prometheus is told of it. `existing` is what the host has
+    already: a namespace of others is used, and stays when the team goes.
     """
 
     host: ClusterAccess
@@ -45,6 +47,7 @@ class TeamNamespaceArgs:
     policies: GuardPolicies | None = None
     account: Sequence[pulumi.Resource] | None = None
     monitoring: Monitoring | None = None
+    existing: ExistingObjects = NONE
 
 
 class TeamNamespace(pulumi.ComponentResource):
@@ -52,7 +55,8 @@ class TeamNamespace(pulumi.ComponentResource):
 
     Nothing in it belongs to the team: it is declared by the platform's stack, also for a team with
     a stack of its own, and stays where it is when the team moves. A vCluster depends on `ready`.
-    It is not removed while a vCluster is in it.
+    It is not removed while a vCluster is in it. Raises pulumi.RunError where a namespace of others
+    has labels that do not fit.
     """
 
     ready: list[pulumi.Resource]
@@ -69,14 +73,27 @@ class TeamNamespace(pulumi.ComponentResource):
         self._beside = pulumi.ResourceOptions(
             parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
         )
-        self._namespace = core.v1.Namespace(
-            f"{name}-namespace",
-            metadata=namespace_metadata(args.team),
-            opts=self._beside,
-        )
+        metadata = namespace_metadata(args.team)
+        goes_with: pulumi.Resource | None
+        if is_of_others(args.team, args.existing):
+            # Ours are these labels and annotations alone. What is inside goes one by one.
+            self._namespace: pulumi.Resource = core.v1.NamespacePatch(
+                f"{name}-namespace",
+                metadata={
+                    "name": metadata["name"],
+                    "labels": metadata["labels"],
+                    "annotations": metadata["annotations"],
+                },
+                opts=self._beside,
+            )
+            goes_with = opts.deleted_with
+        else:
+            goes_with = self._namespace = core.v1.Namespace(
+                f"{name}-namespace", metadata=metadata, opts=self._beside
+            )
         # They go with the namespace, never before it: nobody is to lift a bound by itself.
         self._inside = pulumi.ResourceOptions(
-            parent=self, depends_on=[self._namespace], deleted_with=self._namespace
+            parent=self, depends_on=[self._namespace], deleted_with=goes_with
         )
         bounds: list[pulumi.Resource] = [self._namespace, *self._quotas()]
         if args.team.isolated:

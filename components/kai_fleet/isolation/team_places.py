@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pulumi
 
-from kai_fleet.fleet.model import Fleet
+from kai_fleet.cluster.existing_objects import ExistingObjects
+from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.guards.guard_policies import GUARD_POLICIES
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.host.team_stack_access import TeamStackAccess
 from kai_fleet.isolation import first_isolation
+from kai_fleet.isolation.namespace_metadata import is_of_others
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet.state.targeting import DeclaredRun
 
 
@@ -21,6 +23,7 @@ def team_namespaces(
     platform: Platform | ReferencedPlatform,
     access: TeamStackAccess | None,
     deployed: DeployedState,
+    existing: ExistingObjects,
     parent: pulumi.Resource | None = None,
 ) -> dict[str, TeamNamespace]:
     """One for each team of this run; none in a team stack, whose platform has it.
@@ -44,9 +47,10 @@ def team_namespaces(
         transformations=platform.transformations,
     )
     accounts = access.accounts if access else {}
-    teams = [*(fleet.teams[name] for name in run.teams), *(fleet.grants[n] for n in run.grants)]
+    teams = _placed(fleet, run)
     judged = {team.name: team.rules for team in teams if team.isolated and team.rules}
-    first_isolation.warn_of_refusals(judged, deployed, platform.access)
+    taken = [team.name for team in teams if is_of_others(team, existing)]
+    first_isolation.warn_of_refusals(judged, deployed, platform.access, taken)
     return {
         team.name: TeamNamespace(
             team.name,
@@ -56,6 +60,7 @@ def team_namespaces(
                 policies=platform.guards,
                 account=accounts[team.name] if team.granted else None,
                 monitoring=fleet.host.monitoring,
+                existing=existing,
             ),
             opts,
         )
@@ -63,9 +68,21 @@ def team_namespaces(
     }
 
 
+def refuse_misfits(fleet: Fleet, run: DeclaredRun, existing: ExistingObjects) -> None:
+    """Raise pulumi.RunError where a namespace of others has labels that do not fit its team."""
+    if not fleet.platform:
+        for team in _placed(fleet, run):
+            is_of_others(team, existing)
+
+
+def _placed(fleet: Fleet, run: DeclaredRun) -> list[DeclaredTeam]:
+    """The teams of a run that have a namespace by the platform's stack."""
+    return [*(fleet.teams[name] for name in run.teams), *(fleet.grants[n] for n in run.grants)]
+
+
 def _hold_none(fleet: Fleet, deployed: DeployedState) -> None:
     team = fleet.own_team
-    if deployed.has("kubernetes:core/v1:Namespace", f"{team}-namespace"):
+    if any(deployed.has(kind, f"{team}-namespace") for kind in (NAMESPACE, NAMESPACE_PATCH)):
         raise pulumi.RunError(
             f"this stack holds namespace team-{team}, which is the platform's now, so nothing was"
             f" done: move team {team} to stack {fleet.platform} and back. Put it into"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 import pulumi_command as command
@@ -11,6 +11,7 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
@@ -21,8 +22,10 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.scheduling import Scheduling
-from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
+
+_CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 
 
 @dataclass
@@ -31,8 +34,9 @@ class KaiSchedulerArgs:
     probe asks.
 
     `cluster_policy_crd`: declare the CRD `clusterpolicies.nvidia.com` for versions that wait for
-    it; False where a GPU operator brings it (K3). `deployed` is what the stack runs now: without it
-    every change of version replaces the release. `ready_timeout` is in seconds.
+    it; False where a GPU operator brings it (K3). `existing` is what the cluster has already, which
+    is used; None inside a vCluster, which is the stack's own. `deployed` is what the stack runs
+    now: without it every change of version replaces the release. `ready_timeout` is in seconds.
     """
 
     kai: DeclaredKai
@@ -40,6 +44,7 @@ class KaiSchedulerArgs:
     runtime_class: str | None = "nvidia"
     isolation: Isolation = field(default_factory=Isolation)
     cluster_policy_crd: bool = True
+    existing: ExistingObjects | None = None
     deployed: DeployedState = field(default_factory=DeployedState)
     ready_timeout: int = 300
 
@@ -63,15 +68,26 @@ class KaiScheduler(pulumi.ComponentResource):
         release = kai(own.version or "", untested=own.untested)
         opts = opts or pulumi.ResourceOptions()
         child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
-        before: list[pulumi.Resource] = [
-            kubernetes.core.v1.Namespace(
-                f"{name}-namespace",
-                metadata={"name": KAI_NAMESPACE},
-                opts=child_of(self, opts),
+        before: list[pulumi.Resource] = []
+        own_namespace, existing = f"{name}-namespace", args.existing
+        if not (existing and existing.of_others(NAMESPACE, KAI_NAMESPACE, own_namespace)):
+            before.append(
+                kubernetes.core.v1.Namespace(
+                    own_namespace,
+                    metadata={"name": KAI_NAMESPACE},
+                    opts=child_of(self, opts),
+                )
             )
-        ]
-        if release.needs_cluster_policy_crd and args.cluster_policy_crd:
-            before.append(_cluster_policy_crd(f"{name}-cluster-policy", child))
+        crd = f"{name}-cluster-policy"
+        wanted = release.needs_cluster_policy_crd and args.cluster_policy_crd
+        if existing is None:
+            if wanted:
+                before.append(_cluster_policy_crd(crd, child))
+        elif existing.holds(CRD, crd) or (wanted and not existing.find(CRD, _CLUSTER_POLICIES)):
+            # Once made it stays as it is: with it would go the ClusterPolicy of a GPU operator,
+            # which may have come since and made the CRD its own.
+            kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
+            before.append(_cluster_policy_crd(crd, pulumi.ResourceOptions.merge(child, kept)))
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
@@ -158,7 +174,7 @@ def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resou
     schema: Any = {"openAPIV3Schema": anything}
     crd: pulumi.Resource = kubernetes.apiextensions.v1.CustomResourceDefinition(
         name,
-        metadata={"name": "clusterpolicies.nvidia.com"},
+        metadata={"name": _CLUSTER_POLICIES},
         spec={
             "group": "nvidia.com",
             "names": {

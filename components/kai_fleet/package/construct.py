@@ -20,6 +20,7 @@ from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.platform import Platform, PlatformArgs
 from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
+from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
@@ -57,12 +58,14 @@ def platform_component(request: ComponentRequest) -> Result:
     settings = request.settings(request.inputs.raw, {})
     kubeconfig = request.inputs.at("cluster", "kubeconfig")
     fleet = fleet_of(settings, request.deployed)
+    run = declared(fleet.teams, fleet.grants, request.deployed, None)
+    existing = request.existing()
+    refuse_misfits(fleet, run, existing)
     component = Platform(
-        request.name, PlatformArgs(fleet, request.deployed, kubeconfig), request.opts
+        request.name, PlatformArgs(fleet, request.deployed, kubeconfig, existing), request.opts
     )
     monitoring_of(fleet, component)
-    run = declared(fleet.teams, fleet.grants, request.deployed, None)
-    made = teams_of(fleet, run, component, request.deployed, parent=component)
+    made = teams_of(fleet, run, component, request.deployed, existing, parent=component)
     workloads = placement.place(fleet, made)
     return component, {
         "version": settings.kai.version if settings.kai else None,
@@ -92,7 +95,7 @@ def team(request: ComponentRequest) -> Result:
     if "namespace" in raw:
         args = replace(args, namespace=request.inputs.at("namespace"))
     else:
-        args = replace(args, place=TeamNamespaceArgs(access, own))
+        args = replace(args, place=TeamNamespaceArgs(access, own, existing=request.existing()))
     component = Team(name, args, request.on_cluster())
     return component, {
         "namespace": component.vcluster.namespace,
@@ -153,6 +156,7 @@ def kai_scheduler(request: ComponentRequest) -> Result:
             kai,
             access,
             cluster_policy_crd=args.cluster_policy_crd,
+            existing=request.existing(),
             deployed=request.deployed,
             ready_timeout=args.ready_timeout,
         ),
@@ -219,7 +223,9 @@ def gpu_stack(request: ComponentRequest) -> Result:
     stack = request.part("cluster", "sources")
     stack["gpu"] = request.part(of=platform.Gpu)
     gpu = request.settings(stack, {"gpu": ""}).gpu
-    args = GpuStackArgs(gpu.provider, gpu.version, gpu.chart, gpu.values)
+    args = GpuStackArgs(
+        gpu.provider, gpu.version, gpu.chart, gpu.values, existing=request.existing()
+    )
     component = GpuStack(request.name, args, request.on_cluster())
     return component, {"version": component.version, "namespace": component.namespace}
 

@@ -27,7 +27,7 @@ MAY_BE_LATER: Final[tuple[KeyPath, ...]] = (
     ("env", "*"),
     ("huggingFaceToken",),
 )
-_PLACEHOLDER: Final = "known-later"
+KNOWN_LATER: Final = "known-later"
 _TOO_LATE: Final = (
     "is not known before the update, and decides what is made; write a value that is known, or"
     " declare this component in a later update"
@@ -72,7 +72,7 @@ class ComponentInputs:
                 self.unknown.append(Mistake(".".join(path), _TOO_LATE))
                 return None
             self.outputs[path] = _output(None, known=False, secret=secret, urns=urns)
-            return _PLACEHOLDER
+            return KNOWN_LATER
         if content.HasField("struct_value"):
             fields = content.struct_value.fields.items()
             items = {key: self.add((*path, key), item, secret, urns) for key, item in fields}

@@ -10,8 +10,9 @@ import pulumi
 from pydantic import BaseModel
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.existing_objects import ExistingObjects, directly, of_own_cluster
 from kai_fleet.package.arguments import ARGUMENTS
-from kai_fleet.package.inputs import ComponentInputs
+from kai_fleet.package.inputs import KNOWN_LATER, ComponentInputs
 from kai_fleet.provider import PACKAGE, PluginError
 from kai_fleet.settings import Settings, load, validated
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake
@@ -100,6 +101,18 @@ class ComponentRequest:
             context=cluster.get("context"),
             kubeconfig=self.inputs.at("cluster", "kubeconfig"),
         )
+
+    def existing(self) -> ExistingObjects:
+        """What the cluster among the inputs has already; nothing where it is not known yet."""
+        cluster = self.inputs.raw.get("cluster") or {}
+        kubeconfig = cluster.get("kubeconfig")
+        if (
+            "kind" in cluster
+            or kubeconfig == KNOWN_LATER
+            or not (kubeconfig or cluster.get("context"))
+        ):
+            return of_own_cluster(self.deployed)
+        return directly(cluster.get("context"), kubeconfig, self.deployed)
 
     def on_cluster(self) -> pulumi.ResourceOptions:
         """The options with a provider of the cluster, unless the program gave one itself."""

@@ -1,4 +1,4 @@
-"""The product's own Pulumi provider: queue trees, each as one resource, and two functions.
+"""The product's own Pulumi provider: queue trees, each as one resource, and three functions.
 
 One resource for each queue is what the file backend cannot bear: it writes the whole state anew at
 each step, so 500 queues took 36 s of which 28 s were that (P7 in docs/traps.md).
@@ -16,6 +16,7 @@ PACKAGE: Final = "kai-fleet"
 QUEUES: Final = "kai-fleet:index:Queues"
 SECRET: Final = "kai-fleet:index:secret"
 CLUSTER_UID: Final = "kai-fleet:index:clusterUid"
+EXISTING: Final = "kai-fleet:index:existing"
 
 
 def version() -> str:

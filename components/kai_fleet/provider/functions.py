@@ -1,4 +1,4 @@
-"""The functions `kai-fleet:index:secret` and `kai-fleet:index:clusterUid`.
+"""The functions `secret`, `clusterUid` and `existing` of `kai-fleet:index`.
 
 What there is to say of a cluster is an answer, `problem`, not a failure: to that the engine would
 add its own words.
@@ -10,13 +10,15 @@ import re
 from typing import Any, Final
 
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, complaint
+from kai_fleet.kube.errors import KubeError, UnreachableError, complaint
 from kai_fleet.kube.kubeconfig import Connection
+from kai_fleet.kube.text import plain
 from kai_fleet.provider.values import secret
 
 _SECRET_SECONDS: Final = 30.0
 _UID_SECONDS: Final = 10.0
 _MOST: Final = 8 << 20  # bytes: etcd holds 1.5 MiB of an object
+_EXISTING_SECONDS: Final = 10.0
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
@@ -46,3 +48,22 @@ def read_cluster_uid(way: Connection) -> dict[str, Any]:
     if not _UID.fullmatch(uid):
         return {"problem": "the namespace kube-system has no UID there"}
     return {"uid": uid}
+
+
+def read_existing(way: Connection, path: str) -> dict[str, Any]:
+    """Whether an object is `there` on the host; its `handler` and `labels`, where it has them.
+
+    Or the `problem`, why that cannot be read; `away` where the cluster does not answer at all.
+    """
+    try:
+        found = Api(way, _EXISTING_SECONDS, in_all=_EXISTING_SECONDS, most=_MOST).find(path)
+    except KubeError as error:
+        return {"problem": complaint(error), "away": isinstance(error, UnreachableError)}
+    if found is None:
+        return {"there": False}
+    labels = (found.get("metadata") or {}).get("labels") or {}
+    return {
+        "there": True,
+        "handler": plain(str(found.get("handler") or ""), 100),
+        "labels": {str(key): plain(str(value), 100) for key, value in labels.items()},
+    }

@@ -26,8 +26,16 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, st
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import UnusableKubeconfigError
 from kai_fleet.kube.kubeconfig import Connection, connection
-from kai_fleet.provider import CLUSTER_UID, QUEUES, SECRET, PartialError, PluginError, version
-from kai_fleet.provider.functions import read_cluster_uid, read_secret
+from kai_fleet.provider import (
+    CLUSTER_UID,
+    EXISTING,
+    QUEUES,
+    SECRET,
+    PartialError,
+    PluginError,
+    version,
+)
+from kai_fleet.provider.functions import read_cluster_uid, read_existing, read_secret
 from kai_fleet.provider.process import OPTIONS, announce
 from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.provider.values import Path, packed, plain, spelled, struct, unpacked
@@ -105,13 +113,18 @@ class QueuePlugin(provider_pb2_grpc.ResourceProviderServicer):
 
     @answering
     def Invoke(self, request: Any) -> Any:  # noqa: N802
-        """A Secret's content, or which cluster it is."""
+        """A Secret's content, which cluster it is, or whether an object is there."""
         arguments = plain(request.args)
         if request.tok == CLUSTER_UID:
             result = read_cluster_uid(self._connection(arguments))
         elif request.tok == SECRET:
             way = self._connection(arguments)
             result = read_secret(way, str(arguments["namespace"]), str(arguments["name"]))
+        elif request.tok == EXISTING:
+            try:
+                result = read_existing(self._connection(arguments), str(arguments["path"]))
+            except ClusterAwayError as error:
+                result = {"problem": str(error), "away": True}
         else:
             raise PluginError(f"the plugin kai-fleet serves no function {request.tok}")
         return provider_pb2.InvokeResponse(**{"return": struct(result)})

@@ -16,6 +16,8 @@ RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+# Of a namespace that was there before the stack: what the stack writes onto it.
+NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
 STACK: Final = "pulumi:pulumi:Stack"
 # The engine's own function for a stack's outputs, which a StackReference calls too.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
@@ -29,7 +31,7 @@ class DeployedState:
     """What a stack's resources have: chart versions by the name of the Release, triggers by that of
     the wait, what policies of admission want and the
     annotations of namespaces by theirs; the URNs of all resources; and the stack's outputs, secrets
-    in clear.
+    in clear. Where the state is not `readable`, there may be more.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class DeployedState:
     policies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     urns: frozenset[str] = frozenset()
+    readable: bool = True
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -98,7 +101,7 @@ async def deployed_state() -> DeployedState:
 def _empty(error: Exception) -> DeployedState:
     """Without it every change of a version replaces its release, which is always right."""
     pulumi.log.debug(f"the stack's state cannot be read: {error}")
-    return DeployedState()
+    return DeployedState(readable=False)
 
 
 def _state_of_answer(read: Any) -> DeployedState:
@@ -126,7 +129,7 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
         policies={name: expressions(it.get("spec") or {}) for name, it in of[POLICY].items()},
         bounds={
             name: (it.get("metadata") or {}).get("annotations") or {}
-            for name, it in of[NAMESPACE].items()
+            for name, it in (*of[NAMESPACE].items(), *of[NAMESPACE_PATCH].items())
         },
         urns=frozenset(urns),
         outputs=next(iter(of[STACK].values()), {}),

@@ -1,0 +1,198 @@
+"""A host that others use too: what they made is used and stays, what was made for them stays.
+
+Each time it is looked at what the stack declares: the plugin of the sandbox takes over what is
+there, and later releases refuse it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi import automation
+
+from kai_fleet.cluster.access import ClusterAccess, own_provider
+from kai_fleet.cluster.existing_objects import by_plugin
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
+from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.state.deployed_state import read_deployed_state
+from kai_fleet_cli.stack_file.reading import PROJECT
+from tests.engine.product import project
+from tests.engine.sandbox_commands import kubectl
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterpolicies.nvidia.com}
+spec:
+  group: nvidia.com
+  names: {kind: ClusterPolicy, listKind: ClusterPolicyList, plural: clusterpolicies, singular: clusterpolicy}
+  scope: Cluster
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+POLICY = "{apiVersion: nvidia.com/v1, kind: ClusterPolicy, metadata: {name: theirs}}"
+# As k3s makes the class, and as an administrator makes namespaces beforehand.
+BEFORE = f"""{CRD}
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata:
+  name: nvidia
+  annotations: {{objectset.rio.cattle.io/owner-name: runtimes}}
+handler: nvidia
+---
+apiVersion: v1
+kind: Namespace
+metadata: {{name: nvidia-device-plugin, labels: {{pod-security.kubernetes.io/enforce: privileged}}}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {{name: kai-scheduler, labels: {{cost-centre: "7"}}}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {{name: team-ml, labels: {{cost-centre: "8"}}, annotations: {{owner: them}}}}
+"""
+THEIRS = (
+    ("crd", "clusterpolicies.nvidia.com"),
+    ("clusterpolicy", "theirs"),
+    ("runtimeclass", "nvidia"),
+    ("namespace", "nvidia-device-plugin"),
+    ("namespace", "kai-scheduler"),
+)
+
+
+@dataclass
+class Host:
+    """A stack of the host's parts, as the product's program declares them."""
+
+    sandbox: Any
+    stack: automation.Stack | None = None
+    provider: Any = "none"
+    with_team: bool = False
+
+    def program(self) -> None:
+        deployed, own = read_deployed_state(), own_provider()
+        access = ClusterAccess("shared", context="kai-fleet-sandbox")
+        existing = by_plugin(access, deployed, own)
+        opts = pulumi.ResourceOptions(
+            providers=[own, access.provider("host", pulumi.ResourceOptions())]
+        )
+        gpu = GpuStack("gpu", GpuStackArgs(self.provider, existing=existing), opts)
+        if self.with_team:
+            team = DeclaredTeam("ml", gpus=4, isolation=Isolation())
+            TeamNamespace("ml", TeamNamespaceArgs(access, team, existing=existing), opts)
+        KaiScheduler(
+            "kai",
+            KaiSchedulerArgs(
+                DeclaredKai("v0.9.20"),
+                access,
+                cluster_policy_crd=not gpu.brings_cluster_policy,
+                existing=existing,
+                deployed=deployed,
+            ),
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[gpu])),
+        )
+
+    def up(self) -> dict[str, int]:
+        result = self.stack.up()
+        return dict(result.summary.resource_changes or {})
+
+    def owned(self) -> set[str]:
+        """The kinds of which the stack holds objects."""
+        resources = self.stack.export_stack().deployment["resources"]
+        return {it["type"].rpartition(":")[2] for it in resources}
+
+    def version(self, kind: str, name: str) -> str:
+        """What differs once somebody has written it, or made it anew; "" where it is not there."""
+        path = (
+            "jsonpath={.metadata.uid}/{.metadata.generation}/{.metadata.managedFields[*].manager}"
+        )
+        return kubectl(self.sandbox, "get", kind, name, "--ignore-not-found", "-o", path)
+
+    def plant(self, text: str) -> None:
+        kubectl(self.sandbox, "apply", "-f", "-", stdin=text)
+
+
+@pytest.fixture(scope="module")
+def host(sandbox, tmp_path_factory):
+    made = Host(sandbox)
+    directory = project(tmp_path_factory.mktemp("existing") / "project")
+    options = automation.LocalWorkspaceOptions(work_dir=str(directory), env_vars=sandbox.env())
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in sandbox.env().items():
+            patch.setenv(key, value)
+        made.stack = automation.create_or_select_stack(
+            "existing", PROJECT, made.program, opts=options
+        )
+        yield made
+
+
+def test_from_none_to_an_operator_nothing_of_the_operators_goes(host):
+    """The CRD is the stack's at first; the operator's chart then finds it, and leaves it."""
+    host.up()
+    assert "CustomResourceDefinition" in host.owned()
+    host.plant(POLICY)
+    before = {of: host.version(*of) for of in THEIRS[:2]}
+    assert all(before.values())
+    host.provider = "operator"
+    changes = host.up()
+    assert "delete" not in changes
+    assert {of: host.version(*of) for of in before} == before
+    host.stack.destroy()
+    assert {of: host.version(*of) for of in before} == before
+
+
+def test_what_others_made_is_used_and_is_theirs_afterwards(host, sandbox):
+    kubectl(sandbox, "delete", "crd", "clusterpolicies.nvidia.com", "--ignore-not-found")
+    kubectl(sandbox, "delete", "runtimeclass", "nvidia", "--ignore-not-found")
+    host.plant(BEFORE)
+    kubectl(sandbox, "wait", "--for=condition=Established", "crd/clusterpolicies.nvidia.com")
+    host.plant(POLICY)
+    before = {of: host.version(*of) for of in THEIRS}
+    assert all(before.values())
+    host.provider, host.with_team = "device-plugin", True
+    host.up()
+    theirs = {"CustomResourceDefinition", "RuntimeClass", "Namespace"}
+    assert not host.owned() & theirs
+    assert {of: host.version(*of) for of in THEIRS} == before
+    space = _space(sandbox)
+    assert space["labels"].items() >= {"cost-centre": "8", "kai-fleet/team": "ml"}.items()
+    assert space["annotations"]["owner"] == "them"
+    assert "gpus" in kubectl(sandbox, "get", "resourcequota", "-n", "team-ml", "-o", "name")
+    assert set(host.up()) == {"same"}
+    host.stack.destroy()
+    assert {of: host.version(*of) for of in THEIRS} == before
+    left = _space(sandbox)
+    assert left["uid"] == space["uid"]
+    assert left["labels"] == {"cost-centre": "8", "kubernetes.io/metadata.name": "team-ml"}
+    assert not [key for key in left["annotations"] if key.startswith("kai-fleet/")]
+    assert (
+        kubectl(sandbox, "get", "resourcequota,networkpolicy", "-n", "team-ml", "-o", "name") == ""
+    )
+
+
+def test_what_does_not_fit_is_named_and_nothing_is_made(host, sandbox):
+    kubectl(sandbox, "delete", "runtimeclass", "nvidia")
+    host.plant(
+        "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: other}"
+    )
+    with pytest.raises(automation.CommandError, match="handler other"):
+        host.up()
+    assert not host.owned() & {"Release", "NamespacePatch"}
+
+
+def _space(sandbox: Any) -> dict[str, Any]:
+    return json.loads(kubectl(sandbox, "get", "namespace", "team-ml", "-o", "json"))["metadata"]

@@ -1,0 +1,163 @@
+"""What the host has already: used, named where it does not fit, and kept once it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pytest
+
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.existing_objects import CRD, RUNTIME_CLASS, ExistingObjects
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
+from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
+from kai_fleet.isolation.namespace_metadata import is_of_others
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
+from kai_fleet_cli.plan.recorder import record
+
+CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
+POLICIES = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterpolicies.nvidia.com"
+THERE = {"there": True, "handler": "", "labels": {}}
+TEAM = DeclaredTeam("ml", gpus=4, isolation=Isolation())
+
+
+def state(*resources: tuple[str, str]) -> DeployedState:
+    return DeployedState(urns=frozenset(f"urn:pulumi:s::p::{kind}::{n}" for kind, n in resources))
+
+
+def there(*paths: str, deployed: DeployedState | None = None, **more: Any) -> ExistingObjects:
+    answers: dict[str, Any] = dict.fromkeys(paths, THERE | more)
+    return ExistingObjects(lambda path: answers.get(path, {}), deployed or DeployedState())
+
+
+def declared(program: Callable[[], object]) -> set[tuple[str, str]]:
+    found = record("lab", {}, program=lambda: program() and None)
+    return {(it.type.rpartition(":")[2], it.name) for it in found}
+
+
+def gpu(provider: Any, existing: ExistingObjects) -> set[tuple[str, str]]:
+    return declared(lambda: GpuStack("gpu", GpuStackArgs(provider, existing=existing)))
+
+
+def kai(existing: ExistingObjects | None, *, operator: bool = False, version: str = "v0.9.20"):
+    args = KaiSchedulerArgs(
+        DeclaredKai(version),
+        ClusterAccess("lab", context="lab"),
+        cluster_policy_crd=not operator,
+        existing=existing,
+    )
+    return declared(lambda: KaiScheduler("kai", args))
+
+
+def place(existing: ExistingObjects) -> set[tuple[str, str]]:
+    args = TeamNamespaceArgs(ClusterAccess("lab", context="lab"), TEAM, existing=existing)
+    return declared(lambda: TeamNamespace("ml", args))
+
+
+def test_the_class_that_k3s_ships_is_used():
+    found = gpu("device-plugin", there(CLASS, handler="nvidia"))
+    assert ("RuntimeClass", "gpu-runtime-class") not in found
+    assert ("Release", "gpu-release") in found
+
+
+def test_a_class_that_is_not_there_is_made():
+    assert ("RuntimeClass", "gpu-runtime-class") in gpu("device-plugin", there())
+
+
+def test_a_class_with_another_handler_is_named_with_what_to_write():
+    with pytest.raises(pulumi.RunError, match=r"handler nvidia-cdi.*Write provider: none"):
+        gpu("device-plugin", there(CLASS, handler="nvidia-cdi"))
+
+
+@pytest.mark.parametrize("provider", ["device-plugin", "operator", "none"])
+def test_a_class_that_the_stack_made_stays(provider):
+    own = there(CLASS, handler="nvidia", deployed=state((RUNTIME_CLASS, "gpu-runtime-class")))
+    assert ("RuntimeClass", "gpu-runtime-class") in gpu(provider, own)
+
+
+def test_a_second_operator_is_not_installed():
+    policy = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
+    with pytest.raises(pulumi.RunError, match="Write provider: none"):
+        gpu("operator", there(policy))
+    own = there(policy, deployed=state(("kubernetes:helm.sh/v3:Release", "gpu-release")))
+    assert ("Release", "gpu-release") in gpu("operator", own)
+
+
+def test_namespaces_of_the_gpu_stack_and_of_kai_are_used():
+    spaces = there("/api/v1/namespaces/nvidia-device-plugin", "/api/v1/namespaces/kai-scheduler")
+    for found in (gpu("device-plugin", spaces), kai(spaces)):
+        assert not [name for kind, name in found if kind == "Namespace"]
+    own = there("/api/v1/namespaces/kai-scheduler", deployed=state((NAMESPACE, "kai-namespace")))
+    assert ("Namespace", "kai-namespace") in kai(own)
+
+
+def test_the_crd_of_an_operator_is_used():
+    crd = ("CustomResourceDefinition", "kai-cluster-policy")
+    assert crd not in kai(there(POLICIES))
+    assert crd in kai(there())
+    assert crd in kai(None)
+
+
+def test_a_crd_that_the_stack_made_stays_when_an_operator_comes_or_kai_changes():
+    crd = ("CustomResourceDefinition", "kai-cluster-policy")
+    own = there(POLICIES, deployed=state((CRD, "kai-cluster-policy")))
+    assert crd in kai(own, operator=True)
+    assert crd in kai(own, version="v0.16.8")
+    assert crd not in kai(there(), operator=True)
+
+
+def test_a_namespace_made_beforehand_is_labelled_and_stays():
+    found = place(there("/api/v1/namespaces/team-ml"))
+    assert ("NamespacePatch", "ml-namespace") in found
+    assert ("Namespace", "ml-namespace") not in found
+    assert ("Namespace", "ml-namespace") in place(there())
+
+
+def test_a_namespace_that_is_used_is_used_from_then_on():
+    """Also where it has the stack's own labels by now."""
+    labelled = {"kai-fleet/team": "ml"}
+    deployed = state((NAMESPACE_PATCH, "ml-namespace"))
+    used = there("/api/v1/namespaces/team-ml", labels=labelled, deployed=deployed)
+    assert ("NamespacePatch", "ml-namespace") in place(used)
+
+
+def test_a_namespace_that_a_cut_off_update_made_is_the_stacks_own():
+    cut_off = there("/api/v1/namespaces/team-ml", labels={"kai-fleet/team": "ml"})
+    assert ("Namespace", "ml-namespace") in place(cut_off)
+
+
+def test_labels_that_do_not_fit_are_named():
+    labels = {"pod-security.kubernetes.io/enforce": "privileged", "cost-centre": "7"}
+    with pytest.raises(pulumi.RunError) as caught:
+        is_of_others(TEAM, there("/api/v1/namespaces/team-ml", labels=labels))
+    said = str(caught.value)
+    assert "it has pod-security.kubernetes.io/enforce=privileged" in said
+    assert (
+        "kubectl label namespace team-ml --overwrite pod-security.kubernetes.io/enforce=baseline"
+        in said
+    )
+    assert "cost-centre" not in said
+
+
+def test_a_state_that_cannot_be_read_makes_nothing_that_of_others():
+    """Else the stack's own namespaces would not be declared, and the engine would delete them."""
+    unread = DeployedState(readable=False)
+    assert ("Namespace", "ml-namespace") in place(
+        there("/api/v1/namespaces/team-ml", deployed=unread)
+    )
+
+
+def test_a_cluster_that_does_not_answer_is_asked_once():
+    asked = []
+
+    def away(path: str) -> dict[str, Any]:
+        asked.append(path)
+        return {"problem": "the API does not answer", "away": True}
+
+    found = gpu("device-plugin", ExistingObjects(away, DeployedState()))
+    assert ("RuntimeClass", "gpu-runtime-class") in found
+    assert asked == [CLASS]
