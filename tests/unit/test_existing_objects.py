@@ -130,6 +130,12 @@ def test_a_namespace_that_a_cut_off_update_made_is_the_stacks_own():
     assert ("Namespace", "ml-namespace") in place(cut_off)
 
 
+def test_a_namespace_that_a_cut_off_update_labelled_is_still_that_of_others():
+    labels = {"kai-fleet/team": "ml", "kai-fleet/namespace": "used"}
+    cut_off = there("/api/v1/namespaces/team-ml", labels=labels)
+    assert ("NamespacePatch", "ml-namespace") in place(cut_off)
+
+
 def test_labels_that_do_not_fit_are_named():
     labels = {"pod-security.kubernetes.io/enforce": "privileged", "cost-centre": "7"}
     with pytest.raises(pulumi.RunError) as caught:

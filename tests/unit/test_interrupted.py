@@ -90,6 +90,11 @@ def test_what_the_state_says_was_begun_and_is_there_is_taken_up(monkeypatch):
     assert judged(monkeypatch, Fake(live()), operation()).imports
 
 
+def test_what_is_written_onto_a_namespace_of_others_is_simply_written_again(monkeypatch):
+    patch = operation(type_="kubernetes:core/v1:NamespacePatch")
+    assert not judged(monkeypatch, Fake(live()), patch).decided
+
+
 @pytest.mark.parametrize(
     "found", [None, live(by_pulumi=False), live(label="other")], ids=["absent", "kubectl", "other"]
 )

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from kai_fleet.releases import helm_record
 from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.state.deployed_state import NAMESPACE_PATCH
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
 from kai_fleet_cli.recovery.state import (
@@ -142,6 +143,8 @@ class Judge:
         """Look at one; what is not on a cluster, and changes of objects, are simply done again."""
         missing = operation.kind == "creating" and operation.urn not in self._now.urns()
         if not operation.on_cluster or not (missing or operation.type == RELEASE):
+            return
+        if operation.type == NAMESPACE_PATCH:  # applied again, it says the same
             return
         try:
             cluster = self._cluster(operation)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 TEAM_LABEL: Final = "kai-fleet/team"
+# On a namespace that others made: an update that was cut off finds by it whose the namespace is.
+USED: Final = {"kai-fleet/namespace": "used"}
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 
 
@@ -25,7 +27,7 @@ def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
         bounds |= team.rules.parameters() if team.rules is not None else {}
     return {
         "name": f"team-{team.name}",
-        "labels": _labels(team),
+        "labels": labels_of(team),
         "annotations": as_annotations(bounds),
     }
 
@@ -33,17 +35,19 @@ def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
 def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
     """Whether the team's namespace was there before the stack, which then uses it.
 
-    One with the team's label was made by an update of the stack that was cut off, or by another
-    stack. Raises pulumi.RunError where it has other values of labels than isolation needs.
+    One with the team's label alone was made by an update of the stack that was cut off, or by
+    another stack. Raises pulumi.RunError where it has other values of labels than isolation needs.
     """
     resource = f"{team.name}-namespace"
     if existing.holds(NAMESPACE_PATCH, resource):
         return True
     name = f"team-{team.name}"
     found = existing.of_others(NAMESPACE, name, resource)
-    if found is None or TEAM_LABEL in found["labels"]:
+    if found is None:
         return False
-    wanted = _labels(team)
+    if TEAM_LABEL in found["labels"]:
+        return found["labels"].items() >= USED.items()
+    wanted = labels_of(team)
     differ = {key: it for key, it in found["labels"].items() if wanted.get(key, it) != it}
     if differ:
         has = ", ".join(f"{key}={value}" for key, value in sorted(differ.items()))
@@ -57,7 +61,8 @@ def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
     return True
 
 
-def _labels(team: DeclaredTeam) -> dict[str, str]:
+def labels_of(team: DeclaredTeam) -> dict[str, str]:
+    """The labels of the team's namespace."""
     labels = {TEAM_LABEL: team.name}
     if team.isolation is not None and team.isolation.on:
         # `restricted` is held by the guard: the label knows no exceptions, and needs some.

@@ -27,7 +27,12 @@ from kai_fleet.isolation import (
     vcluster_rights,
     vcluster_role,
 )
-from kai_fleet.isolation.namespace_metadata import is_of_others, namespace_metadata
+from kai_fleet.isolation.namespace_metadata import (
+    USED,
+    is_of_others,
+    labels_of,
+    namespace_metadata,
+)
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
@@ -76,15 +81,19 @@ class TeamNamespace(pulumi.ComponentResource):
         metadata = namespace_metadata(args.team)
         goes_with: pulumi.Resource | None
         if is_of_others(args.team, args.existing):
-            # Ours are these labels and annotations alone. What is inside goes one by one.
+            # Ours are these labels and annotations alone, and what is inside goes one by one. They
+            # are left there: below a component, releases of the plugin take the deletion of a patch
+            # for that of the namespace.
             self._namespace: pulumi.Resource = core.v1.NamespacePatch(
                 f"{name}-namespace",
                 metadata={
                     "name": metadata["name"],
-                    "labels": metadata["labels"],
+                    "labels": {**labels_of(args.team), **USED},
                     "annotations": metadata["annotations"],
                 },
-                opts=self._beside,
+                opts=pulumi.ResourceOptions.merge(
+                    self._beside, pulumi.ResourceOptions(retain_on_delete=True)
+                ),
             )
             goes_with = opts.deleted_with
         else:
