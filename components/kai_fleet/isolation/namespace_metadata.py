@@ -46,7 +46,7 @@ def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
     if found is None:
         return False
     if TEAM_LABEL in found["labels"]:
-        return found["labels"].items() >= USED.items()
+        return all(found["labels"].get(key) == it for key, it in USED.items())
     wanted = labels_of(team)
     differ = {key: it for key, it in found["labels"].items() if wanted.get(key, it) != it}
     if differ:
