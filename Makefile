@@ -14,7 +14,7 @@ preview: setup     ## what `make up` would change, with every rule's verdict (DE
 	@$(FLEET) preview --stack $(STACK) $(if $(DETAILS),--details)
 
 down: setup        ## stop the sandbox; no process and no state is left
-	@$(FLEET) sandbox down
+	@$(FLEET) sandbox down --yes
 
 setup: .venv/.synced  ## the Python environment only
 

@@ -46,6 +46,10 @@ class ClusterReader:
             and _at(pod, "status", "phase") not in OVER
         ]
 
+    def claims(self) -> list[Mapping[str, Any]]:
+        """The claims of volumes. Raises NoAnswerError."""
+        return self._items("/api/v1/persistentvolumeclaims")
+
     def _items(self, path: str) -> list[Mapping[str, Any]]:
         try:
             if self.content is not None:
