@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 from typer.testing import CliRunner
 
@@ -99,6 +100,11 @@ class Engine:
 class FakeStack:
     name: str
     engine: Engine
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def workspace(self):
+        return SimpleNamespace(env_vars=self.variables)
 
 
 @dataclass

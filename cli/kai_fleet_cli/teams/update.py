@@ -159,10 +159,12 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
     files = ", ".join(edit.path.name for edit in change.edits)
     made = {edit.path for edit in change.edits if edit.before is None}
     if begun := [stack for stack in at if path_of(stack) in made]:
+        trial = len(change.teams) > 1  # beside the team whose GPUs it takes
+        back = f"{'drop' if trial else 'remove'} {change.teams[0]}"
         screen.say(
             f"interrupted: {files} keep the edit, for stack {begun[0]} is half made. Go on with\n"
             f"  {resume.up(begun[0])}\nor take it back with\n"
-            f"  {resume.FLEET} team remove {change.teams[-1]} --stack {change.platform.stack}"
+            f"  {resume.FLEET} team {back} --stack {change.platform.stack}"
         )
         return
     but = _but(restore(change.edits))
