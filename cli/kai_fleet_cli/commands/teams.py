@@ -53,7 +53,8 @@ def add(
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
     flags = Flags(yes, no_up)
-    from kai_fleet_cli.teams import changes, connect, lookup, questions
+    from kai_fleet_cli import cluster_reader
+    from kai_fleet_cli.teams import changes, connect, lookup, nodes, questions
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
@@ -68,11 +69,15 @@ def add(
         else questions.pairs(queue or (), "--queue", f"{name}=4"),
     )
 
-    def nodes() -> Any:
-        host = connect.to_platform(platform, screen.say).host
-        return host.nodes() if host else []
-
-    answers = questions.complete(answers, platform, name, screen, nodes)
+    host = None if no_up and not screen.asks else connect.to_platform(platform, screen.say).host
+    answers = questions.complete(
+        answers, platform, name, screen, lambda: host.nodes() if host else []
+    )
+    if host is not None and answers.pool and not no_up:  # what is only written waits for nothing
+        try:
+            nodes.check_pool(platform, answers.pool, host.nodes())
+        except cluster_reader.NoAnswerError as why:
+            screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
     make(changes.add(platform, name, answers, own=own_stack), flags, screen, name)
 
 
@@ -82,10 +87,17 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from kai_fleet_cli.teams import changes, lookup
+    from kai_fleet_cli.teams import changes, connect, lookup, stack_state
 
-    change = changes.switch(lookup.platform(stack), name, version)
-    finish(change, Flags(yes, no_up), Screen.standard(), f"team {name} runs KAI {version}")
+    screen = Screen.standard()
+    platform = lookup.platform(stack)
+
+    def running() -> str | None:
+        variables = connect.variables(platform, screen.say)
+        return stack_state.read(platform.team(name).stack, variables).versions.get(name)
+
+    change = changes.switch(platform, name, version, running)
+    finish(change, Flags(yes, no_up), screen, f"team {name} runs KAI {version}")
 
 
 @app.command()

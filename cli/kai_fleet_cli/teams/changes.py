@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -110,7 +110,7 @@ def check_new(platform: PlatformFile, name: str) -> None:
         place = platform.teams[name]
         raise UserError(
             f"stack {platform.stack} has a team {name} already, in {place.file.name}; write another"
-            " name"
+            f" name. If it is not made yet: make up STACK={place.stack}"
         )
 
 
@@ -174,13 +174,29 @@ def pairs_text(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels.items())
 
 
-def switch(platform: PlatformFile, name: str, version: str) -> TeamChange:
-    """Another KAI version for a team. Raises UserError."""
+def switch(
+    platform: PlatformFile, name: str, version: str, running: Callable[[], str | None]
+) -> TeamChange:
+    """Another KAI version for a team. Raises UserError.
+
+    `running` reads the version that the team's stack has. Where the file has the new one already
+    and the stack another one, the update alone is left.
+    """
     place = platform.team(name)
     old = written_kai(place)
     check_version(version, untested=place.scheduler.get("untested") is True)
     if version == old:
-        raise UserError(f"{place.path} has version {version} already, in {place.file.name}")
+        has = f"{place.path} has version {version} already, in {place.file.name}"
+        try:
+            now = running()
+        except UserError as why:
+            again = f"to have it run: make up STACK={place.stack}"
+            raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
+        if now == version:
+            raise UserError(f"{has}, and stack {place.stack} runs it")
+        update = switch_text(now, version) if now else f"KAI {version}, not made yet"
+        sentence = f"{name}: {has}; only the update is left: {update}"
+        return TeamChange(platform, (), (sentence,), (place.stack,), (name,))
     return _switch(platform, place, old, version)
 
 

@@ -34,7 +34,7 @@ def begin(
     if trial in platform.teams:
         raise UserError(
             f"team {trial} is there already; first: fleet team adopt {name}, or fleet team drop"
-            f" {name}"
+            f" {name}. If it is not made yet: make up STACK={platform.teams[trial].stack}"
         )
     whole = place.raw.get("gpus", 0)
     if not isinstance(whole, int) or not 0 < gpus < whole:
