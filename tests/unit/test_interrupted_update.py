@@ -77,6 +77,7 @@ def test_the_engine_finishes_its_step_and_the_way_on_is_named(tmp_path, command,
     _, said = ran.communicate(timeout=30)
     assert (tmp_path / "saved").read_text() == "the state"
     assert ran.returncode == code
-    assert f".venv/bin/fleet {command} --refresh --stack lab" in said
+    again = " ".join(["--refresh", *flags, "--stack lab"])  # without a terminal it wants --yes
+    assert f".venv/bin/fleet {command} {again}" in said
     assert "Traceback" not in said
     assert "failed" not in said

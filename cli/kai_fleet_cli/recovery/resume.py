@@ -26,7 +26,7 @@ def up(stack: str, going: Iterable[str] = ()) -> str:
 def destroy(stack: str) -> str:
     """`fleet destroy --refresh` of a stack."""
     yes = "" if Screen.standard().asks else " --yes"
-    return f"{FLEET} destroy --refresh --stack {stack}{yes}"
+    return f"{FLEET} destroy --refresh{yes} --stack {stack}"
 
 
 def _declared(stack: str) -> set[str]:
