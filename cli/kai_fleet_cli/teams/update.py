@@ -17,7 +17,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, resume
 from kai_fleet_cli.stack_file.reading import path_of
 from kai_fleet_cli.stack_file.write import NotWrittenError, restore, write
-from kai_fleet_cli.teams import validation
+from kai_fleet_cli.teams import stack_end, validation
 from kai_fleet_cli.teams.changes import TeamChange
 
 
@@ -84,6 +84,9 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
             for name in change.destroys:
                 leaving = runs.stack(name, environment.variables)
                 signals.check()
+                now = runs.state_of(leaving, "the removal")
+                kubeconfig = environment.variables.get("KUBECONFIG")
+                stack_end.check(name, now, kubeconfig, screen.say)
                 at.append(name)
                 runs.destroy(leaving, engine_line, color=colour, remove=True)
             signals.check()
