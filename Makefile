@@ -14,7 +14,7 @@ preview: setup     ## what `make up` would change, with every rule's verdict (DE
 	@$(FLEET) preview --stack $(STACK) $(if $(DETAILS),--details)
 
 down: setup        ## stop the sandbox; no process and no state is left
-	@$(FLEET) sandbox down
+	@$(FLEET) sandbox down --yes
 
 setup: .venv/.synced  ## the Python environment only
 
@@ -59,6 +59,7 @@ reference: setup   ## write what is generated from the code: two schemas, the pl
 	@.venv/bin/python -m kai_fleet_cli.reference.settings_page > docs/settings.md
 	@.venv/bin/python -m kai_fleet_cli.reference.rules_page > docs/rules.md
 	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
+	@.venv/bin/python -c 'import html, pathlib; it = pathlib.Path("docs/commands.md"); it.write_text(html.unescape(it.read_text()))'
 
 requirements:      ## print the plugin's environment: what uv.lock pins, and the two packages beside it
 	@echo '# What uv.lock pins, and the packages of this repository; written by `make reference`.'

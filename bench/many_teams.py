@@ -113,9 +113,10 @@ def _first(program: Program, own: list[str]) -> float:
     return time.monotonic() - begun
 
 
-def _at_once(program: Program, command: str, own: list[str]) -> None:
+def _at_once(program: Program, command: str, own: list[str], *flags: str) -> None:
     def run(name: str) -> Ran:
-        return program.hand(sys.executable, "-m", "kai_fleet_cli", command, "--stack", _stack(name))
+        fleet = (sys.executable, "-m", "kai_fleet_cli", command)
+        return program.hand(*fleet, "--stack", _stack(name), *flags)
 
     with ThreadPoolExecutor(max(1, len(own))) as pool:
         list(pool.map(run, own))
@@ -123,8 +124,8 @@ def _at_once(program: Program, command: str, own: list[str]) -> None:
 
 def _all_removed(program: Program, own: list[str], what: str, script: float) -> Figure:
     begun = time.monotonic()
-    _at_once(program, "destroy", own)
-    program.fleet("destroy")
+    _at_once(program, "destroy", own, "--yes")
+    program.fleet("destroy", "--yes")
     return _shown(Figure(f"{what}: all removed", time.monotonic() - begun, script))
 
 

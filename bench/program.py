@@ -51,6 +51,6 @@ def on_the_sandbox(sandbox: Sandbox) -> Iterator[Program]:
         yield program
     finally:
         if path_of(STACK).exists():
-            program.fleet("destroy")
+            program.fleet("destroy", "--yes")
             path_of(STACK).unlink()
             QUEUES.unlink(missing_ok=True)

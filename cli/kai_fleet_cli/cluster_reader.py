@@ -46,6 +46,10 @@ class ClusterReader:
             and _at(pod, "status", "phase") not in OVER
         ]
 
+    def claims(self) -> list[Mapping[str, Any]]:
+        """The claims of volumes. Raises NoAnswerError."""
+        return self._items("/api/v1/persistentvolumeclaims")
+
     def _items(self, path: str) -> list[Mapping[str, Any]]:
         try:
             if self.content is not None:
@@ -79,9 +83,13 @@ def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
 
 def node_gpus(node: Mapping[str, Any]) -> float:
     """The GPUs that a node offers; 0 while it is not Ready."""
+    return whole_gpus(numbers(_at(node, "status", "allocatable"))) if ready(node) else 0.0
+
+
+def ready(node: Mapping[str, Any]) -> bool:
+    """Whether a node takes pods, as its kubelet says."""
     conditions = _at(node, "status", "conditions") or []
-    ready = any(_at(c, "type") == "Ready" and _at(c, "status") == "True" for c in conditions)
-    return whole_gpus(numbers(_at(node, "status", "allocatable"))) if ready else 0.0
+    return any(_at(c, "type") == "Ready" and _at(c, "status") == "True" for c in conditions)
 
 
 def labels(node: Mapping[str, Any]) -> Mapping[str, str]:

@@ -114,7 +114,7 @@ def take_down(fleet, sandbox):
     stacks = [stack["name"] for stack in yaml.safe_load(known)]
 
     def gone(stack):
-        fleet("destroy", stack=stack)
+        fleet("destroy", "--yes", stack=stack)
         subprocess.run(["pulumi", "stack", "rm", stack, "--yes", "--preserve-config"], **asked)
 
     with ThreadPoolExecutor(2) as pool:

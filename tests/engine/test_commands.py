@@ -212,7 +212,12 @@ def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
 
 
 def test_destroy_empties_the_cluster(first, fleet, sandbox):
-    gone = fleet("destroy", "--stack", "sandbox")
+    refused = fleet("destroy", "--stack", "sandbox")
+    assert refused.returncode == 1
+    assert "write --yes: .venv/bin/fleet destroy --stack sandbox --yes" in refused.stderr
+    host = api(sandbox.kubeconfig.read_text())
+    assert namespaces(host) >= {"team-ml", "team-research", "team-dev"}, "nothing was begun"
+    gone = fleet("destroy", "--stack", "sandbox", "--yes")
     assert gone.returncode == 0, gone.stdout + gone.stderr
     host = api(sandbox.kubeconfig.read_text())
     assert not namespaces(host) & {"team-ml", "team-research", "team-dev"}

@@ -241,7 +241,7 @@ def own(cli, sandbox: Sandbox, tmp_path_factory):
     }
     project = Environment(cli.bin, cli.folder, variables)
     yield project
-    project.run("fleet", "destroy", "--stack", "prod")
+    project.run("fleet", "destroy", "--stack", "prod", "--yes")
 
 
 def test_a_cluster_of_ones_own_is_previewed_made_and_left_alone(own):

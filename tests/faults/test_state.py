@@ -52,7 +52,7 @@ def test_a_state_file_that_is_cut_short(case, reference, foreign):
 
     asked = case.fleet("restore")
     assert asked.code == 1
-    assert "fleet restore --yes --stack faults" in asked.last, "nothing is imported unasked"
+    assert "fleet restore --stack faults --yes" in asked.last, "nothing is imported unasked"
     assert case.state.read_text() == whole[: len(whole) // 3]
     restored = case.fleet("restore", "--yes")
     assert restored.code == 0, restored.said

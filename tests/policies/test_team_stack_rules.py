@@ -82,7 +82,7 @@ def test_what_is_granted_is_allowed_on_both_sides():
     [
         ({"name": "audio"}, "name", "audio: {nodePool: {pool: vision}, gpus: 4}"),
         ({"nodePool": {"pool": "other"}}, "nodePool", "write {pool: vision}"),
-        ({"gpus": 5}, "gpus", "are 5, but stack lab grants 4; write 4 or less"),
+        ({"gpus": 5}, "gpus", "has 5 GPUs, but stack lab grants 4; write 4 or less"),
     ],
 )
 def test_more_than_the_grant_is_refused(keys, place, says):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 from typer.testing import CliRunner
 
 from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.commands import updates
 from kai_fleet_cli.engine import environment, runs
 from kai_fleet_cli.engine.runs import Outcome
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import update
 
@@ -66,13 +69,17 @@ class Engine:
     """Notes what it is asked; `fails` is raised by every update, or by the one of `fails_at`."""
 
     asked: list[str] = field(default_factory=list)
+    deployed: dict[str, ExportedState] = field(default_factory=dict)
     fails: BaseException | None = None
     fails_at: str = ""
 
     def stack(self, name, variables):
         return FakeStack(name, self)
 
-    def up(self, stack, show, *, color, teams, grants, removes):
+    def state_of(self, stack, what):
+        return self.deployed.get(stack.name, ExportedState({}))
+
+    def up(self, stack, show, *, color, teams=None, grants=False, removes=False, refresh=False):
         only = "" if teams is None else f", only {' '.join(teams)}"
         only += " and grants" if grants else ""
         only += ", one of which goes" if removes else ""
@@ -81,17 +88,23 @@ class Engine:
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
-    def destroy(self, stack, show, *, color, remove):
+    def destroy(self, stack, show, *, color, remove=False, refresh=False):
         self.asked.append(f"destroy {stack.name}{', and the stack' if remove else ''}")
         if self.fails is not None and self.fails_at == f"destroy {stack.name}":
             raise self.fails
-        reading.path_of(stack.name).unlink()  # as the CLI does, with the stack
+        if remove:
+            reading.path_of(stack.name).unlink()  # as the CLI does, with the stack
 
 
 @dataclass
 class FakeStack:
     name: str
     engine: Engine
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def workspace(self):
+        return SimpleNamespace(env_vars=self.variables)
 
 
 @dataclass
@@ -108,10 +121,10 @@ class Project:
             (root / "Pulumi.lab-vision.yaml").write_text(OWN)
         fake = Engine()
         monkeypatch.setattr(reading, "ROOT", root)
-        for name in ("stack", "up", "destroy"):
+        for name in ("stack", "state_of", "up", "destroy"):
             monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
-        for module in (update, environment):
+        for module in (update, updates, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, say, **_: ready)
         return cls(root, fake)
 

@@ -133,7 +133,7 @@ def test_a_release_that_somebody_uninstalled_names_the_one_command():
     said = failures.explain("the update", "dev", failed(stdout=printed))
     assert said.endswith(".venv/bin/fleet up --refresh --stack dev")
     said = failures.explain("the removal", "dev", failed(stdout=printed))
-    assert said.endswith(".venv/bin/fleet destroy --refresh --stack dev")
+    assert said.endswith(".venv/bin/fleet destroy --refresh --yes --stack dev"), "no terminal"
 
 
 def test_a_namespace_that_went_with_a_removal_that_was_cut_off_names_the_one_command():

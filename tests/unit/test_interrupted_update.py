@@ -43,6 +43,7 @@ def engine(**_):
 
 workspace = SimpleNamespace(work_dir=".", env_vars={})
 lab = SimpleNamespace(name="lab", workspace=workspace, up=engine, destroy=engine)
+lab.export_stack = lambda: SimpleNamespace(deployment={})
 runs.stack = lambda *_: lab
 reconcile.before = lambda *_, **__: None
 updates.for_stack = lambda *_, **__: Environment()
@@ -58,8 +59,9 @@ def test_the_engine_finishes_its_step_and_the_way_on_is_named(tmp_path, command,
     pulumi = tmp_path / "pulumi"
     pulumi.write_text(PULUMI.format(python=sys.executable))
     pulumi.chmod(0o755)
+    flags = ["--yes"] if command == "destroy" else []
     ran = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(COMMAND), command, "--stack", "lab"],
+        [sys.executable, "-c", textwrap.dedent(COMMAND), command, "--stack", "lab", *flags],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
@@ -75,6 +77,7 @@ def test_the_engine_finishes_its_step_and_the_way_on_is_named(tmp_path, command,
     _, said = ran.communicate(timeout=30)
     assert (tmp_path / "saved").read_text() == "the state"
     assert ran.returncode == code
-    assert f".venv/bin/fleet {command} --refresh --stack lab" in said
+    again = " ".join(["--refresh", *flags, "--stack lab"])  # without a terminal it wants --yes
+    assert f".venv/bin/fleet {command} {again}" in said
     assert "Traceback" not in said
     assert "failed" not in said

@@ -1,5 +1,6 @@
 """The pages that are written from the code say what the code says."""
 
+import html
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,12 @@ def test_a_key_says_what_may_be_written_what_holds_without_it_and_what_it_means(
     assert "| `scheduler` | [Scheduler](#scheduler) | **required** |  |" in rows
 
 
+def test_each_resource_is_bounded_in_its_own_unit():
+    bounds = settings_page.page().partition("| `cpu` |")[2]
+    assert bounds.startswith(" 200, 500m |")
+    assert "| `memory` | 512Gi, 2Ti |" in bounds
+
+
 def test_the_page_of_commands_is_up_to_date(tmp_path):
     fresh = tmp_path / "commands.md"
     typer = Path(sys.executable).parent / "typer"
@@ -41,4 +48,6 @@ def test_the_page_of_commands_is_up_to_date(tmp_path):
         check=True,
         capture_output=True,
     )
-    assert (ROOT / "docs" / "commands.md").read_text() == fresh.read_text(), "run: make reference"
+    written = (ROOT / "docs" / "commands.md").read_text()
+    assert written == html.unescape(fresh.read_text()), "run: make reference"
+    assert "Print a team's kubeconfig" in written

@@ -1,8 +1,11 @@
 """`fleet team add`, `switch` and `rollback` on stack files: written, run, and refused."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from kai_fleet.state.deployed_state import RELEASE
+from kai_fleet_cli.teams import connect
 from tests.unit.team_project import ADD, GRANT, LAB, OWN
 
 
@@ -89,13 +92,67 @@ def test_a_rollback_of_an_edit_that_was_not_applied_says_what_the_cluster_does(p
     assert says in ran.out
 
 
+def kai(version):
+    urn = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kubernetes:helm.sh/v3:Release::"
+    return {"urn": f"{urn}ml-kai-release", "type": RELEASE, "outputs": {"version": version}}
+
+
+def test_an_edit_that_was_not_run_is_run_by_the_same_command(project):
+    project.resources = [kai("v0.13.4")]
+    before = project.files()
+    ran = project.run("team", "switch", "ml", "v0.14.7", "-s", "lab", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert "v0.14.7 already, in Pulumi.lab.yaml; only the update is left: KAI v0.13.4 →" in ran.out
+    assert (project.files(), project.engine.asked) == (before, ["up lab, only ml"])
+    ran = project.run("team", "switch", "ml", "v0.14.7", "-s", "lab")
+    assert "Next:\n  make up STACK=lab" in ran.out
+    assert "Written" not in ran.out
+
+
+def test_a_version_that_runs_already_is_refused(project):
+    project.resources = [kai("v0.14.7")]
+    ran = project.run("team", "switch", "ml", "v0.14.7", "-s", "lab", "--yes")
+    assert ran.refusal == (
+        "kai-fleet:teams.ml has version v0.14.7 already, in Pulumi.lab.yaml, and stack lab runs it"
+    )
+    assert project.engine.asked == []
+
+
+def node(pool, ready="True"):
+    return {
+        "metadata": {"labels": {"pool": pool}},
+        "status": {
+            "allocatable": {"nvidia.com/gpu": 8},
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("there", "refused"),
+    [([node("new")], False), ([node("nwe")], True), ([node("new", "Unknown"), node("nwe")], True)],
+    ids=["there", "a typo", "not Ready"],
+)
+def test_a_pool_without_a_ready_node_is_refused_before_anything_waits(
+    project, monkeypatch, there, refused
+):
+    host = SimpleNamespace(nodes=lambda: there)
+    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(host))
+    before = project.files()
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--yes")
+    assert (ran.code, project.files() == before) == (int(refused), refused)
+    if refused:
+        assert ran.refusal.startswith("no Ready node has pool=new, and without one the vCluster")
+        assert "free are: pool=nwe (1 node, 8 GPUs)" in ran.refusal
+        assert project.run("team", "add", "new", "-s", "lab", *ADD, "--no-up").code == 0
+
+
 BAD = [
     (("switch", "mll", "v0.16.8"), "has no team mll; did you mean ml? Its teams: dev, ml"),
     (("switch", "ml", "v0.9.5"), "write v0.9.3 or v0.9.8"),
     (("switch", "ml", "0.16.8"), "write v0.16.8"),
     (("switch", "ml", "latest"), "not a version this program knows"),
     (("switch", "ml", "v0.20.1"), "it is retracted"),
-    (("switch", "ml", "v0.14.7"), "kai-fleet:teams.ml has version v0.14.7 already"),
     (("switch", "dev", "v0.16.8"), "team dev is in mode default, which has no KAI of its own"),
     (("switch", "ml", "v0.16.8", "-s", "nope"), "stacks with a file: lab"),
     (("rollback", "ml"), "no update in which team ml ran another version than v0.14.7"),

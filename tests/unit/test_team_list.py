@@ -96,6 +96,11 @@ def test_the_list_tells_wanted_from_running(with_own, connected, monkeypatch):
     assert rows["vision"]["version"]["running"] is None
     assert rows["dev"]["gpus"] == {"most": 1, "guaranteed": None, "used": None}
     assert "stack lab-vision was never updated" in notes
+    refused = next(note for note in notes if note.startswith("team old is in no file any more"))
+    assert refused.endswith("named: .venv/bin/fleet up --stack lab --remove-team old")
+    file = with_own.root / "Pulumi.lab.yaml"
+    file.write_text(file.read_text() + "  kai-fleet:removed: [old]\n")
+    _, notes = as_json(with_own)
     assert "team old is in no file any more; the next update removes it" in notes
 
 
@@ -107,7 +112,9 @@ def test_vclusters_that_do_not_answer_are_named(with_own, connected, monkeypatch
     monkeypatch.setattr(cluster_reader.ClusterReader, "pods", silent)
     rows, notes = as_json(with_own)
     assert rows["ml"]["gpus"]["used"] is None
-    assert "GPUs in use are not known where the vCluster did not answer: ml, old" in notes
+    assert rows["ml"]["version"] == {"wanted": "v0.14.7", "running": None}, "it may be gone"
+    note = "what runs and the GPUs in use are not known where the vCluster did not answer: ml, old"
+    assert note in notes
 
 
 def test_the_table_fits_a_terminal_and_leaves_open_what_nobody_knows(with_own, monkeypatch):

@@ -3,6 +3,7 @@
 import pytest
 
 from kai_fleet_cli.engine.runs import EngineError
+from kai_fleet_cli.recovery.state import ExportedState
 from tests.unit.team_project import GRANT, LAB
 
 
@@ -27,6 +28,15 @@ def test_removal_of_an_own_stack_empties_it_first(with_own, before):
     ]
     assert "Pulumi.lab-vision.yaml" not in with_own.files()
     assert with_own.text() == LAB, "the last grant goes with its key"
+
+
+def test_what_is_protected_in_its_own_stack_keeps_the_team(with_own):
+    kept = {"urn": "urn:pulumi:lab-vision::kai-fleet::x::kept", "type": "x", "protect": True}
+    with_own.engine.deployed["lab-vision"] = ExportedState({"resources": [kept]})
+    before = with_own.files()
+    ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")
+    assert "stack lab-vision has 1 protected resource, and Pulumi deletes none: kept" in ran.refusal
+    assert (with_own.files(), with_own.engine.asked) == (before, [])
 
 
 def test_other_grants_stay(with_own):

@@ -25,6 +25,7 @@ Stack = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run the update without a question.")]
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
 NamedStack = Annotated[str, typer.Option("--stack", "-s")]
+Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
 P = ParamSpec("P")
 R = TypeVar("R")

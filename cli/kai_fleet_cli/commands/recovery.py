@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated
-
-import typer
-from rich.prompt import Confirm
-
-from kai_fleet_cli.commands.options import NamedStack
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.commands.options import NamedStack, Sure, with_exit_codes
+from kai_fleet_cli.display import question
+from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 
@@ -30,25 +25,29 @@ def cancel(stack: NamedStack) -> None:
     say(f"stack {stack} is free; run its update again")
 
 
+@with_exit_codes
 def restore(
     stack: NamedStack,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without a question.")] = False,
+    yes: Sure = False,
 ) -> None:
     """Put back the last good state of a stack whose state cannot be read."""
     from pulumi import automation
 
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.recovery import file_backend
+    from kai_fleet_cli.recovery import file_backend, resume
 
+    screen = Screen.standard()
     environment = for_stack(stack, say, validated=False)
     copy, deployment = file_backend.newest_copy(stack, environment.variables)
     count = len(deployment.get("resources") or [])
     say(f"the newest copy that can be read is {copy}: {count} resources")
-    if not yes and not (sys.stdin.isatty() and Confirm.ask("Import it (pulumi stack import)?")):
-        raise UserError(
-            f"nothing was done; to import it: .venv/bin/fleet restore --yes --stack {stack}"
-        )
+    command = f"{resume.FLEET} restore --stack {stack}"
+    loss = f"the state of stack {stack} would be replaced by it (pulumi stack import)"
+    question.require_answer(screen, command, loss, yes=yes)
+    if not yes:
+        screen.line("It replaces the state: pulumi stack import")
+        question.confirm_name(screen, stack, "replace")
     opened = runs.stack(stack, environment.variables)
     opened.import_stack(automation.Deployment(version=3, deployment=deployment))
     say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")
-    say(f"to have it say what is there: .venv/bin/fleet up --refresh --stack {stack}")
+    say(f"to have it say what is there: {resume.up(stack)}")

@@ -9,8 +9,12 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.checkout import require_sandbox, running_sandbox
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.commands.options import Sure, with_exit_codes
+from kai_fleet_cli.display import question
+from kai_fleet_cli.display.screen import Screen, say
+from kai_fleet_cli.engine.environment import OCCUPANT
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import resume
 
 app = typer.Typer(
     help="The local sandbox.", no_args_is_help=True, callback=lambda: require_sandbox()
@@ -46,8 +50,20 @@ def tools() -> None:
 
 
 @app.command()
-def down() -> None:
-    """Stop the sandbox and remove its state."""
+@with_exit_codes
+def down(yes: Sure = False) -> None:
+    """Stop the sandbox and remove its state; the name of a stack in it has to be typed, or --yes.
+
+    `make down` does not ask.
+    """
     from sandbox import lifecycle
 
+    running = lifecycle.find()
+    file = running.directory / OCCUPANT if running else None
+    if not yes and file is not None and file.exists():
+        screen, stack = Screen.standard(), file.read_text(encoding="utf-8").strip()
+        loss = f"stack {stack} would be gone with the sandbox"
+        question.require_answer(screen, f"{resume.FLEET} sandbox down", loss, yes=False)
+        screen.line(f"Stack {stack} goes with its clusters and its state.")
+        question.confirm_name(screen, stack)
     lifecycle.down(say)

@@ -6,23 +6,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.prompt import Confirm
 
-from kai_fleet_cli.commands.options import write_private
+from kai_fleet_cli.commands.options import Sure, with_exit_codes, write_private
+from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 
 app = typer.Typer(help="The teams of a stack.", no_args_is_help=True)
 
 
 @app.command()
+@with_exit_codes
 def move(
     team: str,
     to: Annotated[str, typer.Option("--to", help="The stack that is to have the team.")],
     stack: Annotated[str, typer.Option("--stack", "-s", help="The stack that has it now.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Move it without a question.")] = False,
+    yes: Sure = False,
 ) -> None:
     """Move a running team between a platform stack and its own; nothing of it is touched.
 
@@ -31,15 +33,19 @@ def move(
     from kai_fleet.settings.tenant import is_team_stack
     from kai_fleet_cli.teams import move as team_move
 
+    screen = Screen.standard()
+    command = f"{resume.FLEET} team move {team} --stack {stack} --to {to}"
+    loss = f"team {team} would be taken out of the state of stack {stack}"
+    question.require_answer(screen, command, loss, yes=yes)
     # The rules judge the platform's file: the team's own has no grant before the one move, and
     # none after the other.
     platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
     environment = for_stack(platform, say)
 
     def sure() -> bool:
-        if not yes and not Screen.standard().asks:
-            raise UserError("there is no terminal to ask at, so write --yes")
-        return yes or Confirm.ask("Run it now?", default=False)
+        if not yes:
+            question.confirm_name(screen, team, "move")
+        return True
 
     team_move.move(team, stack, to, environment.variables, say, sure)
     say(f"next: make up STACK={platform}")

@@ -53,7 +53,8 @@ def add(
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
     flags = Flags(yes, no_up)
-    from kai_fleet_cli.teams import changes, connect, lookup, questions
+    from kai_fleet_cli import cluster_reader
+    from kai_fleet_cli.teams import changes, connect, lookup, nodes, questions
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
@@ -68,11 +69,15 @@ def add(
         else questions.pairs(queue or (), "--queue", f"{name}=4"),
     )
 
-    def nodes() -> Any:
-        host = connect.to_platform(platform, screen.say).host
-        return host.nodes() if host else []
-
-    answers = questions.complete(answers, platform, name, screen, nodes)
+    host = None if no_up and not screen.asks else connect.to_platform(platform, screen.say).host
+    answers = questions.complete(
+        answers, platform, name, screen, lambda: host.nodes() if host else []
+    )
+    if host is not None and answers.pool and not no_up:  # what is only written waits for nothing
+        try:
+            nodes.check_pool(platform, answers.pool, host.nodes())
+        except cluster_reader.NoAnswerError as why:
+            screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
     make(changes.add(platform, name, answers, own=own_stack), flags, screen, name)
 
 
@@ -82,10 +87,17 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from kai_fleet_cli.teams import changes, lookup
+    from kai_fleet_cli.teams import changes, connect, lookup, stack_state
 
-    change = changes.switch(lookup.platform(stack), name, version)
-    finish(change, Flags(yes, no_up), Screen.standard(), f"team {name} runs KAI {version}")
+    screen = Screen.standard()
+    platform = lookup.platform(stack)
+
+    def running() -> str | None:
+        variables = connect.variables(platform, screen.say)
+        return stack_state.read(platform.team(name).stack, variables).versions.get(name)
+
+    change = changes.switch(platform, name, version, running)
+    finish(change, Flags(yes, no_up), screen, f"team {name} runs KAI {version}")
 
 
 @app.command()
@@ -110,28 +122,14 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 @with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
-    flags = Flags(yes or no_up, no_up)
-    from rich.prompt import Prompt
-
-    from kai_fleet_cli.teams import changes, lookup, update
+    flags = Flags(yes, no_up)
+    from kai_fleet_cli.teams import changes, lookup
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     place = changes.to_remove(platform, name)
-    if not (screen.asks or yes or no_up):
-        raise UserError(
-            f"team {name} and all its pods would be gone; there is no terminal to ask at, so write"
-            " --yes"
-        )
-
-    def sure() -> bool:
-        typed = Prompt.ask(f"Type {name} to remove it", console=screen.out, default="")
-        return typed.strip() == name
-
-    pods = None if yes else _pods(platform, place, screen)  # who is sure need not wait
-    change = changes.remove(platform, place, pods)
-    if update.carry_out(change, flags, screen, sure) is not None:
-        screen.line(f"Done: team {name} is gone.")
+    pods = _pods(platform, place, screen) if screen.asks and not yes else None
+    finish(changes.remove(platform, place, pods), flags, screen, f"team {name} is gone")
 
 
 @app.command()
@@ -197,7 +195,10 @@ def try_(
 @app.command()
 @with_exit_codes
 def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
-    """End a trial: the team takes NAME-next's version and gets its GPUs back; NAME-next goes."""
+    """End a trial: NAME takes NAME-next's version and its GPUs back; NAME-next is removed.
+
+    The name of what goes has to be typed, or --yes given.
+    """
     from kai_fleet_cli.teams import lookup, trial
 
     change = trial.adopt(lookup.platform(stack), name)
@@ -208,7 +209,10 @@ def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = 
 @app.command()
 @with_exit_codes
 def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
-    """End a trial: NAME-next goes, and the team gets its GPUs back."""
+    """End a trial: NAME-next is removed, and the team gets its GPUs back.
+
+    The name of what goes has to be typed, or --yes given.
+    """
     from kai_fleet_cli.teams import lookup, trial
 
     change = trial.drop(lookup.platform(stack), name)

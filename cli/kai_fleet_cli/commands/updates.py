@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.prompt import Prompt
 
-from kai_fleet_cli.commands.options import NamedStack, StackFile
-from kai_fleet_cli.display.screen import engine_line, say
+from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
+from kai_fleet_cli.display import question
+from kai_fleet_cli.display.screen import Screen, engine_line, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.engine.interruption import resumable_by
 from kai_fleet_cli.errors import UserError
@@ -41,11 +40,11 @@ def up(
     A team that the file does not declare any more goes only when it is named.
     """
     from kai_fleet_cli.engine import runs, summary
-    from kai_fleet_cli.recovery import failures
+    from kai_fleet_cli.recovery import failures, resume
     from kai_fleet_policies.unnamed_removals import VARIABLE
 
     names = remove_team or []
-    with resumable_by(f"up --refresh --stack {stack}", say):
+    with resumable_by(lambda: resume.up(stack, names), say):
         environment = for_stack(stack, say)
 
         def opened() -> automation.Stack:
@@ -65,7 +64,9 @@ def up(
                 names = [*names, *more]
                 outcome = update(opened())
         except UserError as why:
-            raise UserError(failures.naming(str(why), stack, names)) from None
+            text = failures.naming(str(why), stack, names)
+            left = _unnamed(first, names) if resume.up(stack) in text else ()
+            raise UserError(text + _to_be_named(left, stack)) from None
     summary.show(stack, outcome, environment.standins, out)
 
 
@@ -75,6 +76,27 @@ def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequen
     Empty where there is no terminal, or no team would go. Raises UserError where the answer is
     another name.
     """
+    screen = Screen.standard()
+    teams = _unnamed(stack, names) if screen.asks else ()
+    for team in teams:
+        screen.line(f"Team {team} would go: its vCluster, every pod and every volume in it.")
+        question.confirm_name(screen, team)
+    return teams
+
+
+def _to_be_named(teams: Sequence[str], stack: str) -> str:
+    """What to say beside a repair that the rules would refuse because of these teams."""
+    if not teams:
+        return ""
+    flags = " ".join(f"--remove-team {team}" for team in teams)
+    return (
+        f". Deployed and not in Pulumi.{stack}.yaml: {', '.join(teams)}. Put back there what is to"
+        f" stay; for what is to go add: {flags}"
+    )
+
+
+def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
+    """The teams that an update of the file as it is would remove, and that `names` lacks."""
     from pulumi import automation
 
     from kai_fleet.state.deployed_state import teams_of
@@ -83,8 +105,6 @@ def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequen
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import unnamed_removals, validation
 
-    if not _at_a_terminal():
-        return ()
     path = reading.path_of(stack.name)
     settings = validation.validate_types(reading.read(path), facts_of=facts_beside(path)).settings
     if settings is None:
@@ -93,22 +113,7 @@ def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequen
         deployed = teams_of(state.exported(stack).urns())
     except automation.errors.CommandError:
         return ()
-    teams = [it for it in unnamed_removals.unnamed(settings, deployed) if it not in names]
-    for team in teams:
-        out.print(
-            f"Team {team} would go: its vCluster, every pod and every volume in it.",
-            highlight=False,
-        )
-        answer = Prompt.ask(f"Type {team} to remove it", console=out, default="no")
-        if answer.strip() != team:
-            raise UserError(
-                f"team {team} stays, and nothing is changed; put it back in {path.name}"
-            )
-    return teams
-
-
-def _at_a_terminal() -> bool:
-    return sys.stdin.isatty() and out.is_terminal
+    return [it for it in unnamed_removals.unnamed(settings, deployed) if it not in names]
 
 
 def preview(
@@ -148,12 +153,28 @@ def drift(stack: StackFile = "sandbox") -> None:
     out.print("Nothing was changed by hand.")
 
 
-def destroy(stack: NamedStack, refresh: Refresh = False) -> None:
-    """Remove everything that a stack made from its cluster."""
-    from kai_fleet_cli.engine import runs
+@with_exit_codes
+def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
+    """Remove everything that a stack made from its cluster; its name has to be typed, or --yes.
 
-    with resumable_by(f"destroy --refresh --stack {stack}", say):
-        environment = for_stack(stack, say, validated=False)
-        opened = runs.stack(stack, environment.variables)
+    Refused before anything goes: while team stacks run on it, or a resource is protected.
+    """
+    from kai_fleet_cli.engine import runs
+    from kai_fleet_cli.recovery import resume
+    from kai_fleet_cli.teams import stack_end
+
+    screen = Screen.standard()
+    command = f"{resume.FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
+    loss = f"stack {stack} and every team in it would be gone"
+    question.require_answer(screen, command, loss, yes=yes)
+    environment = for_stack(stack, say, validated=False)
+    opened = runs.stack(stack, environment.variables)
+    now = runs.state_of(opened, "the removal")
+    stack_end.check(stack, now, environment.variables.get("KUBECONFIG"), say)
+    for line in stack_end.losses(stack, now, counts=not yes):  # who is sure need not wait
+        screen.line(line)
+    if not yes:
+        question.confirm_name(screen, stack)
+    with resumable_by(lambda: resume.destroy(stack), say):
         runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
     environment.vacate()

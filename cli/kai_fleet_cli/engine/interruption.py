@@ -37,14 +37,14 @@ class Signals:
 
 
 @contextmanager
-def resumable_by(command: str, say: Callable[[str], None]) -> Iterator[None]:
-    """After Ctrl-C or SIGTERM: name the `fleet` command that goes on, and end with its code."""
+def resumable_by(command: Callable[[], str], say: Callable[[str], None]) -> Iterator[None]:
+    """After Ctrl-C or SIGTERM: name the command that goes on, and end with its code."""
     try:
         yield
     except KeyboardInterrupt as why:
         say(
             "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
-            f" what is there and go on: .venv/bin/fleet {command}"
+            f" what is there and go on: {command()}"
         )
         raise typer.Exit(why.exit_code if isinstance(why, Interrupted) else 130) from None
 

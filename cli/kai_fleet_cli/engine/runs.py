@@ -93,6 +93,15 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         raise EngineError(explained, began=False) from None
 
 
+def state_of(stack: automation.Stack, what: str) -> ExportedState:
+    """The stack's state, secrets in clear, before `what` begins. Raises EngineError."""
+    try:
+        return state.read(stack)
+    except automation.errors.CommandError as why:
+        explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
+        raise EngineError(explained, began=False) from None
+
+
 def up(
     stack: automation.Stack,
     show: Show,

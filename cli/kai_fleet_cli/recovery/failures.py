@@ -11,7 +11,7 @@ from typing import Final
 from pulumi import automation
 
 from kai_fleet.project import CHECKOUT
-from kai_fleet_cli.recovery import file_backend
+from kai_fleet_cli.recovery import file_backend, resume
 
 _AGAIN: Final = "then run the same command again: it goes on from here"
 # What stands in the engine's output, and the sentence for it; the first that fits is said.
@@ -43,12 +43,12 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (
         r"uninstall: Release not loaded|release: not found",
         "somebody uninstalled a release by hand, and the state still has it. Have the state say"
-        " what is there: .venv/bin/fleet {refresh} --stack {stack}",
+        " what is there: {again}",
     ),
     (
         r'namespaces \\?"team-[\w-]+\\?" not found',
         "a team's namespace is gone, and the state still has it: somebody deleted it, or a removal"
-        " was cut off. Have the state say what is there: .venv/bin/fleet {refresh} --stack {stack}",
+        " was cut off. Have the state say what is there: {again}",
     ),
     (
         r"exists already|already exists|AlreadyExists|cannot re-use a name",
@@ -84,7 +84,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (
         r"failed to read resource state due to unreachable cluster",
         "a cluster's API server does not answer. If that is a vCluster that somebody removed:"
-        " .venv/bin/fleet up --refresh --stack {stack}",
+        " {again}",
     ),
     (
         r"connection refused|unreachable|i/o timeout|no route to host|connection reset"
@@ -146,8 +146,8 @@ def explain(
         )
     for words, sentence in _KNOWN:
         if re.search(words, text):
-            refresh = "destroy --refresh" if "removal" in what else "up --refresh"
-            told = sentence.replace("{stack}", stack).replace("{refresh}", refresh)
+            again = resume.destroy(stack) if "removal" in what else resume.up(stack)
+            told = sentence.replace("{again}", again)
             return f"{what} failed; the lines above say where. In short: {told}"
     whole = not complaint.endswith(":")  # else a list follows, which the lines above have
     if complaint and whole and complaint not in ("update failed", "preview failed"):
@@ -188,9 +188,8 @@ def locked(what: str, stack: str, holder: file_backend.Holder | None) -> str:
 
 def naming(text: str, stack: str, teams: Sequence[str]) -> str:
     """A message whose `fleet up --refresh` of that stack also names the teams that may go."""
-    command = f".venv/bin/fleet up --refresh --stack {stack}"
-    named = "".join(f" --remove-team {team}" for team in teams)
-    return re.sub(rf"{re.escape(command)}(?![\w-])", f"{command}{named}", text)
+    command = re.escape(resume.up(stack))
+    return re.sub(rf"{command}(?![\w-])(?! --remove-team)", resume.up(stack, teams), text)
 
 
 def last_words(text: str) -> str:

@@ -100,6 +100,14 @@ class LiveCluster:
         records = [(int(label["version"]), label["status"]) for label in labels]
         return str(max(records, default=(0, "absent"))[1])
 
+    @_in_words()
+    def vclusters(self, namespace: str) -> list[str]:
+        """The vClusters in a namespace that are not about to go."""
+        path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+        sets = (self._get(path, labelSelector="app=vcluster") or {}).get("items", [])
+        live = [it["metadata"] for it in sets]
+        return [str(it["name"]) for it in live if not it.get("deletionTimestamp")]
+
     def forged(self, namespace: str, name: str) -> list[Forged]:
         """Records of a vCluster's release that its chart did not make."""
         return helm_record.forged(self._secrets(namespace, name), name, namespace)

@@ -19,7 +19,7 @@ from pulumi import automation
 from rich.prompt import Confirm
 
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, state
+from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
 
 if TYPE_CHECKING:
@@ -103,9 +103,8 @@ def _agree(stack: automation.Stack, what: str, refresh: bool, command: str, say:
         if Confirm.ask("Run pulumi refresh, repair what is left, and go on?", default=True):
             return
         raise UserError("nothing was done")
-    raise UserError(
-        f"{what}. Repair it with: .venv/bin/fleet {command} --refresh --stack {stack.name}"
-    )
+    again = resume.destroy if command == "destroy" else resume.up
+    raise UserError(f"{what}. Repair it with: {again(stack.name)}")
 
 
 def _in_the_way(step: Any, message: str) -> Operation | None:

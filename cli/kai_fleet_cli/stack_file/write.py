@@ -18,6 +18,10 @@ from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
 _MODE: Final = 0o644
 
 
+class NotWrittenError(UserError):
+    """A file is not as it was read, or cannot be written; all files are as they were."""
+
+
 @dataclass(frozen=True)
 class Edit:
     """One file before and after; None where there is no file."""
@@ -60,7 +64,7 @@ def read_text(path: Path) -> str:
 
 
 def write(edits: Sequence[Edit]) -> None:
-    """Make every file as its edit says; raises UserError where one is not as it was read.
+    """Make every file as its edit says; raises NotWrittenError where one is not as it was read.
 
     What was written before a failure is put back.
     """
@@ -69,7 +73,7 @@ def write(edits: Sequence[Edit]) -> None:
         for edit in edits:
             try:
                 if _now(edit.path) != edit.before:
-                    raise UserError(
+                    raise NotWrittenError(
                         f"{edit.path.name} was changed by something else meanwhile; nothing is"
                         " written, run the command again"
                     )
@@ -79,7 +83,7 @@ def write(edits: Sequence[Edit]) -> None:
                     put(earlier.path, earlier.before)
                 if isinstance(why, OSError):
                     reason = why.strerror or str(why)
-                    raise UserError(f"{edit.path.name} cannot be written: {reason}") from None
+                    raise NotWrittenError(f"{edit.path.name} cannot be written: {reason}") from None
                 raise
             done.append(edit)
 

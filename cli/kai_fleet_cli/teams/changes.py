@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from kai_fleet.wording import counted
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.diff.transitions import kai_switch
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
 from kai_fleet_cli.teams import lookup, queues
@@ -31,6 +32,9 @@ _HEAD: Final = (
 class TeamChange:
     """The edits of a command, the sentences that tell of them, and the stacks to update.
 
+    `goes` is the team that is deleted with all that it has, and whose name is asked for; "" where
+    none is. `command` is what was typed, for whom it has to be typed again.
+
     `destroys` are stacks that are emptied and removed first: an account that the platform grants
     needs its rights to the end. Of the platform's stack only `teams` are updated.
     """
@@ -41,16 +45,29 @@ class TeamChange:
     updates: tuple[str, ...]
     teams: tuple[str, ...] = ()
     destroys: tuple[str, ...] = ()
+    goes: str = ""
+    command: str = ""
 
     @property
     def removes(self) -> list[str]:
         """The teams of the platform's own stack that go."""
-        after = [edit.after for edit in self.edits if edit.path == self.platform.file]
-        if not after:
-            return []
-        kept = reading.parse(after[0] or "", self.platform.file.name).get("teams") or {}
+        before, after = self._before_and_after()
+        return [name for name in self.teams if name in before and name not in after]
+
+    @property
+    def adds(self) -> list[str]:
+        """The teams of the platform's own stack that come."""
+        before, after = self._before_and_after()
+        return [name for name in self.teams if name in after and name not in before]
+
+    def _before_and_after(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The teams in the platform's file."""
         teams = self.platform.raw.get("teams") or {}
-        return [name for name in self.teams if name in teams and name not in kept]
+        for edit_of_file in self.edits:
+            if edit_of_file.path == self.platform.file:
+                text = edit_of_file.after or ""
+                return teams, reading.parse(text, edit_of_file.path.name).get("teams") or {}
+        return teams, teams
 
     @property
     def grants(self) -> bool:
@@ -93,7 +110,7 @@ def check_new(platform: PlatformFile, name: str) -> None:
         place = platform.teams[name]
         raise UserError(
             f"stack {platform.stack} has a team {name} already, in {place.file.name}; write another"
-            " name"
+            f" name. If it is not made yet: make up STACK={place.stack}"
         )
 
 
@@ -157,13 +174,29 @@ def pairs_text(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels.items())
 
 
-def switch(platform: PlatformFile, name: str, version: str) -> TeamChange:
-    """Another KAI version for a team. Raises UserError."""
+def switch(
+    platform: PlatformFile, name: str, version: str, running: Callable[[], str | None]
+) -> TeamChange:
+    """Another KAI version for a team. Raises UserError.
+
+    `running` reads the version that the team's stack has. Where the file has the new one already
+    and the stack another one, the update alone is left.
+    """
     place = platform.team(name)
     old = written_kai(place)
     check_version(version, untested=place.scheduler.get("untested") is True)
     if version == old:
-        raise UserError(f"{place.path} has version {version} already, in {place.file.name}")
+        has = f"{place.path} has version {version} already, in {place.file.name}"
+        try:
+            now = running()
+        except UserError as why:
+            again = f"to have it run: make up STACK={place.stack}"
+            raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
+        if now == version:
+            raise UserError(f"{has}, and stack {place.stack} runs it")
+        update = switch_text(now, version) if now else f"KAI {version}, not made yet"
+        sentence = f"{name}: {has}; only the update is left: {update}"
+        return TeamChange(platform, (), (sentence,), (place.stack,), (name,))
     return _switch(platform, place, old, version)
 
 
@@ -248,6 +281,8 @@ def remove(
         (platform.stack,),  # also where an earlier try has edited its file, and went no further
         (place.name,),
         (place.stack,) if place.own else (),
+        goes=place.name,
+        command=f"{resume.FLEET} team remove {place.name} --stack {platform.stack}",
     )
 
 
@@ -259,7 +294,7 @@ def to_remove(platform: PlatformFile, name: str) -> TeamPlace:
     try:
         return platform.team(name)
     except UserError as error:
-        go_on = f".venv/bin/fleet up --refresh --stack {platform.stack} --remove-team {name}"
+        go_on = resume.up(platform.stack, [name])
         raise UserError(f"{error}. If its removal was cut off, go on with it: {go_on}") from None
 
 

@@ -17,6 +17,8 @@ from rich.table import Table
 from kai_fleet.releases import KAI
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import resume
+from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import queues, stack_state
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
@@ -32,8 +34,8 @@ _ENDLESS: Final = 10_000  # columns
 class TeamRow:
     """One team. None is "not known"; a GPU amount of -1 is unlimited.
 
-    `wanted` is what its file says and `running` what the last update left; a team that is only in
-    the file does not run, and one that is not in it any more goes with the next update.
+    `wanted` is what its file says; `running` what the last update left, where its vCluster answers:
+    one that is gone runs nothing.
     """
 
     team: str
@@ -84,14 +86,17 @@ def read(platform: PlatformFile, connected: Connected) -> Listing:
     notes += [why for state in states.values() for why in state.refused.values()]
     used, silent = _used(states)
     if silent:
-        notes.append(f"GPUs in use are not known where the vCluster did not answer: {silent}")
+        notes.append(
+            "what runs and the GPUs in use are not known where the vCluster did not answer:"
+            f" {silent}"
+        )
     places = sorted(platform.teams.values(), key=lambda place: place.name)
     rows = [_row(platform, place, states.get(place.stack), used) for place in places]
     for stack, state in states.items():
         for name in sorted(state.vclusters - platform.teams.keys()):
-            running, held = state.versions.get(name), used.get(name)
+            running, held = _running(state, name, used), used.get(name)
             rows.append(TeamRow(name, stack, "-", None, running, None, (), None, None, held))
-            notes.append(f"team {name} is in no file any more; the next update removes it")
+            notes.append(_undeclared(stack, name))
     return Listing(tuple(rows), tuple(notes))
 
 
@@ -109,12 +114,34 @@ def _row(
         stack=place.stack,
         mode=place.mode,
         wanted=place.version,
-        running=state.versions.get(place.name) if state else None,
+        running=_running(state, place.name, used),
         support_end=end.isoformat() if end else None,
         queues=(str(of_host),) if of_host else tuple(queues.leaves(place.raw.get("queues"))),
         gpus=place.gpus,
         guaranteed=_guaranteed(platform, place),
         used=used.get(place.name),
+    )
+
+
+def _running(
+    state: stack_state.StackState | None, team: str, used: Mapping[str, float]
+) -> str | None:
+    """The KAI version in a vCluster that answers, as the last update left it."""
+    return state.versions.get(team) if state and team in used else None
+
+
+def _undeclared(stack: str, team: str) -> str:
+    """What the next update does about a team that no file has: the rule `team-removal`."""
+    try:
+        named = team in (reading.read(reading.path_of(stack)).get("removed") or ())
+    except reading.StackFileError:
+        named = False
+    if named:
+        return f"team {team} is in no file any more; the next update removes it"
+    return (
+        f"team {team} is in no file any more, and stack {stack} has it still: updates of it are"
+        f" refused until the team is put back, or named: {resume.FLEET} up --stack {stack}"
+        f" --remove-team {team}"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
 from kai_fleet_cli.teams import changes, lookup, queues
@@ -33,7 +34,7 @@ def begin(
     if trial in platform.teams:
         raise UserError(
             f"team {trial} is there already; first: fleet team adopt {name}, or fleet team drop"
-            f" {name}"
+            f" {name}. If it is not made yet: make up STACK={platform.teams[trial].stack}"
         )
     whole = place.raw.get("gpus", 0)
     if not isinstance(whole, int) or not 0 < gpus < whole:
@@ -95,13 +96,13 @@ def adopt(platform: PlatformFile, name: str) -> TeamChange:
     old, new = changes.written_kai(place), changes.written_kai(trial)
     version: dict[Field, Any] = {("scheduler", "version"): new} if old != new else {}
     sentence = f"{name}: {changes.switch_text(old, new)}; its queues and running pods stay"
-    return _end(platform, place, trial, version, (sentence,))
+    return _end(platform, place, trial, version, (sentence,), "adopt")
 
 
 def drop(platform: PlatformFile, name: str) -> TeamChange:
     """Take NAME-next away and give its GPUs back to NAME. Raises UserError."""
     place, trial = _pair(platform, name.removesuffix(NEXT))
-    return _end(platform, place, trial, {}, ())
+    return _end(platform, place, trial, {}, (), "drop")
 
 
 def _end(
@@ -110,6 +111,7 @@ def _end(
     trial: TeamPlace,
     own: Mapping[Field, Any],
     sentences: tuple[str, ...],
+    verb: str,
 ) -> TeamChange:
     """Take the trial away; the team gets its part back, and the values of `own`."""
     if place.own != trial.own:
@@ -141,7 +143,10 @@ def _end(
         edits = (edited(platform.file, platform.text, values, gone=gone),)
     teams = (place.name, trial.name)
     told = (*sentences, *_losses(place, trial))
-    return TeamChange(platform, edits, told, stacks, teams, destroys)
+    command = f"{resume.FLEET} team {verb} {place.name} --stack {platform.stack}"
+    return TeamChange(
+        platform, edits, told, stacks, teams, destroys, goes=trial.name, command=command
+    )
 
 
 def _losses(place: TeamPlace, trial: TeamPlace) -> list[str]:

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.markup import escape
 from rich.prompt import Confirm
 
-from kai_fleet_cli.display import as_text
+from kai_fleet_cli.display import as_text, question
 from kai_fleet_cli.display.screen import Flags, Screen, engine_line
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import Environment, for_stack
 from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import failures
+from kai_fleet_cli.recovery import failures, resume
 from kai_fleet_cli.stack_file.reading import path_of
-from kai_fleet_cli.stack_file.write import restore, write
-from kai_fleet_cli.teams import validation
+from kai_fleet_cli.stack_file.write import NotWrittenError, restore, write
+from kai_fleet_cli.teams import stack_end, validation
 from kai_fleet_cli.teams.changes import TeamChange
 
 
-def carry_out(
-    change: TeamChange, flags: Flags, screen: Screen, question: Callable[[], bool] | None = None
-) -> dict[str, Any] | None:
+def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any] | None:
     """Do it as far as the flags say; the outputs of the last update, or None where nothing ran.
 
-    `question` replaces "Run the update now?"; where it says no, nothing is written. Raises
-    UserError for a refusal, and Interrupted; the files are as they were then.
+    Where a team goes its name is asked for in place of "Run the update now?", and with another
+    answer nothing is written. Raises UserError for a refusal, and Interrupted; the files are as
+    they were then.
     """
+    sure = flags.yes or flags.no_up
+    if change.goes:
+        loss = f"team {change.goes} and all its pods would be gone"
+        question.require_answer(screen, change.command, loss, yes=sure)
     _show_verdict(change, screen)
     for edit in change.edits:
         screen.line(f"{edit.path.name}:")
@@ -38,10 +41,9 @@ def carry_out(
     for sentence in change.sentences:
         screen.line(sentence)
     run = flags.yes and not flags.no_up
-    if question is not None:
-        if not flags.yes and not question():
-            raise UserError("nothing is changed")
-        run = not flags.no_up
+    if change.goes and not sure:
+        question.confirm_name(screen, change.goes)
+        run = True
     elif screen.asks and not flags.yes and not flags.no_up:
         run = Confirm.ask("Run the update now?", default=True, console=screen.out)
     if not run:
@@ -51,7 +53,8 @@ def carry_out(
                 " and leave --no-up out"
             )
         write(change.edits)
-        screen.line(f"Written. Next:\n{_commands(change)}")
+        written = "Written. Next" if change.edits else "Next"
+        screen.line(f"{written}:\n{_commands(change)}")
         return None
     # What was validated is the edit; it may be what puts a refused file right.
     environment = for_stack(change.platform.stack, screen.say, validated=False)
@@ -74,12 +77,17 @@ def _show_verdict(change: TeamChange, screen: Screen) -> None:
 def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[str, Any]:
     outputs: dict[str, Any] = {}
     written, finished = False, False  # what cannot be taken back by putting the files back
+    at: list[str] = []  # the stacks on which the engine began
     colour = screen.out.is_terminal
     with graceful_shutdown() as signals:
         try:
             for name in change.destroys:
                 leaving = runs.stack(name, environment.variables)
                 signals.check()
+                now = runs.state_of(leaving, "the removal")
+                kubeconfig = environment.variables.get("KUBECONFIG")
+                stack_end.check(name, now, kubeconfig, screen.say)
+                at.append(name)
                 runs.destroy(leaving, engine_line, color=colour, remove=True)
             signals.check()
             # The CLI removed the files of the stacks that are gone.
@@ -89,6 +97,7 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
             for name in change.updates:
                 opened = runs.stack(name, environment.variables)
                 signals.check()
+                at.append(name)
                 on_platform = name == change.platform.stack
                 outcome = runs.up(
                     opened,
@@ -101,18 +110,22 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
                 outputs = dict(outcome.outputs)
                 finished = True
             return outputs
+        except NotWrittenError:
+            raise
         except KeyboardInterrupt as why:
-            _put_back(change, screen)
+            _put_back(change, screen, at)
             raise (why if isinstance(why, Interrupted) else Interrupted(2)) from None
-        except runs.EngineError as why:
+        except UserError as why:
             if signals.number:
-                _put_back(change, screen)
+                _put_back(change, screen, at)
                 raise Interrupted(signals.number) from None
             if not written:
                 raise UserError(
                     f"{why}. The files are as they were; run the same command again to go on"
                 ) from None
-            if not (finished or why.began or change.destroys):
+            began = isinstance(why, runs.EngineError) and why.began
+            # A repair is told for the files as they are: with the edit.
+            if not (finished or began or change.destroys or _repair(change) in str(why)):
                 others = restore(change.edits)
                 raise UserError(
                     f"{why}. Nothing was changed, and the files are as they were{_but(others)}"
@@ -123,7 +136,7 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
 def _goes_on(change: TeamChange, why: str) -> str:
     """The message for an update that failed in the middle; the teams that go stay named."""
     message = failures.naming(why, change.platform.stack, change.removes)
-    if ".venv/bin/fleet up --refresh" in message:
+    if _repair(change) in message:
         return f"The files keep the edit. {message}"
     return f"{message}. The files keep the edit: run it again with\n{_commands(change)}"
 
@@ -135,15 +148,43 @@ def _but(others: Sequence[str]) -> str:
     return f", but for {', '.join(others)}, which something else wrote meanwhile: take the edit out"
 
 
-def _put_back(change: TeamChange, screen: Screen) -> None:
-    others = restore(change.edits)
+def _repair(change: TeamChange) -> str:
+    """How a message begins to name the repair of one of the stacks that are updated."""
+    return resume.up(change.platform.stack)
+
+
+def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
+    """Put the files back after a signal, and name what undoes the work of the engine.
+
+    A stack that the command has begun to make keeps its file, and so does the grant: without them
+    nothing could remove what is there.
+    """
     files = ", ".join(edit.path.name for edit in change.edits)
+    made = {edit.path for edit in change.edits if edit.before is None}
+    if begun := [stack for stack in at if path_of(stack) in made]:
+        trial = len(change.teams) > 1  # beside the team whose GPUs it takes
+        back = f"{'drop' if trial else 'remove'} {change.teams[0]}"
+        screen.say(
+            f"interrupted: {files} keep the edit, for stack {begun[0]} is half made. Go on with\n"
+            f"  {resume.up(begun[0])}\nor take it back with\n"
+            f"  {resume.FLEET} team {back} --stack {change.platform.stack}"
+        )
+        return
+    but = _but(restore(change.edits))
+    as_before = f"{files} as before{but}. " if files else ""
+    if not at:
+        screen.say(f"interrupted: {as_before}Nothing was changed")
+        return
     # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
     # cluster: an update that does not look takes it for whole.
-    looks = [f"  .venv/bin/fleet up --refresh --stack {stack}" for stack in change.updates]
+    looks = [
+        f"  {resume.up(stack, change.adds if stack == change.platform.stack else ())}"
+        for stack in sorted(set(at), key=lambda stack: stack != change.platform.stack)
+    ]
     screen.say(
-        f"interrupted: {files} as before{_but(others)}. What the update did until then is undone"
-        " by\n" + "\n".join(looks) + "\nor run the same command again to go on."
+        f"interrupted: {as_before}What the update did until then is undone by\n"
+        + "\n".join(looks)
+        + "\nor run the same command again to go on."
     )
 
 

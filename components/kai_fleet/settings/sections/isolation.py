@@ -43,10 +43,15 @@ def _quantity(value: Any) -> str:
     return str(value)
 
 
-Quantity = Annotated[
+Cpus = Annotated[
     str,
     BeforeValidator(_quantity),
-    WithJsonSchema({"type": ["string", "integer"], "description": "200, 2Ti"}),
+    WithJsonSchema({"type": ["string", "integer"], "description": "200, 500m"}),
+]
+Bytes = Annotated[
+    str,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"type": ["string", "integer"], "description": "512Gi, 2Ti"}),
 ]
 # A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
 VolumeKind = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
@@ -57,13 +62,13 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 class Bounds(Strict):
     """The most of each that a team may have on the host, its vCluster included."""
 
-    cpu: Quantity | None = Field(
+    cpu: Cpus | None = Field(
         default=None, description="CPU requests; every pod then has to say its own."
     )
-    memory: Quantity | None = Field(
+    memory: Bytes | None = Field(
         default=None, description="Memory requests; every pod then has to say its own."
     )
-    storage: Quantity | None = Field(default=None, description="Sum of all volume claims.")
+    storage: Bytes | None = Field(default=None, description="Sum of all volume claims.")
     pods: Count = Field(default=2000, description="Pods.")
     volumes: Count = Field(default=500, description="Volume claims.")
     load_balancers: Count = Field(default=10, description="Services of type LoadBalancer.")
@@ -73,7 +78,7 @@ class Bounds(Strict):
         description="Of each kind in the host's etcd: services, secrets, config maps, roles;"
         " pods that have ended, with those that run.",
     )
-    ephemeral_storage: Quantity | None = Field(
+    ephemeral_storage: Bytes | None = Field(
         default=None,
         description="Requests of ephemeral storage; every pod then has to say its own.",
     )

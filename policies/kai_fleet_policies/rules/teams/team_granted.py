@@ -58,7 +58,7 @@ def _against(
         yield mandatory(
             subject,
             at(team.path, "gpus"),
-            f"are {own:g}, but {where} grants {most:g}; write {most:g} or less,"
+            f"has {own:g} GPUs, but {where} grants {most:g}; write {most:g} or less,"
             " or have the grant raised",
         )
     if team.mode == "host":

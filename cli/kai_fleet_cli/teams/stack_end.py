@@ -1,0 +1,103 @@
+"""The end of a whole stack: what refuses it, and what goes with each team."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, Final
+
+from kai_fleet.state.deployed_state import teams_of
+from kai_fleet.state.team_parts import TEAM_NAMESPACE
+from kai_fleet.wording import counted
+from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import resume
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
+from kai_fleet_cli.recovery.state import NAMESPACE, OF_VCLUSTER, ExportedState, provider_of
+from kai_fleet_cli.teams import lookup
+
+_PROVIDER: Final = "$pulumi:providers:kubernetes::"  # before the team's name, for its vCluster
+_AT_ONCE: Final = 8
+
+
+def check(
+    stack: str, now: ExportedState, kubeconfig: str | None, say: Callable[[str], None]
+) -> None:
+    """Raise UserError for what would stop the removal half-way: protection, and team stacks.
+
+    `kubeconfig` is the engine's path to the host, for a provider that names none. A host that
+    cannot be asked is only told of.
+    """
+    if protected := [str(it["urn"]) for it in now.resources if it.get("protect")]:
+        raise UserError(
+            f"stack {stack} has {counted(len(protected), 'protected resource')}, and Pulumi deletes"
+            f" none: {', '.join(urn.rpartition('::')[2] for urn in protected)}. Take the protection"
+            f" off first: pulumi state unprotect --stack {stack} '{protected[0]}'"
+        )
+    running = {}
+    for team, resource in _granted(now).items():
+        namespace = str(resource["inputs"]["metadata"]["name"])
+        try:
+            with ExitStack() as clusters:
+                host = LiveCluster(now.providers()[provider_of(resource)], clusters, kubeconfig)
+                held = host.vclusters(namespace)
+        except (UnansweredError, KeyError) as why:
+            say(f"warning: whether team {team}'s own stack still runs is not known: {why}")
+            continue
+        if held:
+            running[team] = f"namespace {namespace} holds the vCluster {held[0]}"
+    if running:
+        told = "; ".join(f"{team}: {why}" for team, why in running.items())
+        raise UserError(
+            f"team stacks still run on stack {stack} ({told}). Destroy these first:"
+            f" {', then '.join(_ends(stack, team) for team in running)}"
+        )
+
+
+def losses(stack: str, now: ExportedState, *, counts: bool) -> Iterator[str]:
+    """What goes, a line for each team; `counts`: with its pods and volumes, from its vCluster."""
+    yield f"Stack {stack} goes with all that it made: {counted(len(now.resources), 'resource')}"
+    teams = sorted(teams_of(now.urns()))
+    kubeconfigs = {
+        urn.rpartition("::")[2]: str(inputs.get("kubeconfig") or "")
+        for urn, inputs in (now.providers() if counts else {}).items()
+        if OF_VCLUSTER in urn and _PROVIDER in urn
+    }
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        held = pool.map(lambda team: _held(kubeconfigs.get(team, "")), teams)
+        for team, what in zip(teams, held, strict=True):
+            yield f"  team {team}: its vCluster, {what if counts else 'every pod and every volume'}"
+
+
+def _held(kubeconfig: str) -> str:
+    unknown = "every pod and every volume in it; it does not answer, so they are not counted"
+    if not kubeconfig:
+        return unknown
+    vcluster = ClusterReader(content=kubeconfig)
+    try:
+        pods, volumes = len(vcluster.pods()), len(vcluster.claims())
+    except NoAnswerError:
+        return unknown
+    return f"{counted(pods, 'pod')} and {counted(volumes, 'volume')} now"
+
+
+def _granted(now: ExportedState) -> dict[str, Mapping[str, Any]]:
+    """The namespaces of teams that have stacks of their own, by team."""
+    own = teams_of(now.urns())
+    spaces: dict[str, Mapping[str, Any]] = {}
+    for resource in now.resources:
+        urn, parent = str(resource["urn"]), str(resource.get("parent") or "")
+        team = parent.rpartition("::")[2]
+        if f"{TEAM_NAMESPACE}$" in urn and resource["type"] == NAMESPACE and team not in own:
+            spaces[team] = resource
+    return spaces
+
+
+def _ends(stack: str, team: str) -> str:
+    """The command that ends a team's own stack, where its file is here."""
+    try:
+        place = lookup.platform(stack).team(team)
+    except UserError:
+        return f"the stack of team {team}, where its file is (fleet destroy there)"
+    return resume.destroy(place.stack)
