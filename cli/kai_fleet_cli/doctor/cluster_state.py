@@ -44,6 +44,11 @@ class ClusterState:
     kubectl: str = "kubectl"
 
     @property
+    def is_unread(self) -> bool:
+        """Whether this user may read nothing of it."""
+        return bool(self.unreadable) and not any(self.objects.values())
+
+    @property
     def helm(self) -> str:
         """How Helm is asked about this cluster, as kubectl is."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")

@@ -173,6 +173,8 @@ def _filled(
                 raise UnreachableError(_NOT_LET_IN) from None
             if error.status != _ABSENT:
                 unreadable[kind] = str(error)
+    if kinds is None and not objects and not unreadable:
+        raise UnreachableError("what answers there is no Kubernetes API")
     return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
 
 
