@@ -112,6 +112,12 @@ class ClusterState:
         return [it for it in names if it == _SCHEDULERS[0] or it.startswith(_SCHEDULERS[1])]
 
     @property
+    def device_plugins(self) -> list[str]:
+        """The DaemonSets that advertise NVIDIA's GPUs, as NAMESPACE/NAME."""
+        every = self.all("daemonsets")
+        return [f"{item.namespace}/{item.name}" for item in every if item.is_device_plugin]
+
+    @property
     def user_pods(self) -> list[KubeObject]:
         """The pods that are not Kubernetes', KAI's or the GPU operator's own."""
         return [pod for pod in self.all("pods") if pod.namespace not in RESERVED]

@@ -27,6 +27,8 @@ IN_KIND: Final[Mapping[str, Any]] = {
     "nvidiaDriverRoot": "/",
     "runtimeClassName": "nvidia",
 }
+# Its pods mount the node's files and devices, which clusters with a default of their own refuse.
+_PRIVILEGED: Final[Mapping[str, str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 
 @dataclass
@@ -89,7 +91,7 @@ class GpuStack(pulumi.ComponentResource):
         if args.provider != "none":
             self.version, self.namespace = args.version or version, chart
             namespace = kubernetes.core.v1.Namespace(
-                f"{name}-namespace", metadata={"name": chart}, opts=child
+                f"{name}-namespace", metadata={"name": chart, "labels": _PRIVILEGED}, opts=child
             )
             kubernetes.helm.v3.Release(
                 f"{name}-release",

@@ -18,6 +18,7 @@ from kai_fleet_cli.usage.amounts import UNLIMITED
 
 _A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
 _PATIENCE = 60.0  # seconds; what takes no longer is on its way
+_NO_SANDBOX: Final = "FailedCreatePodSandBox"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 
 
@@ -111,7 +112,8 @@ def _not_started(cluster: ClusterState, pod: KubeObject) -> Reason | None:
             return known
         if waiting.get("reason") in _CANNOT_START:
             return Reason(f"its container does not start: {text}", _describe(cluster, pod))
-    return None
+    sandbox = [it for it in cluster.events_of(pod) if it.get("reason") == _NO_SANDBOX]
+    return cluster.explain(*(str(it.get("message") or "") for it in reversed(sandbox)))
 
 
 def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:
