@@ -188,6 +188,14 @@ def test_no_advice_adds_a_second_plugin():
     assert not any("to operator or device-plugin" in fix for fix in fixes)
 
 
+def test_a_class_that_was_removed_from_the_stacks_own_plugin_is_made_by_an_update():
+    lab = with_plugins(daemon_set(wanted=1, ready=1))
+    lab.host["runtimeclasses"] = []
+    (found,) = [it for it in of(lab, "runtime-class") if it.cluster == "host"]
+    assert found.fix.startswith("if this stack installed nvidia-device-plugin/nvidia-device-plugin")
+    assert "`make up STACK=lab`" in found.fix
+
+
 def test_a_kai_that_names_no_class_needs_none():
     lab = Lab()
     lab.host["runtimeclasses"] = lab.ml["runtimeclasses"] = []

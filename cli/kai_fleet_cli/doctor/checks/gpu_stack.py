@@ -8,13 +8,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from kai_fleet_cli.doctor.checks.kai.gpu_sharing import enabled
+from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.known_messages import Reason
 from kai_fleet_cli.doctor.objects import KubeObject
 
-# Where the charts of NVIDIA's GPU operator and device plugin are installed by this program.
-NAMESPACES: Final = frozenset({"gpu-operator", "nvidia-device-plugin"})
 _ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
@@ -28,7 +26,7 @@ def check(snapshot: Snapshot) -> Findings:
     host = snapshot.host
     if not {"daemonsets", "pods"} & host.unreadable.keys():
         for item in host.all("daemonsets"):
-            if item.namespace in NAMESPACES or item.is_device_plugin:
+            if item.namespace in GPU_STACK or item.is_device_plugin:
                 yield from _daemon_set(host, item)
         yield from _two_plugins(host)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.releases.keys import RESERVED
-from kai_fleet_cli.doctor.checks import gpu_stack
+from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 
@@ -35,7 +35,7 @@ def check(snapshot: Snapshot) -> Findings:
 def _events(snapshot: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
     """The last event about each object that is still not as it should be."""
     last: dict[tuple[str, str, str], KubeObject] = {}
-    elsewhere = RESERVED | gpu_stack.NAMESPACES | snapshot.copied(cluster)
+    elsewhere = RESERVED | GPU_STACK | snapshot.copied(cluster)
     for event in sorted(cluster.all("events"), key=lambda event: event.last_seen):
         about = event.get("involvedObject") or {}
         kind, name = str(about.get("kind", "object")), str(about.get("name", ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
@@ -19,6 +19,8 @@ _GPU_INDEX = "run.ai/reserve_for_gpu_index"
 _FLAG = "--gpu-sharing-enabled="
 _MAP = "runai/shared-gpu-configmap"  # KAI's admission writes it, with a name of its own
 _CLASS = "nvidia"
+# Where the charts of NVIDIA's GPU operator and device plugin are installed by this program.
+GPU_STACK: Final = frozenset({"gpu-operator", "nvidia-device-plugin"})
 _PATIENCE = 60.0  # seconds; KAI waits 40 for a reservation pod
 
 
@@ -74,12 +76,7 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
             yield cluster.broken(
                 subject,
                 "it is not there: reservation pods of shared GPUs name it, and are rejected",
-                f"DaemonSet {plugins[0]} advertises GPUs already, so add no second plugin: make the"
-                " class with handler nvidia; or, where the nodes' runtime shows GPUs without it"
-                ' (GKE, Bottlerocket), write "" at binder.runtimeClassName of KAI\'s values'
-                if (plugins := cluster.device_plugins)
-                else "set kai-fleet:gpu.provider to operator or device-plugin, which makes it,"
-                f" then {cluster.update}",
+                _make_class(cluster),
             )
         elif cluster is host or on_host:  # vClusters have theirs from the host
             yield cluster.broken(
@@ -88,6 +85,25 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
                 "the vCluster takes it over from the host: leave sync.fromHost.runtimeClasses of"
                 f" the vCluster's values on, then {cluster.update}",
             )
+
+
+def _make_class(host: ClusterState) -> str:
+    """What makes RuntimeClass `nvidia`, and never a second device plugin."""
+    if not host.device_plugins:
+        return (
+            "set kai-fleet:gpu.provider to operator or device-plugin, which makes it,"
+            f" then {host.update}"
+        )
+    plugin = host.device_plugins[0]
+    other = (
+        f"add no plugin beside DaemonSet {plugin}: make the class with handler nvidia; or, where"
+        " the nodes' runtime"
+        ' shows GPUs without it (GKE, Bottlerocket), write "" at'
+        " binder.runtimeClassName of KAI's values"
+    )
+    if plugin.partition("/")[0] not in GPU_STACK:
+        return other
+    return f"if this stack installed {plugin} (kai-fleet:gpu.provider), {host.update}; else {other}"
 
 
 def _names_class(cluster: ClusterState) -> bool:
