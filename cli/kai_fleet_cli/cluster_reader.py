@@ -18,7 +18,7 @@ from kai_fleet_cli.usage.requests import gpu_request, numbers, requests_of, whol
 SECONDS: Final = 10.0  # for all of an answer
 CONNECT_SECONDS: Final = 3.0
 _SYSTEM: Final = ("kube-system", KAI_NAMESPACE, RESERVATIONS)
-_LONGEST: Final = 120  # of a reason: it ends a sentence
+_LONGEST: Final = 300  # of a reason: it ends a sentence
 
 
 class NoAnswerError(Exception):

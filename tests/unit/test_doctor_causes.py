@@ -154,7 +154,7 @@ def test_every_queue_made_by_hand_is_deleted_children_first():
 @pytest.mark.parametrize(
     ("name", "fix"),
     [
-        ("nvidia", "set kai-fleet:gpu.provider to operator or device-plugin"),
+        ("nvidia", "where no device plugin runs yet, set kai-fleet:gpu.provider to operator or "),
         ("gvisor", "drop runtimeClassName, or have the platform make that class on the host"),
     ],
 )

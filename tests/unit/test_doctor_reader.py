@@ -138,7 +138,9 @@ def test_a_team_that_there_is_not_names_those_that_there_are():
 
 
 def test_a_healthy_cluster_is_exit_0(server, tmp_path, monkeypatch):
-    _, url = server
+    api, url = server
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    api.answers["/api/v1/nodes"] = (200, {"items": [{"metadata": {"name": "a"}, "status": ready}]})
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig(url))
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
@@ -281,5 +283,35 @@ def test_who_may_read_nothing_is_not_told_that_all_works(server, tmp_path):
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig(url))
     done = CliRunner().invoke(app, ["doctor", "--kubeconfig", str(file)])
-    assert "nothing could be checked, for want of the rights to read it" in done.output
-    assert "works" not in done.output
+    assert done.exit_code == 3
+    assert "the cluster is not known to be healthy: nothing of host may be read" in done.output
+    done = CliRunner().invoke(app, ["doctor", "--kubeconfig", str(file), "--json"])
+    assert json.loads(done.stdout)["healthy"] is False
+
+
+def test_what_is_no_kubernetes_api_is_not_healthy(server, tmp_path):
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig(server[1]))
+    done = doctor("--kubeconfig", str(file), "--json")
+    assert done.exit_code == 2
+    assert "no Kubernetes API" in json.loads(done.stdout)["findings"][0]["cause"]
+
+
+@pytest.mark.parametrize("command", [["doctor", "--json"], ["my", "pods"], ["my", "queues"]])
+def test_no_command_goes_on_anonymously_without_its_credential_plugin(server, tmp_path, command):
+    api, url = server
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "no-such-plugin",
+        "installHint": "install kubelogin\nfrom its page",
+    }
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig(url, user={"exec": plugin}))
+    done = CliRunner().invoke(app, [*command, "--kubeconfig", str(file)])
+    assert done.exit_code == (2 if command[0] == "doctor" else 1)
+    text = " ".join(f"{done.output} {done.exception}".split())
+    assert "plugin no-such-plugin of user me in the kubeconfig is not installed" in text
+    assert "install kubelogin from its page" in text
+    assert api.asked == []
+    if command[0] == "doctor":
+        assert json.loads(done.stdout)["healthy"] is False

@@ -1,9 +1,14 @@
 """A kubeconfig's certificates and keys: used, checked, and never left in a file."""
 
 import base64
+import json
 import os
+import socket
+import socketserver
 import ssl
+import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
@@ -143,3 +148,199 @@ def test_a_certificate_that_is_none_is_unusable_and_leaves_no_file(address, auth
     with pytest.raises(UnusableKubeconfigError, match="cannot be used"):
         Api.of_kubeconfig(yaml.safe_dump(text))
     assert list(folder.iterdir()) == []
+
+
+class Headers(BaseHTTPRequestHandler):
+    """Answers the headers of a request, each with all its values."""
+
+    def do_GET(self):
+        pairs = {key.lower(): self.headers.get_all(key) for key in self.headers}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(pairs).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def echo():
+    with http_server.listening(Headers) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+def file_of(tmp_path, address, user, **cluster):
+    file = tmp_path / "kubeconfig"
+    file.write_text(canned_api.kubeconfig(address, user=user, **cluster))
+    return str(file)
+
+
+def sent(file, context="lab"):
+    return Api.of_context(file, context).get("/")
+
+
+def plugin(tmp_path, lines, **more):
+    command = tmp_path / "plugin"
+    command.write_text(f"#!{sys.executable}\n{lines}\n")
+    command.chmod(0o755)
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": "./plugin", "env": None, **more}}
+
+
+def hands_out(status):
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+    return f"print({json.dumps(answer)!r})"
+
+
+def test_a_token_file_ends_in_a_line_end_and_lies_beside_the_kubeconfig(echo, tmp_path):
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs/token").write_text("abc\n")
+    file = file_of(tmp_path, echo, {"tokenFile": "certs/token", "token": "another"})
+    assert sent(file)["authorization"] == ["Bearer abc"]
+    (tmp_path / "certs/token").write_text("\n")
+    with pytest.raises(UnusableKubeconfigError, match=r"tokenFile .*certs/token is empty"):
+        sent(file)
+    (tmp_path / "certs/token").unlink()
+    with pytest.raises(UnusableKubeconfigError, match="No such file"):
+        sent(file)
+
+
+def test_a_plugin_beside_the_kubeconfig_hands_out_a_token_and_renews_it(echo, tmp_path):
+    count = tmp_path / "count"
+    lines = f"with open({str(count)!r}, 'a') as file: file.write('x')\n" + hands_out(
+        {"token": "t0", "expirationTimestamp": "2020-01-01T00:00:00Z"}
+    )
+    file = file_of(tmp_path, echo, plugin(tmp_path, lines))
+    api = Api.of_context(file, None)
+    assert api.get("/")["authorization"] == ["Bearer t0"]
+    assert count.read_text() == "xx", "it had run out, and was renewed"
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("import sys; sys.exit('not logged in: run it login')", "returned 1. not logged in: run"),
+        ("print('hello')", "failed: failed to decode"),
+        (hands_out({}), "gives neither a token nor a certificate"),
+    ],
+)
+def test_a_plugin_that_is_logged_out_is_named_and_nothing_is_sent(tmp_path, lines, says):
+    hint = {"installHint": "see its page"}
+    with canned_api.serving() as (api, url):
+        file = file_of(tmp_path, url, plugin(tmp_path, lines, **hint))
+        with pytest.raises(UnusableKubeconfigError) as why:
+            Api.of_context(file, None)
+        assert api.asked == []
+    assert "credential plugin plugin of user me" in str(why.value)
+    assert says in str(why.value)
+    assert str(why.value).endswith("Its hint: see its page")
+
+
+def test_a_token_goes_before_a_plugin(echo, tmp_path):
+    user = plugin(tmp_path, "raise SystemExit(1)") | {"token": "mine"}
+    assert sent(file_of(tmp_path, echo, user))["authorization"] == ["Bearer mine"]
+
+
+def test_whom_a_user_acts_as_is_in_the_headers(echo, tmp_path):
+    user = {
+        "token": "t",
+        "as": "ada",
+        "as-uid": "7",
+        "as-groups": ["admins", "ops"],
+        "as-user-extra": {"Example.com/Scope": ["a", "b"]},
+    }
+    headers = sent(file_of(tmp_path, echo, user))
+    assert headers["impersonate-user"] == ["ada"]
+    assert headers["impersonate-uid"] == ["7"]
+    assert headers["impersonate-group"] == ["admins", "ops"]
+    assert headers["impersonate-extra-example.com%2fscope"] == ["a", "b"]
+    del user["as"]
+    with pytest.raises(UnusableKubeconfigError, match="no as: write as"):
+        sent(file_of(tmp_path, echo, user))
+
+
+def test_an_authority_beside_the_kubeconfig_and_another_name_of_the_server(tmp_path, authority):
+    pair = authority.server("api", ["api.internal"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs/c.pem").write_bytes(authority.pair.certificate.read_bytes())
+    with http_server.listening(Headers, context) as server:
+        address = f"https://127.0.0.1:{server.server_port}"
+        cluster = {"certificate-authority": "certs/c.pem", "extensions": None}
+        file = file_of(tmp_path, address, {"token": "t"}, **cluster)
+        with pytest.raises(UnreachableError, match="certificate is not accepted"):
+            sent(file)
+        named = {**cluster, "tls-server-name": "api.internal"}
+        file = file_of(tmp_path, address, {"token": "t"}, **named)
+        assert sent(file)["authorization"] == ["Bearer t"]
+
+
+def test_a_server_with_an_address_of_ipv6(tmp_path):
+    class OfIPv6(http_server.ThreadingHTTPServer):
+        address_family = socket.AF_INET6
+
+    try:
+        server = OfIPv6(("::1", 0), Headers)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        address = f"http://[::1]:{server.server_port}"
+        headers = sent(file_of(tmp_path, address, {"token": "t"}))
+        assert headers["host"] == [f"[::1]:{server.server_port}"]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Socks(socketserver.StreamRequestHandler):
+    """A SOCKS5 proxy that takes every name for this machine, and notes it."""
+
+    names: list[str] = []
+
+    def handle(self):
+        self.rfile.read(2 + self.rfile.peek(2)[1])
+        self.wfile.write(b"\x05\x00")
+        kind = self.rfile.read(4)[3]
+        length = {1: 4, 4: 16}.get(kind) or self.rfile.read(1)[0]
+        self.names.append((kind, self.rfile.read(length)))
+        port = int.from_bytes(self.rfile.read(2), "big")
+        self.wfile.write(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+        with socket.create_connection(("127.0.0.1", port)) as there:
+            there.sendall(self.connection.recv(1 << 16))
+            while data := there.recv(1 << 16):
+                self.wfile.write(data)
+
+
+def test_a_socks_proxy_looks_the_name_up_as_for_kubectl(echo, tmp_path):
+    port = echo.rpartition(":")[2]
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Socks) as proxy:
+        proxy.daemon_threads = True
+        threading.Thread(target=proxy.serve_forever, args=(0.02,), daemon=True).start()
+        way = {"proxy-url": f"socks5://127.0.0.1:{proxy.server_address[1]}"}
+        file = file_of(tmp_path, f"http://api.internal:{port}", {"token": "t"}, **way)
+        assert sent(file)["authorization"] == ["Bearer t"]
+        proxy.shutdown()
+    assert Socks.names == [(3, b"api.internal")]
+
+
+def test_a_proxy_that_is_not_there_or_none_is_a_sentence(tmp_path):
+    def asked(proxy):
+        sent(file_of(tmp_path, "https://10.1.2.3:6443", {"token": "t"}, **{"proxy-url": proxy}))
+
+    for scheme in ("socks5", "http"):
+        with pytest.raises(UnreachableError, match=r"cannot be connected to: .*(refused|proxy)"):
+            asked(f"{scheme}://127.0.0.1:1")
+    for wrong in ("ftp://127.0.0.1:1", "127.0.0.1:1"):
+        with pytest.raises(UnusableKubeconfigError, match="proxy-url has to begin with http://"):
+            asked(wrong)
+
+
+def test_of_several_files_the_first_that_has_a_name_counts(echo, tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text(canned_api.kubeconfig(echo, token="one"))
+    second.write_text(canned_api.kubeconfig("http://127.0.0.1:1").replace(": lab", ": other"))
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, (tmp_path / "no", first, second))))
+    assert sent(None, None)["authorization"] == ["Bearer one"]

@@ -107,7 +107,10 @@ def serving(of: str = "ml"):
     """A vCluster's API server of canned answers, as the class to set them, and its address."""
 
     class Own(canned_api.Api):
-        answers: dict[str, tuple[int, object]] = {"/version": (200, {"major": "1"})}
+        answers: dict[str, tuple[int, object]] = {
+            "/version": (200, {"major": "1"}),
+            "/api/v1/pods": (200, {"items": []}),
+        }
         asked: list[tuple[str, str]] = []
         bodies: list[dict[str, Any]] = []
 

@@ -33,7 +33,7 @@ def doctor(
 
     Without --stack, --context or --kubeconfig: stack sandbox.
 
-    Exit 0: healthy. 1: broken. 2: cannot look.
+    Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
     from kai_fleet_cli.doctor import show
     from kai_fleet_cli.doctor.diagnosis import diagnose

@@ -44,6 +44,11 @@ class ClusterState:
     kubectl: str = "kubectl"
 
     @property
+    def is_unread(self) -> bool:
+        """Whether this user may read nothing of it."""
+        return bool(self.unreadable) and not any(self.objects.values())
+
+    @property
     def helm(self) -> str:
         """How Helm is asked about this cluster, as kubectl is."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
@@ -105,6 +110,12 @@ class ClusterState:
         """The deployments that are KAI schedulers."""
         names = [item.name for item in self.within("deployments", KAI_NAMESPACE)]
         return [it for it in names if it == _SCHEDULERS[0] or it.startswith(_SCHEDULERS[1])]
+
+    @property
+    def device_plugins(self) -> list[str]:
+        """The DaemonSets that advertise NVIDIA's GPUs, as NAMESPACE/NAME."""
+        every = self.all("daemonsets")
+        return [f"{item.namespace}/{item.name}" for item in every if item.is_device_plugin]
 
     @property
     def user_pods(self) -> list[KubeObject]:

@@ -17,18 +17,25 @@ from kai_fleet_cli.errors import UserError
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The findings of one run. `stack` is None where only a context was given."""
+    """The findings of one run. `stack` is None where only a context was given; `unread` are the
+    clusters of which this user may read nothing.
+    """
 
     stack: str | None
     findings: tuple[Finding, ...]
     blind: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 healthy, 1 something is broken, 2 the host could not be looked at."""
+        """0 healthy, 1 something is broken, 2 the host could not be looked at, 3 a cluster answers
+        and lets this user read nothing: that is not healthy.
+        """
         if self.blind:
             return ExitCode.BLIND
-        return ExitCode.BROKEN if self.count(Health.BROKEN) else ExitCode.HEALTHY
+        if self.count(Health.BROKEN):
+            return ExitCode.BROKEN
+        return ExitCode.UNREAD if self.unread else ExitCode.HEALTHY
 
     def count(self, health: Health) -> int:
         """How many findings there are of that kind."""
@@ -77,4 +84,5 @@ def diagnose(
         raise UserError(f"there is no team {team} on this cluster")
     # What is wrong with the host is the team's concern too, but not what is wrong with another's.
     of_team = [it for it in examine(snapshot) if team is None or it.cluster in (HOST, team)]
-    return Diagnosis(stack, tuple(of_team))
+    unread = tuple(cluster.name for cluster in snapshot.clusters if cluster.is_unread)
+    return Diagnosis(stack, tuple(of_team), unread=unread)

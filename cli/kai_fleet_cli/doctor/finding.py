@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
     HEALTHY = 0
     BROKEN = 1
     BLIND = 2  # the host, or the stack's file, could not be read: nothing is known
+    UNREAD = 3  # nothing is broken of what was read, and a cluster could not be read at all
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,11 @@ READS: Final[Mapping[str, str]] = {
     "clusterpolicycrd": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     "?fieldSelector=metadata.name=clusterpolicies.nvidia.com",
 }
+# Of the host alone: what a control plane waits for. Who may not read it misses a cause only.
+_OF_HOST: Final[Mapping[str, str]] = {
+    "persistentvolumeclaims": "/api/v1/{}persistentvolumeclaims",
+    "storageclasses": "/apis/storage.k8s.io/v1/storageclasses",
+}
 # And where a stack tells Prometheus something.
 _OF_MONITORING: Final[Mapping[str, str]] = {
     "podmonitors": "/apis/monitoring.coreos.com/v1/podmonitors"
@@ -157,6 +162,7 @@ def _filled(
         if error.status >= _FAILS:
             raise UnreachableError(f"it answers {error}") from None
     reads = {**READS, **(_OF_MONITORING if blank.wanted.monitoring else {})}
+    reads |= _OF_HOST if blank.name == HOST else {}
     objects: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
@@ -171,8 +177,10 @@ def _filled(
         except RefusedError as error:
             if error.status == _UNAUTHORIZED:
                 raise UnreachableError(_NOT_LET_IN) from None
-            if error.status != _ABSENT:
+            if error.status != _ABSENT and kind not in _OF_HOST:
                 unreadable[kind] = str(error)
+    if kinds is None and not objects and not unreadable:
+        raise UnreachableError("what answers there is no Kubernetes API")
     return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
 
 

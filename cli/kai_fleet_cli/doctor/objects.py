@@ -9,6 +9,9 @@ from typing import Any, Final
 
 # What reading an object that no API server of Kubernetes' has may raise.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
+# The name of the container, in the operator, NVIDIA's chart and manifests, and on GKE. Its image
+# has feature discovery and MPS in it, too.
+_PLUGIN: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr)?")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
 _LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -77,6 +80,14 @@ class KubeObject(dict[str, Any]):
         return str(self.condition("PodScheduled").get("message") or "")
 
     @property
+    def waiting(self) -> Iterator[str]:
+        """The reason and the message of each container of a pod that waits to start."""
+        of_pod = ("initContainerStatuses", "containerStatuses")
+        for container in (it for key in of_pod for it in self.status.get(key) or []):
+            if waiting := (container.get("state") or {}).get("waiting"):
+                yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+
+    @property
     def container_messages(self) -> Iterator[str]:
         """What the containers of a pod say of how they ended last, and of how they are."""
         for container in self.status.get("containerStatuses") or []:
@@ -89,6 +100,11 @@ class KubeObject(dict[str, Any]):
         """The containers of a pod, or of a workload's pod template, those that run first first."""
         pod = self.spec.get("template", {}).get("spec") or self.spec
         return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+
+    @property
+    def is_device_plugin(self) -> bool:
+        """Whether a pod, or the pods of a workload, advertise NVIDIA's GPUs."""
+        return any(_PLUGIN.fullmatch(str(it.get("name"))) for it in self.containers)
 
     @property
     def image_tag(self) -> str | None:

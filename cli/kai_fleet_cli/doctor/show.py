@@ -8,7 +8,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from kai_fleet_cli.doctor.causes import COMMAND
-from kai_fleet_cli.doctor.checks import READABLE
 from kai_fleet_cli.doctor.diagnosis import Diagnosis
 from kai_fleet_cli.doctor.finding import Health
 
@@ -42,8 +41,6 @@ def _sentence(diagnosis: Diagnosis) -> str:
     what = f"stack {diagnosis.stack}" if diagnosis.stack else "the cluster"
     if diagnosis.blind:
         return f"{what} could not be looked at"
-    if {finding.check for finding in diagnosis.findings} == {READABLE}:
-        return f"{what}: nothing could be checked, for want of the rights to read it"
     well, warned, broken = map(diagnosis.count, (Health.OK, Health.WARNING, Health.BROKEN))
     names = sorted({it.check for it in diagnosis.findings if it.health is Health.OK})
     healthy = f"{well} {'check' if well == 1 else 'checks'} passed ({', '.join(names)})"
@@ -51,6 +48,9 @@ def _sentence(diagnosis: Diagnosis) -> str:
     warnings = f"{warned} warning{'' if warned == 1 else 's'}"
     if broken:
         return f"{what}: {broken} broken, {warnings}; {healthy}"
+    if diagnosis.unread:
+        unread = " and ".join(diagnosis.unread)
+        return f"{what} is not known to be healthy: nothing of {unread} may be read; {healthy}"
     if warned:
         return f"{what} works, with {warnings}; {healthy}"
     return f"{what} is healthy: {healthy}"

@@ -118,7 +118,9 @@ class Viewer:
             self._api = Api.of_context(file, context, seconds=SECONDS)
         except UnreachableError as error:
             text = str(error).rstrip(".")
-            raise UserError(f"{text}; name one with --kubeconfig, or in KUBECONFIG") from None
+            raise UserError(
+                f"{text}; for another one write --kubeconfig, or set KUBECONFIG"
+            ) from None
 
     def look(self) -> View:
         """What is there now. Raises UserError where the cluster does not answer."""

@@ -29,6 +29,8 @@ IN_KIND: Final[Mapping[str, Any]] = {
     "nvidiaDriverRoot": "/",
     "runtimeClassName": "nvidia",
 }
+# Its pods mount the node's files and devices, which clusters with a default of their own refuse.
+_PRIVILEGED: Final[Mapping[str, str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 # The one object by which a GPU operator works; its chart makes it under this name.
 _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
@@ -101,7 +103,9 @@ class GpuStack(pulumi.ComponentResource):
             own = f"{name}-namespace"
             if args.existing.of_others(NAMESPACE, chart, own) is None:
                 before.append(
-                    kubernetes.core.v1.Namespace(own, metadata={"name": chart}, opts=child)
+                    kubernetes.core.v1.Namespace(
+                        own, metadata={"name": chart, "labels": _PRIVILEGED}, opts=child
+                    )
                 )
             kubernetes.helm.v3.Release(
                 f"{name}-release",

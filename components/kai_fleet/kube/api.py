@@ -146,6 +146,8 @@ class Api:
     ) -> bytes:
         url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
         limits, seconds = self._limits()
+        headers = self._way.headers()
+        headers["Content-Type"] = kind
         try:
             # No retries and no redirects: a refusal is an answer here. What is packed is not
             # unpacked: it was not requested, and a little of it may stand for gigabytes.
@@ -154,7 +156,7 @@ class Api:
                     method,
                     url,
                     body=None if body is None else json.dumps(body),
-                    headers={"Content-Type": kind, **self._way.headers()},
+                    headers=headers,
                     timeout=limits,
                     retries=False,
                     decode_content=False,

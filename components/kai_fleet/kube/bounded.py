@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.contrib.socks import SOCKSConnection, SOCKSHTTPSConnection, SOCKSProxyManager
 
 _HEAD: Final = 256 << 10  # bytes beside the body
 
@@ -55,7 +56,11 @@ def bounded(seconds: float, most: int) -> Iterator[None]:
 
 def bind(pools: urllib3.PoolManager) -> None:
     """Have every connection of these pools keep to the bounds."""
-    pools.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+    through_socks = isinstance(pools, SOCKSProxyManager)
+    pools.pool_classes_by_scheme = {
+        "http": _SocksPool if through_socks else _Pool,
+        "https": _SecureSocksPool if through_socks else _SecurePool,
+    }
 
 
 class _Raw(io.RawIOBase):
@@ -113,3 +118,19 @@ class _Pool(urllib3.HTTPConnectionPool):
 
 class _SecurePool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
+
+
+class _SocksConnection(SOCKSConnection):
+    response_class = _Response
+
+
+class _SecureSocksConnection(SOCKSHTTPSConnection):
+    response_class = _Response
+
+
+class _SocksPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _SocksConnection
+
+
+class _SecureSocksPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _SecureSocksConnection

@@ -11,7 +11,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,36 +21,55 @@ import yaml
 from urllib3.util.ssl_ import create_urllib3_context
 
 from kai_fleet.kube.bounded import bind
+from kai_fleet.kube.credential_plugin import CredentialPlugin
 from kai_fleet.kube.errors import UnusableKubeconfigError, short
+from kai_fleet.kube.kubeconfig_entries import ContextEntries, Entry, of_content, of_files
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
 _LEFT_SECONDS: Final = 60.0
+_PROXIES: Final = {"http": "http", "https": "https", "socks5": "socks5h", "socks5h": "socks5h"}
 _one: Final = threading.Lock()  # the official client lists its files in one place for all threads
 
 
 class Connection:
     """The way to one API server: its address, its credentials and a pool of connections."""
 
-    def __init__(self, configuration: Any) -> None:
+    def __init__(
+        self,
+        configuration: Any,
+        impersonation: Sequence[tuple[str, str]] = (),
+        plugin: CredentialPlugin | None = None,
+    ) -> None:
         """Reads the certificates and keys at once: their files may go.
 
-        Raises OSError for one that cannot be read.
+        `impersonation` are headers, `plugin` renews a token. Raises OSError for a file that cannot
+        be read.
         """
         from kubernetes.client import ApiClient
 
         self.host = str(configuration.host)
-        self._configuration = configuration
+        self._configuration, self._plugin = configuration, plugin
+        self._impersonation = tuple(impersonation)
         # The official client's pool: it knows of proxies, and for which hosts there is none.
         self.pool: urllib3.PoolManager = ApiClient(configuration).rest_client.pool_manager
         _read_files(self.pool.connection_pool_kw)
         bind(self.pool)
 
-    def headers(self) -> dict[str, str]:
-        """The headers of every request; a token that runs out is renewed."""
-        headers = {"Accept": "application/json"}
+    def headers(self) -> urllib3.HTTPHeaderDict:
+        """The headers of every request; a token that runs out is renewed.
+
+        Raises UnusableKubeconfigError where that fails.
+        """
+        if self._plugin is not None:
+            with _one:
+                if self._plugin.has_ended and (token := self._plugin.credentials().get("token")):
+                    self._configuration.api_key["BearerToken"] = f"Bearer {token}"
+        headers = urllib3.HTTPHeaderDict({"Accept": "application/json"})
         for setting in self._configuration.auth_settings().values():
             if setting.get("in") == "header" and setting.get("value"):
                 headers[setting["key"]] = setting["value"]
+        for name, value in self._impersonation:
+            headers.add(name, value)
         return headers
 
 
@@ -59,23 +79,22 @@ def connection(
     """By a kubeconfig's content, or else by a file: $KUBECONFIG or the usual one where none is
     named. `context` is one of its contexts, its current one where None.
 
-    Raises UnusableKubeconfigError.
+    Raises UnusableKubeconfigError, also where its credential plugin hands out nothing: no request
+    is sent without the credentials that the kubeconfig means.
     """
     from kubernetes import client, config
 
     configuration = client.Configuration()
     with _in_words(), _one, _private_folder() as folder:
-        options = {
-            "context": context or None,
-            "client_configuration": configuration,
-            "temp_file_path": folder,
-            "persist_config": False,
-        }
-        if content:
-            config.load_kube_config_from_dict(yaml.safe_load(content), **options)
-        else:
-            config.load_kube_config(_named(file), **options)
-        return Connection(configuration)
+        entries = _entries(content, file, context)
+        user, plugin = _authenticated(entries)
+        config.load_kube_config_from_dict(
+            replace(entries, user=user, cluster=_reached(entries.cluster)).flat(),
+            client_configuration=configuration,
+            temp_file_path=folder,
+            persist_config=False,
+        )
+        return Connection(configuration, list(entries.impersonation()), plugin)
 
 
 def namespace_of(file: str | None = None, context: str | None = None) -> str | None:
@@ -83,22 +102,45 @@ def namespace_of(file: str | None = None, context: str | None = None) -> str | N
 
     File and context are as for `connection`. Raises UnusableKubeconfigError.
     """
-    from kubernetes import config
-
     with _in_words():
-        there, current = config.list_kube_config_contexts(_named(file))
-        named = {it["name"]: it for it in there}
-        if context and context not in named:
-            raise UnusableKubeconfigError(
-                f"the kubeconfig has no context {context}; its contexts: {', '.join(named)}"
-            )
-        chosen = named[context] if context else current
-        return (chosen.get("context") or {}).get("namespace") or None
+        return _entries(None, file, context).namespace
 
 
-def _named(file: str | None) -> str | None:
-    """The file, else what the variable says: the client reads that when it is imported."""
-    return file or os.environ.get("KUBECONFIG") or None
+def _entries(content: str | None, file: str | None, context: str | None) -> ContextEntries:
+    from kubernetes.config import kube_config
+
+    if content:
+        return of_content(content, context)
+    # The client reads the variable when it is imported.
+    usual = os.environ.get("KUBECONFIG") or kube_config.KUBE_CONFIG_DEFAULT_LOCATION
+    return of_files(file or usual, context)
+
+
+def _authenticated(entries: ContextEntries) -> tuple[Entry, CredentialPlugin | None]:
+    """The user with what its token file or its plugin hands out, and the plugin if that ran."""
+    user = {key: value for key, value in entries.user.items() if key not in ("tokenFile", "exec")}
+    if "tokenFile" in entries.user:
+        token = Path(entries.user["tokenFile"]).read_text(encoding="utf-8").strip()
+        if not token:
+            raise ValueError(f"tokenFile {entries.user['tokenFile']} is empty")
+        user["token"] = token
+    if "exec" not in entries.user or "token" in user:
+        return user, None
+    plugin = CredentialPlugin(entries)
+    return {**user, **plugin.credentials()}, plugin
+
+
+def _reached(cluster: Entry) -> Entry:
+    """The cluster with its proxy as the client writes it: client-go has names of hosts looked up
+    by a SOCKS proxy, which is `socks5h` here.
+    """
+    proxy = str(cluster.get("proxy-url") or "")
+    if not proxy:
+        return cluster
+    scheme, _, rest = proxy.partition("://")
+    if scheme not in _PROXIES or not rest:
+        raise ValueError(f"proxy-url has to begin with {', '.join(f'{it}://' for it in _PROXIES)}")
+    return {**cluster, "proxy-url": f"{_PROXIES[scheme]}://{rest}"}
 
 
 @contextlib.contextmanager
@@ -108,7 +150,15 @@ def _in_words() -> Iterator[None]:
 
     try:
         yield
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+    except (
+        config.ConfigException,
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        urllib3.exceptions.HTTPError,  # an address that is none
+    ) as error:
         raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {short(error)}") from None
     except yaml.YAMLError:  # its message may quote the content
         raise UnusableKubeconfigError("the kubeconfig cannot be used: it is not YAML") from None

@@ -9,6 +9,7 @@ from typing import Final
 from kai_fleet_cli.doctor.causes import merge_by_cause
 from kai_fleet_cli.doctor.checks import (
     gpu_quota,
+    gpu_stack,
     guards,
     isolation,
     monitoring,
@@ -52,6 +53,8 @@ def check_access(snapshot: Snapshot) -> Iterator[Finding]:
 CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] = (
     (READABLE, check_access),
     ("nodes", nodes.check),
+    ("gpu-stack", gpu_stack.check),
+    ("gpu-one-sharer", gpu_stack.check_sharing),
     ("runtime-class", gpu_sharing.check_runtime_class),
     ("vcluster", vclusters.check),
     ("gpu-quota", gpu_quota.check),

@@ -64,8 +64,10 @@ def _advertised(snapshot: Snapshot) -> Findings:
         yield host.broken(
             "GPUs of the host",
             f"none of {len(nodes)} nodes advertises {resource}",
-            "set kai-fleet:gpu.provider to operator or device-plugin, and look at its pods; for"
-            " another vendor's GPUs set kai-fleet:gpu.resource",
+            f"look at the pods of DaemonSet {there[0]}, which is the device plugin"
+            if (there := host.device_plugins)
+            else "set kai-fleet:gpu.provider to operator or device-plugin, and look at its pods;"
+            " for another vendor's GPUs set kai-fleet:gpu.resource",
         )
 
 

@@ -9,6 +9,7 @@ from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHED
 from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
 from kai_fleet_cli.doctor.checks.nodes import gpus, ready
+from kai_fleet_cli.doctor.checks.placement import COUNTED, by_nodes, no_room
 from kai_fleet_cli.doctor.checks.rule_violations import path_of, wrong
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.declared import DeclaredTeam
@@ -16,8 +17,10 @@ from kai_fleet_cli.doctor.known_messages import Reason
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.usage.amounts import UNLIMITED
 
+_INSUFFICIENT: Final = "Insufficient"
 _A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
 _PATIENCE = 60.0  # seconds; what takes no longer is on its way
+_NO_SANDBOX: Final = "FailedCreatePodSandBox"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 
 
@@ -51,7 +54,7 @@ def _not_placed(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> R
         reason = _too_large(cluster, pod)
     # The last events, then the condition, in words that are known.
     events = [str(it.get("message") or "") for it in reversed(cluster.events_of(pod))]
-    reason = reason or cluster.explain(*events, pod.unscheduled)
+    reason = reason or _by_messages(snapshot, cluster, pod, [*events, pod.unscheduled])
     if reason is None and cluster.kai is not None and is_ungrouped(cluster, pod):
         return None  # `pod_groups` says that it has no PodGroup
     if reason is None and cluster.age(pod) > _PATIENCE:
@@ -59,6 +62,19 @@ def _not_placed(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> R
         cause = f"it has no node, and nothing known says why: {message}"
         return Reason(cause, _describe(cluster, pod))
     return reason
+
+
+def _by_messages(
+    snapshot: Snapshot, cluster: ClusterState, pod: KubeObject, texts: list[str]
+) -> Reason | None:
+    """What the first known message means; counts of nodes are judged by the nodes it may go to."""
+    known = cluster.explain(*texts)
+    if known is None or known.name not in COUNTED:
+        return known
+    if (reason := by_nodes(snapshot, cluster, pod)) is not None:
+        return reason
+    text = next(text for text in texts if cluster.explain(text))
+    return no_room(text) if _INSUFFICIENT in text else known
 
 
 def _no_scheduler(cluster: ClusterState) -> Reason | None:
@@ -111,7 +127,8 @@ def _not_started(cluster: ClusterState, pod: KubeObject) -> Reason | None:
             return known
         if waiting.get("reason") in _CANNOT_START:
             return Reason(f"its container does not start: {text}", _describe(cluster, pod))
-    return None
+    sandbox = [it for it in cluster.events_of(pod) if it.get("reason") == _NO_SANDBOX]
+    return cluster.explain(*(str(it.get("message") or "") for it in reversed(sandbox)))
 
 
 def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:

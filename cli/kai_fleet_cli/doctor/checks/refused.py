@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.releases.keys import RESERVED
+from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 
 _REASONS: Final = frozenset({"FailedCreate", "SyncError", "UnexpectedAdmissionError"})
 _LATELY = 900.0  # seconds; what was mended is not told for long
 # Who makes pods, and says in its status whether it has those that it wants.
-_MAKERS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
+_MAKERS: Final = {
+    "ReplicaSet": "replicasets",
+    "StatefulSet": "statefulsets",
+    "Job": "jobs",
+    "DaemonSet": "daemonsets",
+}
 
 
 def check(snapshot: Snapshot) -> Findings:
@@ -29,7 +35,7 @@ def check(snapshot: Snapshot) -> Findings:
 def _events(snapshot: Snapshot, cluster: ClusterState) -> Iterator[tuple[str, str]]:
     """The last event about each object that is still not as it should be."""
     last: dict[tuple[str, str, str], KubeObject] = {}
-    elsewhere = RESERVED | snapshot.copied(cluster)
+    elsewhere = RESERVED | GPU_STACK | snapshot.copied(cluster)
     for event in sorted(cluster.all("events"), key=lambda event: event.last_seen):
         about = event.get("involvedObject") or {}
         kind, name = str(about.get("kind", "object")), str(about.get("name", ""))
@@ -58,6 +64,8 @@ def _over(cluster: ClusterState, kind: str, name: str, namespace: str, event: Ku
 
 def _has_its_pods(maker: KubeObject) -> bool:
     now, spec = maker.status, maker.spec
+    if "desiredNumberScheduled" in now:
+        return bool(now.get("currentNumberScheduled", 0) >= now["desiredNumberScheduled"])
     if "replicas" in spec:
         return bool(now.get("replicas", 0) >= spec["replicas"])
     done = maker.is_true("Complete") or maker.is_true("Failed") or spec.get("suspend")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.releases import VCLUSTER, vcluster_support
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
+from kai_fleet_cli.doctor.known_messages import Reason
 from kai_fleet_cli.doctor.objects import KubeObject
 
 _SOON = timedelta(days=30)
+_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 def check(snapshot: Snapshot) -> Findings:
@@ -89,6 +94,10 @@ def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: s
         fix = f"`{kubectl} scale statefulset {name} --replicas=1`"
         yield host.broken(subject, "it is scaled to 0", fix)
     elif item.status.get("readyReplicas", 0) < replicas:
+        known = _by_status(host, team)
+        if known is not None:
+            yield host.broken(subject, *known[:2])
+            return
         fix = f"look with: `{kubectl} logs {name}-0`; then {_update(host, team)}"
         yield host.broken(subject, _why_not_ready(host, team), fix)
 
@@ -126,12 +135,59 @@ def _make_again(host: ClusterState, team: TeamState) -> str:
     return f"make it again as the release has it: {host.apply_release(name, namespace)}"
 
 
+def _by_status(host: ClusterState, team: TeamState) -> Reason | None:
+    """What its volumes or its containers wait for, which no update of the stack brings."""
+    name, namespace = team.wanted.name, team.wanted.namespace
+    if (reason := _by_volumes(host, name, namespace)) is not None:
+        return reason
+    for pod in _control_plane(host, name, namespace):
+        for text in pod.waiting:
+            if text.startswith(_NO_IMAGE):
+                return Reason(
+                    f"pod {pod.name} gets no image: {text}",
+                    f"write a version that the registry has at {team.wanted.key}.vcluster.version,"
+                    " or let the nodes reach the registry, with credentials where it wants some;"
+                    " the pod comes by itself then. Look with:"
+                    f" `{host.kubectl} -n {namespace} describe pod {pod.name}`",
+                )
+    return None
+
+
+def _by_volumes(host: ClusterState, name: str, namespace: str) -> Reason | None:
+    if "storageclasses" not in host.objects:
+        return None
+    classes = host.all("storageclasses")
+    there = ", ".join(item.name for item in classes) or "none"
+    for claim in host.within("persistentvolumeclaims", namespace):
+        if not claim.name.endswith(f"-{name}-0") or claim.phase != "Pending":
+            continue
+        wanted = claim.spec.get("storageClassName")
+        if wanted and not host.named("storageclasses", wanted):
+            return Reason(
+                f"its volume {claim.name} waits for StorageClass {wanted}, which is not there"
+                f" (there: {there})",
+                f"make StorageClass {wanted} on the host; the volume and the pod come by themselves"
+                " then",
+            )
+        if wanted is None and not any(item.annotations.get(_DEFAULT) == "true" for item in classes):
+            return Reason(
+                f"its volume {claim.name} names no StorageClass, and the host has no default one"
+                f" (there: {there})",
+                f'annotate one of the host\'s with {_DEFAULT}: "true"',
+            )
+    return None
+
+
+def _control_plane(host: ClusterState, name: str, namespace: str) -> Iterator[KubeObject]:
+    for pod in host.within("pods", namespace):
+        if pod.labels.get("app") == "vcluster" and pod.labels.get("release") == name:
+            yield pod
+
+
 def _why_not_ready(host: ClusterState, team: TeamState) -> str:
     """The first reason that its pods, their containers or its events give."""
     name, namespace = team.wanted.name, team.wanted.namespace
-    for pod in host.within("pods", namespace):
-        if pod.labels.get("app") != "vcluster" or pod.labels.get("release") != name:
-            continue
+    for pod in _control_plane(host, name, namespace):
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
             return f"pod {pod.name} has no node: {scheduled.get('message', '')}"

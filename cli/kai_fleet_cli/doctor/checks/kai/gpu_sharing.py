@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
@@ -17,6 +19,8 @@ _GPU_INDEX = "run.ai/reserve_for_gpu_index"
 _FLAG = "--gpu-sharing-enabled="
 _MAP = "runai/shared-gpu-configmap"  # KAI's admission writes it, with a name of its own
 _CLASS = "nvidia"
+# Where the charts of NVIDIA's GPU operator and device plugin are installed by this program.
+GPU_STACK: Final = frozenset({"gpu-operator", "nvidia-device-plugin"})
 _PATIENCE = 60.0  # seconds; KAI waits 40 for a reservation pod
 
 
@@ -60,6 +64,7 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
         if cluster.kai is not None
         and cluster.wanted.gpu_sharing
         and cluster.wanted.gpu_resource == NVIDIA
+        and _names_class(cluster)
     ]
     on_host = "runtimeclasses" in host.unreadable or host.named("runtimeclasses", _CLASS)
     for cluster in [host, *(it for it in sharing if it is not host)] if sharing else []:
@@ -71,8 +76,7 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
             yield cluster.broken(
                 subject,
                 "it is not there: reservation pods of shared GPUs name it, and are rejected",
-                "set kai-fleet:gpu.provider to operator or device-plugin, which makes it,"
-                f" then {cluster.update}",
+                _make_class(cluster),
             )
         elif cluster is host or on_host:  # vClusters have theirs from the host
             yield cluster.broken(
@@ -83,7 +87,38 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
             )
 
 
-def _enabled(cluster: ClusterState) -> bool | None:
+def _make_class(host: ClusterState) -> str:
+    """What makes RuntimeClass `nvidia`, and never a second device plugin."""
+    if not host.device_plugins:
+        return (
+            "set kai-fleet:gpu.provider to operator or device-plugin, which makes it,"
+            f" then {host.update}"
+        )
+    plugin = host.device_plugins[0]
+    other = (
+        f"add no plugin beside DaemonSet {plugin}: make the class with handler nvidia; or, where"
+        " the nodes' runtime"
+        ' shows GPUs without it (GKE, Bottlerocket), write "" at'
+        " binder.runtimeClassName of KAI's values"
+    )
+    if plugin.partition("/")[0] not in GPU_STACK:
+        return other
+    return f"if this stack installed {plugin} (kai-fleet:gpu.provider), {host.update}; else {other}"
+
+
+def _names_class(cluster: ClusterState) -> bool:
+    """Whether KAI's reservation pods name a class: "" in its values has them name none."""
+    key = cluster.kai.runtime_class_key if cluster.kai else None
+    for kai in cluster.wanted.kai if key else ():
+        value: Any = kai.values
+        for part in key.split(".") if key else ():
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value == "":
+            return False
+    return True
+
+
+def enabled(cluster: ClusterState) -> bool | None:
     """Whether this KAI lets pods share GPUs, as it was told; None where nothing says so."""
     config = cluster.named("configs", "kai-config")
     setting = (config.spec.get("admission") or {}).get("gpuSharing") if config else None
@@ -99,17 +134,17 @@ def _enabled(cluster: ClusterState) -> bool | None:
 
 
 def _switch(cluster: ClusterState) -> Findings:
-    enabled = _enabled(cluster)
+    is_on = enabled(cluster)
     sharing = sum(use.gpu.shared for use in cluster.usage.pods if use.scheduled_by_kai)
     declared = cluster.wanted.declared and cluster.wanted.gpu_sharing
-    if enabled is False and (sharing or declared):
+    if is_on is False and (sharing or declared):
         cause = "it is off"
         if sharing:
             cause += f", and {sharing} pods ask for a share: new ones are refused"
         fix = f"write gpuSharing: true at {cluster.wanted.key}, then {cluster.update}"
         # Where it is declared, somebody changed it by hand.
         yield cluster.broken("GPU sharing", cause, make_again(cluster) if declared else fix)
-    elif enabled is not None:
+    elif is_on is not None:
         yield cluster.well("GPU sharing")
 
 
@@ -155,8 +190,9 @@ def _reservations(cluster: ClusterState) -> Findings:
         if cluster.age(pod) < _PATIENCE:
             continue
         if pod.phase != "Running":
-            cause = f"it is {pod.phase}: {_why(cluster, pod)}"
-            yield cluster.broken(subject, cause, remove, check=RESERVATION)
+            cause, fix = _why(cluster, pod)
+            fix = f"{fix}; then {remove}" if fix else remove
+            yield cluster.broken(subject, f"it is {pod.phase}: {cause}", fix, check=RESERVATION)
         elif not pod.annotations.get(_GPU_INDEX):
             yield cluster.broken(
                 subject,
@@ -173,8 +209,11 @@ def _reservations(cluster: ClusterState) -> Findings:
             yield cluster.well(subject, check=RESERVATION)
 
 
-def _why(cluster: ClusterState, pod: KubeObject) -> str:
-    texts = [str(event.get("message")) for event in cluster.events_of(pod)]
-    texts += [pod.unscheduled, str(pod.status.get("message") or "")]
+def _why(cluster: ClusterState, pod: KubeObject) -> tuple[str, str]:
+    """Why it does not run, and what mends that; "" where only making it anew may."""
+    texts = [str(event.get("message")) for event in reversed(cluster.events_of(pod))]
+    texts += [pod.unscheduled, *pod.waiting, str(pod.status.get("message") or "")]
     known = cluster.explain(*texts)
-    return known.cause if known else next(filter(None, texts), "nothing says why")
+    if known is not None:
+        return known.cause, known.fix
+    return next(filter(None, texts), "nothing says why"), ""
