@@ -50,7 +50,9 @@ namespaces.
 ## In another program
 
 The pack looks at any program's `kubernetes:*` resources: pods and everything that carries a pod
-template, Queues, Namespaces and Helm releases, from `pulumi_kubernetes` in any language.
+template, Queues, Namespaces and Helm releases, from `pulumi_kubernetes` in any language. It knows
+the kinds whose operator writes the scheduler or the queue: those of KubeRay, Dynamo, Grove and
+Kubeflow Trainer ([where each names its queue](ml-engineers.md#ray-dynamo-grove-and-kubeflow)).
 
 ```console
 pulumi preview --policy-pack <this checkout>/policies --policy-pack-config rules.json
