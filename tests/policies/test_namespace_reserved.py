@@ -5,7 +5,10 @@ from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
 RULE = "namespace-reserved"
-RESERVED = ["kai-scheduler", "kai-resource-reservation", "gpu-operator", "kube-system"]
+RESERVED = [
+    *("kai-scheduler", "kai-resource-reservation", "kai-scale-adjust"),
+    *("gpu-operator", "kube-system"),
+]
 
 
 def test_workloads_in_namespaces_of_teams_pass():

@@ -185,6 +185,20 @@ def test_look_alikes_of_nvidias_domains_are_denied_with_what_is_meant(body, writ
     assert judged(pod(labels=IN_TEST, limits={"nvidia.com/gpu": "1"})) == []
 
 
+@pytest.mark.parametrize("kind", ["queues", "outside-queues"])
+def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
+    labels = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
+    scaling = pod("default-half", labels, None, None, {"nvidia.com/gpu": "1"})
+    adjuster = account("kai-scheduler", "node-scale-adjuster")
+    bounds = QueueRules("ml", queues=["test"], outside="deny").parameters()
+
+    def said(namespace):
+        return list(refusals(kind, scaling, creation("pods", namespace, adjuster, "p"), bounds))
+
+    assert said("kai-scale-adjust") == []
+    assert bool(said("default")) == (kind == "outside-queues")
+
+
 def test_a_name_cannot_leave_its_quotes():
     odd = QueueRules("a' || true || 'b\\", queues=["x"])
     bounds = bounds_of(odd.policies(PolicySet("-odd"))["queues"])

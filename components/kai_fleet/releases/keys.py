@@ -11,7 +11,13 @@ QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
 # Namespaces of KAI, the GPU operator and Kubernetes.
 RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
+    {
+        KAI_NAMESPACE,
+        "kai-resource-reservation",
+        "kai-scale-adjust",  # of pods by which an autoscaler sees a fraction pod that waits
+        "gpu-operator",
+        "kube-system",
+    }
 )
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
