@@ -6,6 +6,7 @@ Written with `python -m kai_fleet_cli.reference.rules_page > docs/rules.md`; a t
 from __future__ import annotations
 
 from kai_fleet_policies.pack.config import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
+from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT, EXISTING_QUEUES
 from kai_fleet_policies.rules import RULES, Rule
 
 _HEAD = """\
@@ -34,6 +35,7 @@ A JSON file for `--policy-pack-config`, as for any CrossGuard pack. Every rule t
 {{
   "queue-zero-quota": "disabled",
   "workload-gpu-request": "advisory",
+  "queue-tree": {{"{EXISTING_QUEUES}": ["{CHART_PARENT}"]}},
   "workload-leaf-queue": {{
     "{EXEMPT_KEY}": ["lab"],
     "{QUEUES_KEY}": {{"team-web": ["serve"]}}
@@ -45,7 +47,8 @@ A JSON file for `--policy-pack-config`, as for any CrossGuard pack. Every rule t
 `{EXEMPT_KEY}` goes with every `workload-` rule and with `namespace-reserved`: the namespaces whose
 workloads that rule leaves alone. `{QUEUES_KEY}` lists the only queues that pods of a namespace may
 name; namespaces that it does not list may name any leaf. `{RESERVED_KEY}` adds to the reserved
-namespaces.
+namespaces. `{EXISTING_QUEUES}` lists queues that another program makes, such as the
+`{CHART_PARENT}` of KAI's chart: for `queue-tree` as parents, for `workload-leaf-queue` as leaves.
 
 ## In another program
 
