@@ -6,8 +6,8 @@ Written with `python -m kai_fleet_cli.reference.rules_page > docs/rules.md`; a t
 from __future__ import annotations
 
 from kai_fleet_policies.pack.config import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
-from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT, EXISTING_QUEUES
 from kai_fleet_policies.rules import RULES, Rule
+from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT, EXISTING_QUEUES
 
 _HEAD = """\
 # The rules

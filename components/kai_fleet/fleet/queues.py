@@ -46,6 +46,7 @@ class DeclaredQueue:
     shard: str | None = None
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    quoted: tuple[str, ...] = ()
 
 
 def leaves(queues: Sequence[DeclaredQueue]) -> list[str]:
