@@ -22,6 +22,13 @@ def test_workloads_in_reserved_namespaces_are_refused(namespace):
     assert "write a namespace of the team's own" in problem.message
 
 
+def test_kais_scaling_pods_are_kais_own_in_their_namespace_alone():
+    labels = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
+    scaling = workload(namespace="kai-scale-adjust", labels=labels, scheduler=None)
+    assert found(RULE, cluster(scaling)) == []
+    refusal(RULE, cluster(workload(namespace="kube-system", labels=labels)))
+
+
 def test_kais_namespace_is_for_kai_alone():
     pull_secret = NamespacedObject("Secret", "pull", "kai-scheduler")
     elsewhere = NamespacedObject("Release", "plugin", "kube-system", "nvidia-device-plugin")

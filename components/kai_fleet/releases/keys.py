@@ -9,12 +9,14 @@ from typing import Final
 SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
+# Of pods by which an autoscaler sees a pod with a share of a GPU that waits.
+SCALING_NAMESPACE: Final = "kai-scale-adjust"
 # Namespaces of KAI, the GPU operator and Kubernetes.
 RESERVED: Final = frozenset(
     {
         KAI_NAMESPACE,
         "kai-resource-reservation",
-        "kai-scale-adjust",  # of pods by which an autoscaler sees a fraction pod that waits
+        SCALING_NAMESPACE,
         "gpu-operator",
         "kube-system",
     }
