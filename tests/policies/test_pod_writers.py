@@ -135,11 +135,26 @@ def test_the_annotation_of_a_dynamo_graph_is_its_queue():
 @pytest.mark.parametrize("labels", [{}, IN_TEAM_A], ids=["nothing", "the label, which it ignores"])
 def test_a_dynamo_graph_without_it_takes_the_queue_dynamo(labels):
     (problem,) = refusals(dynamo(labels=labels))
-    assert "names queue dynamo, which is not declared" in problem.message
+    assert "which would look for one called dynamo" in problem.message
+    assert (
+        "write the annotation nvidia.com/kai-scheduler-queue: team-a on the DynamoGraphDeployment"
+    ) in problem.message
+    assert refusals(queue("dynamo", "dept"), dynamo()) == []
+    assert said(dynamo(), queues=False) == []
+
+
+def test_a_service_of_dynamo_that_another_scheduler_places_has_no_queue():
+    named = {"nvidia.com/kai-scheduler-queue": "team-a"}
+    for notes in ({}, named):
+        other = dynamo(annotations=notes)
+        service = other["spec"]["services"]["Decode"]
+        service["extraPodSpec"]["schedulerName"] = "default-scheduler"
+        assert refusals(other) == []
+    wrong = dynamo(annotations={"nvidia.com/kai-scheduler-queue": "nowhere"})
+    (problem,) = refusals(wrong)
     assert problem.message.endswith(
         "write team-a in the annotation nvidia.com/kai-scheduler-queue of the DynamoGraphDeployment"
     )
-    assert refusals(queue("dynamo", "dept"), dynamo()) == []
 
 
 @pytest.mark.parametrize(

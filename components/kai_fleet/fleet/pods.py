@@ -38,7 +38,7 @@ class PodWriter:
     `scheduler`: it writes the schedulerName, where it is configured so and the template has none.
     `queue`: it copies the queue to each pod. `queue_key` is where a user writes the queue, and
     `scheduler_flag` how the operator is told to use KAI. `queue_elsewhere`: another object that
-    refers to this one names the queue.
+    refers to this one names the queue. `default_queue` is the one of pods that name none.
     """
 
     name: str
@@ -47,6 +47,7 @@ class PodWriter:
     queue_key: str = f"the label {QUEUE_LABEL}"
     scheduler_flag: str = ""
     queue_elsewhere: bool = False
+    default_queue: str = "default-queue"
 
 
 @dataclass(frozen=True)

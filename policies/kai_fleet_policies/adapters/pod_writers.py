@@ -17,7 +17,6 @@ from kai_fleet_policies.adapters.plain import get, mapping, text
 from kai_fleet_policies.unknown import UNKNOWN
 
 DYNAMO_QUEUE: Final = "nvidia.com/kai-scheduler-queue"  # an annotation
-_DYNAMO_DEFAULT: Final = "dynamo"
 
 _KUBERAY = PodWriter(
     "KubeRay", scheduler=True, queue=True, scheduler_flag="--batch-scheduler=kai-scheduler"
@@ -28,6 +27,7 @@ _DYNAMO = PodWriter(
     queue=True,
     queue_key=f"the annotation {DYNAMO_QUEUE}",
     scheduler_flag="KAI and Grove",
+    default_queue="dynamo",
 )
 _GROVE = PodWriter("Grove", scheduler=True, scheduler_flag="a scheduler profile for kai-scheduler")
 # Its pods come from a runtime, which has the schedulerName.
@@ -64,9 +64,10 @@ def owner_labels(kind: str, props: Mapping[str, object]) -> Any:
     if annotations is UNKNOWN:
         return UNKNOWN
     if writer is _DYNAMO:
+        # The label itself means nothing to it.
+        others = {key: value for key, value in labels.items() if key != QUEUE_LABEL}
         named = text(annotations.get(DYNAMO_QUEUE))
-        queue = named if named is UNKNOWN else (named or "").strip() or _DYNAMO_DEFAULT
-        return {**labels, QUEUE_LABEL: queue}
+        return others if named in (None, "") else {**others, QUEUE_LABEL: named}
     if QUEUE_LABEL in annotations and QUEUE_LABEL not in labels:
         return {**labels, QUEUE_LABEL: annotations[QUEUE_LABEL]}
     return labels
@@ -85,6 +86,9 @@ def written(templates: Iterable[PodTemplate]) -> list[PodTemplate]:
                 made, owner_labels={**made.owner_labels, QUEUE_LABEL: next(iter(queues))}
             )
         writer = made.writer
+        if writer is _DYNAMO and made.scheduler not in (None, "", SCHEDULER, UNKNOWN):
+            result.append(replace(made, owner_labels={}))  # of another scheduler, without the queue
+            continue
         if writer is not None and writer.scheduler and made.names_queue is True:
             if made.scheduler is not UNKNOWN and not made.scheduler:
                 made = replace(made, scheduler=SCHEDULER)

@@ -143,11 +143,14 @@ def _left_to_operator(
         return None
     if workload.names_queue is not False or workload.annotations is UNKNOWN:
         return None
+    default = writer.default_queue
+    if default != "default-queue" and default in tree.by_name and tree.is_leaf(default):
+        return None
     if not tree.queues and not workload.annotations.keys() & {FRACTION, MEMORY}:
         return None
     return (
         f"names no queue, and {writer.name} with {writer.scheduler_flag} sends its pods to KAI,"
-        f" which would look for one called default-queue; write {writer.queue_key}:"
+        f" which would look for one called {default}; write {writer.queue_key}:"
         f" {_choice(cluster, tree)} on the {workload.kind}, or schedulerName: default-scheduler in"
         " its pod templates to run it without KAI"
     )
