@@ -34,20 +34,21 @@ def written(resource: Resource, amount: float, path: str) -> str:
     """
     if amount == -1:
         return "-1 (unlimited)" if path.startswith("urn:") else "unlimited"
-    number = _plain(amount)
+    number = plain(amount)
     if resource == "gpu":
         return number
     if path.startswith("urn:"):
         return f"{number} ({_UNITS[resource]})"
     if resource == "cpu":
-        return _plain(amount / 1000) if amount % 1000 == 0 else f"{number}m"
+        return plain(amount / 1000) if amount % 1000 == 0 else f"{number}m"
     for size, unit in _STEPS:
         if amount and amount % size == 0:
-            return _plain(amount / size) + unit
+            return plain(amount / size) + unit
     return f"{number}M"
 
 
-def _plain(number: float) -> str:
+def plain(number: float) -> str:
+    """A number without an exponent or zeros behind the point."""
     return f"{number:.10f}".rstrip("0").rstrip(".") if number % 1 else str(int(number))
 
 
@@ -84,4 +85,4 @@ def _hours(seconds: Fraction) -> str:
     for unit in ("h", "m"):
         if seconds and seconds % _SECONDS[unit] == 0:
             return f"{seconds // _SECONDS[unit]}{unit}"
-    return f"{_plain(float(seconds))}s"
+    return f"{plain(float(seconds))}s"

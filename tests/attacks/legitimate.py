@@ -22,6 +22,7 @@ from tests.attacks.objects import (
     of_queue,
     pod,
     reservation,
+    scaling,
     secret,
     service,
 )
@@ -227,6 +228,10 @@ ALLOWED = [
     *(
         Allowed(f"reservation pod of {v}", ("ml", "tight"), lambda t, v=v: reservation(t, v))
         for v in KAI
+    ),
+    *(
+        Allowed(f"scaling pod of {v}", ("ml", "tight"), lambda t, v=v: scaling(t, v))
+        for v in ("v0.9.20", "v0.16.8")
     ),
     *(
         Allowed(f"binder of {v}", ("ml", "tight"), lambda t, v=v: component(t, "binder", v))

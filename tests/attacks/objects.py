@@ -96,6 +96,31 @@ def _owner(version: str) -> str:
     return "nvidia" if _line(version) < (0, 14) else "kai-scheduler"
 
 
+def scaling(team: str, version: str) -> Object:
+    """KAI's pod by which a cluster's autoscaler sees a pod with a share that waits, as synced.
+
+    It asks for whole GPUs of the default scheduler, with the affinity, tolerations and selector of
+    the pod that waits.
+    """
+    main = container(
+        "scaling-pod", gpus=1, image=f"ghcr.io/{_owner(version)}/kai-scheduler/scalingpod:{version}"
+    )
+    main["imagePullPolicy"] = "IfNotPresent"
+    made = pod(
+        team,
+        labels={
+            "app": "scaling-pod",
+            "shared-gpu-pod-name": "half",
+            "shared-gpu-pod-namespace": "default",
+        },
+        annotations={"vcluster.loft.sh/namespace": "kai-scale-adjust"},
+        name="default-half-x-kai-scale-adjust-x-ml",
+        restartPolicy="OnFailure",
+    )
+    made["spec"]["containers"] = [main]
+    return made
+
+
 def reservation(team: str, version: str, **more: Any) -> Object:
     """KAI's pod that holds the GPU that others share, as each line writes it, and vCluster syncs.
 

@@ -51,6 +51,18 @@ WRONG = {
         pod(labels=IN_TEST, annotations={"kai.scheduler/gpu-fraction": "0.5"}),
         "write the annotation gpu-fraction",
     ),
+    "W2 a domain that KAI never had": (
+        pod(labels=IN_TEST, annotations={"kai.scheduler.nvidia.com/gpu-memory": "2000"}),
+        "write the annotation gpu-memory",
+    ),
+    "W2 the device plugin's domain": (
+        pod(labels=IN_TEST, annotations={"nvidia.com/gpu-fraction": "0.5"}),
+        "write the annotation gpu-fraction",
+    ),
+    "W2 a share as a resource": (
+        pod(labels=IN_TEST, limits={"nvidia.com/gpu-fraction": "1"}),
+        "write the annotation gpu-fraction",
+    ),
     "W2 queue": (pod(labels={"runai/queue": "test"}), "write the label kai.scheduler/queue"),
     "W3 1.5": (pod(labels=IN_TEST, annotations={"gpu-fraction": "1.5"}), "between 0 and 1"),
     "W3 NaN": (pod(labels=IN_TEST, annotations={"gpu-fraction": "NaN"}), "between 0 and 1"),

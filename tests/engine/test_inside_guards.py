@@ -185,6 +185,9 @@ def test_gpus_beside_the_queues_are_denied_or_warned_of(stack):
     assert sent(core, "default", pod(labels=IN_TEST, limits=WHOLE)) == ""
     assert sent(core, "default", pod(scheduler=None)) == "", "it asks for no GPU"
     assert sent(core, "kai-scheduler", BESIDE) == "", "KAI's reservation pods are such pods"
+    core.create_namespace({"metadata": {"name": "kai-scale-adjust"}})
+    until(lambda: core.list_namespaced_service_account("kai-scale-adjust").items)
+    assert sent(core, "kai-scale-adjust", BESIDE) == "", "KAI's scaling pods are such pods"
 
     _allow(product, "warn")
     until(lambda: not sent(core, "default", BESIDE), 30)

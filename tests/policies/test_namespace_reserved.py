@@ -5,7 +5,10 @@ from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
 RULE = "namespace-reserved"
-RESERVED = ["kai-scheduler", "kai-resource-reservation", "gpu-operator", "kube-system"]
+RESERVED = [
+    *("kai-scheduler", "kai-resource-reservation", "kai-scale-adjust"),
+    *("gpu-operator", "kube-system"),
+]
 
 
 def test_workloads_in_namespaces_of_teams_pass():
@@ -17,6 +20,13 @@ def test_workloads_in_reserved_namespaces_are_refused(namespace):
     problem = refusal(RULE, cluster(workload(namespace=namespace)))
     assert f"runs in {namespace}, which is reserved for the platform" in problem.message
     assert "write a namespace of the team's own" in problem.message
+
+
+def test_kais_scaling_pods_are_kais_own_in_their_namespace_alone():
+    labels = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
+    scaling = workload(namespace="kai-scale-adjust", labels=labels, scheduler=None)
+    assert found(RULE, cluster(scaling)) == []
+    refusal(RULE, cluster(workload(namespace="kube-system", labels=labels)))
 
 
 def test_kais_namespace_is_for_kai_alone():

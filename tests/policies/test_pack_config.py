@@ -64,6 +64,18 @@ def test_a_namespace_can_be_held_to_some_queues(configured):
     assert message.endswith("write kai.scheduler/queue: serve")
 
 
+def test_queues_of_other_programs_are_configured_or_an_open_question(configured):
+    below = _queue("team-a", "default-parent-queue")
+    work = pod("a", {"kai.scheduler/queue": "default-queue"})
+    ((rule, level, urn, message),) = said(configured(), below)
+    assert (rule, level, urn) == (UNDECIDED, proto.ADVISORY, below.urn)
+    assert "existingQueues: [default-parent-queue] in the pack's configuration" in message
+    assert "declare default-parent-queue" not in message
+    every = {"existingQueues": ["default-parent-queue", "default-queue"]}
+    analyzer = configured(queue_tree=dict(every), workload_leaf_queue=dict(every))
+    assert rules_said(analyzer, below, work) == set()
+
+
 def test_a_disabled_rule_asks_no_open_questions_either(configured):
     from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
@@ -74,7 +86,7 @@ def test_a_disabled_rule_asks_no_open_questions_either(configured):
 
 def test_the_schemas_refuse_what_nobody_can_mean():
     told = {policy.name: json_format.MessageToDict(policy.info()) for policy in POLICIES}
-    assert "configSchema" not in told["queue-tree"]
+    assert "configSchema" not in told["queue-quota"]
     properties = {"type": "object", **told[LEAF]["configSchema"]}
     jsonschema.validate({"queuesByNamespace": {"web": ["serve"]}}, properties)
     with pytest.raises(jsonschema.ValidationError):

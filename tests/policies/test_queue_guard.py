@@ -29,6 +29,7 @@ def of_version(version):
     return {"teams": {"ml": {**ML, "scheduler": scheduler, "gpus": 4, "queues": QUEUES}}}
 
 
+NO_DOMAIN = "kai.scheduler.nvidia.com"
 PREFIXES = ("kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai")
 POLICY = "ValidatingAdmissionPolicy"
 
@@ -168,6 +169,36 @@ def test_a_pod_group_stands_for_a_queue_where_kai_reads_it_and_all_queues_are_th
     assert (judged(GROUPED, pod_groups=passes) == []) == passes
 
 
+@pytest.mark.parametrize(
+    ("body", "write"),
+    [
+        (pod(annotations={f"{NO_DOMAIN}/gpu-memory": "2"}), "the annotation gpu-memory"),
+        (pod(labels={f"{NO_DOMAIN}/preemptibility": "x"}), "kai.scheduler/preemptibility"),
+        (pod(annotations={"nvidia.com/gpu-fraction": "0.5"}), "the annotation gpu-fraction"),
+        (pod(limits={"nvidia.com/gpu-fraction": "1"}), "the annotation gpu-fraction"),
+    ],
+)
+@pytest.mark.parametrize("scheduler", ["kai-scheduler", "default-scheduler"])
+def test_look_alikes_of_nvidias_domains_are_denied_with_what_is_meant(body, write, scheduler):
+    body = {**body, "spec": {**body["spec"], "schedulerName": scheduler}}
+    assert any(f"which KAI does not read; write {write}" in said for said in judged(body))
+    assert judged(pod(labels=IN_TEST, limits={"nvidia.com/gpu": "1"})) == []
+
+
+@pytest.mark.parametrize("kind", ["queues", "outside-queues"])
+def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
+    labels = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
+    scaling = pod("default-half", labels, None, None, {"nvidia.com/gpu": "1"})
+    adjuster = account("kai-scheduler", "node-scale-adjuster")
+    bounds = QueueRules("ml", queues=["test"], outside="deny").parameters()
+
+    def said(namespace):
+        return list(refusals(kind, scaling, creation("pods", namespace, adjuster, "p"), bounds))
+
+    assert said("kai-scale-adjust") == []
+    assert bool(said("default")) == (kind == "outside-queues")
+
+
 def test_a_name_cannot_leave_its_quotes():
     odd = QueueRules("a' || true || 'b\\", queues=["x"])
     bounds = bounds_of(odd.policies(PolicySet("-odd"))["queues"])
@@ -179,7 +210,9 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
     written = [f"{prefix}/{name}" for prefix in (*PREFIXES, "my.org") for name in names]
     bare = [name.replace("-", "_") for name in names]
     pattern = re.compile(look_alike_pattern())
-    for key in (*written, *bare, *names, "app", f"x{QUEUE_LABEL}"):
+    shares = [f"nvidia.com/{name}" for name in ("gpu-fraction", "gpu-memory", "gpu.memory", "gpu")]
+    others = [f"{NO_DOMAIN}/{name}" for name in meant()]
+    for key in (*written, *bare, *names, *shares, *others, "app", f"x{QUEUE_LABEL}"):
         right = right_key(key)
         wrong = right is not None and right != key and right in meant().values()
         assert bool(pattern.search(key)) == (wrong or key == QUEUE_LABEL), key

@@ -1,5 +1,6 @@
 import pytest
 
+from kai_fleet.fleet.pods import PodContainer
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
@@ -18,6 +19,9 @@ RULE = "workload-known-keys"
         "runai/shared-gpu-configmap",
         "example.com/queue",
         "prometheus.io/scrape",
+        "nvidia.com/gpu.memory",
+        "nvidia.com/gpu",
+        "nvidia.com/kai-scheduler-queue",
     ],
 )
 def test_keys_that_kai_reads_or_that_are_not_its_pass(key):
@@ -32,6 +36,11 @@ def test_keys_that_kai_reads_or_that_are_not_its_pass(key):
         ("kai.scheduler/fraction", "annotation gpu-fraction"),
         ("runai/gpu-fraction", "annotation gpu-fraction"),
         ("runai/queue", "label kai.scheduler/queue"),
+        ("kai.scheduler.nvidia.com/gpu-fraction", "annotation gpu-fraction"),
+        ("kai.scheduler.nvidia.com/gpu-memory", "annotation gpu-memory"),
+        ("kai.scheduler.nvidia.com/queue", "label kai.scheduler/queue"),
+        ("kai.scheduler.nvidia.com/preemptibility", "annotation kai.scheduler/preemptibility"),
+        ("nvidia.com/gpu-fraction", "annotation gpu-fraction"),
         ("gpu_fraction", "annotation gpu-fraction"),
         ("gpuFraction", "annotation gpu-fraction"),
         ("kai.scheduler/topolgy", "annotation kai.scheduler/topology"),
@@ -47,6 +56,15 @@ def test_the_old_queue_label_is_refused_on_pods_and_on_the_object():
     for place in ("labels", "owner_labels"):
         problem = refusal(RULE, cluster(workload(**{place: {"runai/queue": "test"}})))
         assert "write the label kai.scheduler/queue" in problem.message
+
+
+def test_a_share_as_a_resource_is_refused_with_the_annotation():
+    asked = (PodContainer("main", limits={"nvidia.com/gpu-fraction": "0.2"}),)
+    problem = refusal(RULE, cluster(workload(containers=asked)))
+    assert "asks for the resource nvidia.com/gpu-fraction in container main" in problem.message
+    assert problem.message.endswith("write the annotation gpu-fraction")
+    whole = (PodContainer("main", limits={"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "1"}),)
+    assert found(RULE, cluster(workload(containers=whole))) == []
 
 
 def test_a_key_of_kai_that_nothing_resembles_is_refused():

@@ -158,6 +158,13 @@ PODS: dict[str, Case] = {
         "it is off, and 2 pods ask for a share",
         "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
     ),
+    "the mode of sharing that v0.18 has is off": (
+        edit("configs", "kai-config", "spec", "global", "gpuSharingMode", value="Disabled"),
+        "gpu-sharing",
+        "GPU sharing",
+        "it is off, and 2 pods ask for a share",
+        "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
+    ),
     "sharing is off": (
         both(
             scheduling(gpuSharing=False),

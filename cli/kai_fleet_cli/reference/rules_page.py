@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kai_fleet_policies.pack.config import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
 from kai_fleet_policies.rules import RULES, Rule
+from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT, EXISTING_QUEUES
 
 _HEAD = """\
 # The rules
@@ -34,6 +35,7 @@ A JSON file for `--policy-pack-config`, as for any CrossGuard pack. Every rule t
 {{
   "queue-zero-quota": "disabled",
   "workload-gpu-request": "advisory",
+  "queue-tree": {{"{EXISTING_QUEUES}": ["{CHART_PARENT}"]}},
   "workload-leaf-queue": {{
     "{EXEMPT_KEY}": ["lab"],
     "{QUEUES_KEY}": {{"team-web": ["serve"]}}
@@ -45,12 +47,15 @@ A JSON file for `--policy-pack-config`, as for any CrossGuard pack. Every rule t
 `{EXEMPT_KEY}` goes with every `workload-` rule and with `namespace-reserved`: the namespaces whose
 workloads that rule leaves alone. `{QUEUES_KEY}` lists the only queues that pods of a namespace may
 name; namespaces that it does not list may name any leaf. `{RESERVED_KEY}` adds to the reserved
-namespaces.
+namespaces. `{EXISTING_QUEUES}` lists queues that another program makes, such as the
+`{CHART_PARENT}` of KAI's chart: for `queue-tree` as parents, for `workload-leaf-queue` as leaves.
 
 ## In another program
 
 The pack looks at any program's `kubernetes:*` resources: pods and everything that carries a pod
-template, Queues, Namespaces and Helm releases, from `pulumi_kubernetes` in any language.
+template, Queues, Namespaces and Helm releases, from `pulumi_kubernetes` in any language. It knows
+the kinds whose operator writes the scheduler or the queue: those of KubeRay, Dynamo, Grove and
+Kubeflow Trainer ([where each names its queue](ml-engineers.md#ray-dynamo-grove-and-kubeflow)).
 
 ```console
 pulumi preview --policy-pack <this checkout>/policies --policy-pack-config rules.json

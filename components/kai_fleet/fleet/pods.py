@@ -32,11 +32,31 @@ class PodContainer:
 
 
 @dataclass(frozen=True)
+class PodWriter:
+    """The operator that makes a kind's pods, and what it writes on them for KAI.
+
+    `scheduler`: it writes the schedulerName, where it is configured so and the template has none.
+    `queue`: it copies the queue to each pod. `queue_key` is where a user writes the queue, and
+    `scheduler_flag` how the operator is told to use KAI. `queue_elsewhere`: another object that
+    refers to this one names the queue. `default_queue` is the one of pods that name none.
+    """
+
+    name: str
+    scheduler: bool = False
+    queue: bool = False
+    queue_key: str = f"the label {QUEUE_LABEL}"
+    scheduler_flag: str = ""
+    queue_elsewhere: bool = False
+    default_queue: str = "default-queue"
+
+
+@dataclass(frozen=True)
 class PodTemplate:
     """A pod, or one pod template of a workload.
 
     `labels` and `annotations` are the pods'; `owner_labels` those of the object itself, where KAI
-    looks for the queue first. `part` names the template where a kind has several.
+    looks for the queue first. `part` names the template where a kind has several. `scheduler` is
+    what the pods get, also where their `writer` writes it; `writer` is None for plain kinds.
     """
 
     kind: str
@@ -49,6 +69,7 @@ class PodTemplate:
     owner_labels: Any = field(default_factory=dict)
     part: str = ""
     path: str = ""
+    writer: PodWriter | None = None
 
     @property
     def names_queue(self) -> Any:

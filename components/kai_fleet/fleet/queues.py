@@ -32,7 +32,7 @@ class DeclaredQueue:
     `spec` and `labels` are those of its Queue object, where a stack file declares it, `shard` the
     one that serves it. `preempt_min_runtime` and `reclaim_min_runtime` may be anything that was
     written there: the rule says what is right. `filled_in_namespace` is what a provider writes that
-    has not seen the CRD yet.
+    has not seen the CRD yet. `quoted` are the amounts that are text, for example `gpu quota "1"`.
     """
 
     name: str
@@ -46,6 +46,7 @@ class DeclaredQueue:
     shard: str | None = None
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    quoted: tuple[str, ...] = ()
 
 
 def leaves(queues: Sequence[DeclaredQueue]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kai_fleet.releases import KaiRelease
+from kai_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
@@ -29,8 +29,8 @@ def kai_values(
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then `overrides`.
 
-    gpu_sharing allows fractions of a GPU; the charts have it off (K6). runtime_class is the
-    RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
+    gpu_sharing allows fractions of a GPU; through v0.17 the charts have it off (K6). runtime_class
+    is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
     container runtime's default is not NVIDIA's (K5).
     """
     reservation = (
@@ -39,12 +39,19 @@ def kai_values(
         else {}
     )
     return merged(
-        {"global": {"gpuSharing": gpu_sharing}},
+        {"global": _sharing(release, gpu_sharing)},
         _isolated(release, isolation or Isolation()),
         reservation,
         release.values,
         hidden(overrides or {}),
     )
+
+
+def _sharing(release: KaiRelease, on: bool) -> dict[str, Any]:
+    """Written also where it is off: from v0.18 a chart that is told nothing shares GPUs."""
+    if has_sharing_modes(release.version):
+        return {"gpuSharingMode": "NonMemoryEnforced" if on else DISABLED}
+    return {"gpuSharing": on}
 
 
 def _isolated(release: KaiRelease, isolation: Isolation) -> dict[str, Any]:

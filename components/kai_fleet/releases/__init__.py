@@ -2,7 +2,9 @@
 
 from kai_fleet.releases.kai_table import KAI, KaiRelease
 from kai_fleet.releases.lookup import (
+    DISABLED,
     UnknownVersionError,
+    has_sharing_modes,
     kai,
     maintained,
     nearest,
@@ -31,6 +33,7 @@ __all__ = [
     "DEFAULT_VCLUSTER",
     "DEVICE_PLUGIN_REPOSITORY",
     "DEVICE_PLUGIN_VERSION",
+    "DISABLED",
     "GPU_OPERATOR_REPOSITORY",
     "GPU_OPERATOR_VERSION",
     "KAI",
@@ -39,6 +42,7 @@ __all__ = [
     "KaiRelease",
     "UnknownVersionError",
     "VclusterRelease",
+    "has_sharing_modes",
     "kai",
     "maintained",
     "nearest",

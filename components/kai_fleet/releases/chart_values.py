@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kai_fleet.releases.kai_table import KAI
-from kai_fleet.releases.lookup import closest_known, covers
+from kai_fleet.releases.lookup import closest_known, covers, taken_for
 from kai_fleet.releases.vcluster_table import VCLUSTER
 
 Chart = Literal["kai", "vcluster"]
@@ -63,10 +63,14 @@ class _Keys:
 def unknown_keys(chart: Chart, version: str, values: Mapping[str, Any]) -> list[UnknownKey]:
     """The keys of `values` that the chart of that version does not read, in their order.
 
-    A version that is not in the table is taken for the newest one of its line, or of all.
+    A version that is not in the table is taken for the newest one of its line, or of all, with the
+    keys that the list has from a newer version on.
     """
     by_version, open_ = _keys(chart)
-    keys = by_version[closest_known(_TABLES[chart], version)]
+    if taken_for(_TABLES[chart], version) is not None:
+        keys = _of(chart, version)
+    else:
+        keys = by_version[closest_known(_TABLES[chart], version)]
     every, problems = keys.known | keys.above, []
     for key in _leaves(values, keys.above, keys.known | open_):
         parts = key.split(".")
@@ -101,12 +105,19 @@ def _likeliest(key: str, known: frozenset[str]) -> str | None:
 @cache
 def _keys(chart: Chart) -> tuple[dict[str, _Keys], frozenset[str]]:
     """The keys of each version, and those below which anything goes."""
+    by_version = {version: _of(chart, version) for version in _TABLES[chart]}
+    return by_version, frozenset(_list(chart)["open"])
+
+
+@cache
+def _of(chart: Chart, version: str) -> _Keys:
+    groups = (group["keys"] for group in _list(chart)["keys"] if covers(group, version))
+    known = frozenset(key for keys in groups for key in keys)
+    above = (key.split(".")[:n] for key in known for n in range(1, key.count(".") + 1))
+    return _Keys(known, frozenset(map(".".join, above)))
+
+
+@cache
+def _list(chart: Chart) -> Any:
     file = Path(__file__).with_name(f"{chart}_value_keys.json")
-    content = json.loads(file.read_text(encoding="utf-8"))
-    by_version = {}
-    for version in _TABLES[chart]:
-        groups = (group["keys"] for group in content["keys"] if covers(group, version))
-        known = frozenset(key for keys in groups for key in keys)
-        above = (key.split(".")[:n] for key in known for n in range(1, key.count(".") + 1))
-        by_version[version] = _Keys(known, frozenset(map(".".join, above)))
-    return by_version, frozenset(content["open"])
+    return json.loads(file.read_text(encoding="utf-8"))

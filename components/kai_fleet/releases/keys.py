@@ -9,9 +9,17 @@ from typing import Final
 SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
+# Of pods by which an autoscaler sees a pod with a share of a GPU that waits.
+SCALING_NAMESPACE: Final = "kai-scale-adjust"
 # Namespaces of KAI, the GPU operator and Kubernetes.
 RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, "kai-resource-reservation", "gpu-operator", "kube-system"}
+    {
+        KAI_NAMESPACE,
+        "kai-resource-reservation",
+        SCALING_NAMESPACE,
+        "gpu-operator",
+        "kube-system",
+    }
 )
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
@@ -54,6 +62,10 @@ _KAI_KEYS: Final = frozenset(
 _PREFIXES: Final = frozenset(
     {"kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai"}
 )
+# A domain that KAI never had, from generated manifests and blogs: every key of it is wrong.
+_NO_DOMAIN: Final = "kai.scheduler.nvidia.com"
+# Behind the device plugin's own domain only names that mean a share of a GPU are KAI's.
+_PLUGIN_DOMAIN: Final = "nvidia.com"
 # What people write for a key that exists under another name.
 _MEANT: Final = {name: name for name in _ANNOTATIONS} | {
     "fraction": "gpu-fraction",
@@ -79,7 +91,9 @@ def look_alike_pattern() -> str:
     """
     prefixes = "|".join(sorted(_PREFIXES)).replace(".", "[.]")
     bare = "|".join(name.replace("-", "_") for name in sorted(_ANNOTATIONS))
-    return f"^({prefixes})/({'|'.join(meant())})$|^({bare})$"
+    plugin = f"{_PLUGIN_DOMAIN.replace('.', '[.]')}/({'|'.join(sorted(_ANNOTATIONS))})"
+    no_domain = _NO_DOMAIN.replace(".", "[.]")
+    return f"^({prefixes})/({'|'.join(meant())})$|^{no_domain}/|^{plugin}$|^({bare})$"
 
 
 def right_key(key: str) -> str | None:
@@ -89,11 +103,13 @@ def right_key(key: str) -> str | None:
         return key
     if key in _KAI_KEYS:
         return None
-    if slash and prefix.lower() in _PREFIXES:
+    if prefix == _PLUGIN_DOMAIN:
+        return name if name in _ANNOTATIONS else None
+    if slash and prefix.lower() in (*_PREFIXES, _NO_DOMAIN):
         meant = _MEANT.get(_dashed(name))
         if meant is not None:
             return meant
-        if prefix.lower() != "kai.scheduler":
+        if prefix.lower() not in ("kai.scheduler", _NO_DOMAIN):
             return None
         known = [*(k.rpartition("/")[2] for k in _KAI_KEYS), *_ANNOTATIONS]
         close = get_close_matches(name, known, n=1, cutoff=0.75)

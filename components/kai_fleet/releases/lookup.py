@@ -20,6 +20,9 @@ Release = TypeVar("Release", KaiRelease, VclusterRelease)
 RETRACTED: Final = "v0.20.1"
 # From here on KAI leaves pods in a PodGroup that it did not make itself, and takes its queue.
 _EXTERNAL_POD_GROUPS: Final = (0, 15)
+# From here on the chart takes a mode, and shares GPUs where neither mode nor gpuSharing is set.
+_SHARING_MODES: Final = (0, 18)
+DISABLED: Final = "Disabled"  # the mode without sharing
 _WORTH_A_MOVE: Final = timedelta(days=90)
 
 
@@ -43,6 +46,11 @@ def covers(span: Mapping[str, Any], version: str) -> bool:
 def takes_external_pod_groups(version: str) -> bool:
     """Whether a KAI takes a pod's queue from a PodGroup that it did not make itself."""
     return version_key(version) >= _EXTERNAL_POD_GROUPS
+
+
+def has_sharing_modes(version: str) -> bool:
+    """Whether the chart of a KAI takes `global.gpuSharingMode` in place of `global.gpuSharing`."""
+    return version_key(version) >= _SHARING_MODES
 
 
 def nearest(table: Mapping[str, Any], version: str, count: int = 2) -> list[str]:

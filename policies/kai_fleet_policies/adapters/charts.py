@@ -11,6 +11,7 @@ import yaml
 
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
+from kai_fleet.releases import DISABLED, has_sharing_modes
 from kai_fleet.releases.sources import from_mirror
 from kai_fleet_policies.adapters.plain import flag, get, items, mapping, text
 from kai_fleet_policies.image_names import Chart as Of
@@ -76,15 +77,27 @@ def installed(
     return InstalledChart(of, f"release {called(name)}", urn, where, values, hidden=True)
 
 
+def _sharing(chart: Chart, props: Mapping[str, object]) -> Any:
+    """Whether pods may share GPUs: through v0.17 if switched on, then unless switched off."""
+    settings = get(props.get("values"), "global")
+    if not isinstance(chart.version, str):  # any version may come
+        return flag(get(settings, "gpuSharing"), unset=UNKNOWN)
+    modes = has_sharing_modes(chart.version)
+    mode = get(settings, "gpuSharingMode") if modes else None
+    if mode is UNKNOWN:
+        return UNKNOWN
+    if mode:  # it wins over the older switch
+        return mode != DISABLED
+    return flag(get(settings, "gpuSharing"), unset=_unless_in_files(modes, props))
+
+
 def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> DeclaredKai:
-    """The KAI that a release of its chart installs; GPU sharing is off unless switched on."""
-    off = _unless_in_files(False, props)
-    sharing = flag(get(props.get("values"), "global", "gpuSharing"), unset=off)
+    """The KAI that a release of its chart installs."""
     values = mapping(props.get("values"))
     return DeclaredKai(
         chart.version,
         text(props.get("namespace")),
-        sharing,
+        _sharing(chart, props),
         path,
         values,
         untested=f"{_OWN}KaiScheduler$" in path,

@@ -270,6 +270,7 @@ def _queue(resource: Declared, name: str) -> DeclaredQueue:
         reclaim_min_runtime=get(spec, "reclaimMinRuntime"),
         path=resource.urn,
         filled_in_namespace=resource.default_namespace,
+        quoted=tuple(_quoted(get(spec, "resources"))),
     )
 
 
@@ -277,6 +278,14 @@ def _shares(resources: Any) -> Any:
     if resources is UNKNOWN:
         return UNKNOWN
     return {r: _share(get(resources, r)) for r in RESOURCES if get(resources, r) is not None}
+
+
+def _quoted(resources: Any) -> Iterator[str]:
+    for resource in RESOURCES:
+        for word in ("quota", "limit", "overQuotaWeight"):
+            amount = get(resources, resource, word)
+            if amount is not UNKNOWN and isinstance(amount, str):
+                yield f'{resource} {word} "{amount}"'
 
 
 def _share(value: object) -> QueueShare:

@@ -7,15 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from kai_fleet.fleet.pods import PodContainer, PodTemplate
+from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet_policies.adapters.plain import get, items, mapping, text
+from kai_fleet_policies.adapters.pod_writers import owner_labels, written
 from kai_fleet_policies.unknown import UNKNOWN
 
 # Kinds that always carry pods: here an unknown part may hide a template, so it is told.
 _CARRIERS = frozenset(
     {
         "CronJob",
+        "ClusterTrainingRuntime",
         "DaemonSet",
         "Deployment",
+        "DynamoGraphDeployment",
         "InferenceService",
         "JAXJob",
         "Job",
@@ -24,14 +28,18 @@ _CARRIERS = frozenset(
         "MPIJob",
         "Notebook",
         "PaddleJob",
+        "PodCliqueSet",
+        "PodGangSet",
         "PyTorchJob",
         "RayCluster",
+        "RayCronJob",
         "RayJob",
         "RayService",
         "ReplicaSet",
         "ReplicationController",
         "StatefulSet",
         "TFJob",
+        "TrainingRuntime",
         "XGBoostJob",
     }
 )
@@ -50,8 +58,7 @@ def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> l
     """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
     metadata = props.get("metadata")
     namespace = text(get(metadata, "namespace"))
-    labels = mapping(get(metadata, "labels"))
-    base = PodTemplate(kind, name, namespace, owner_labels=labels, path=path)
+    base = PodTemplate(kind, name, namespace, owner_labels=owner_labels(kind, props), path=path)
     spec = props.get("spec")
     if kind == "Pod":
         return [_workload(base, "", metadata, spec)]
@@ -59,20 +66,31 @@ def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> l
         return []
     if kind == "InferenceService":
         return list(_serving(base, metadata, spec))
+    if kind == "TrainJob":  # its pods stand in a runtime; here is only their queue
+        return written([base]) if base.names_queue is True else []
     found = [_workload(base, part, meta, pod) for part, meta, pod in _templates(spec, ())]
+    if kind == "DynamoGraphDeployment":
+        found += _services(base, spec)
     if kind in _CARRIERS and _hides_template(spec, 0):
         found.append(_unknown(base))
     if len(found) == 1:
-        return [replace(found[0], part="")]
-    return found
+        found = [replace(found[0], part="")]
+    return written(found)
 
 
 def _templates(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object, object]]:
-    """Every mapping with `spec.containers` below `value`: its part's name, metadata and spec."""
+    """Every mapping with `spec.containers` below `value`: its part's name, metadata and spec.
+
+    A clique of Grove has its pods in `spec.podSpec`, and their labels beside `spec`.
+    """
     if isinstance(value, Mapping):
         pod = value.get("spec")
         if isinstance(pod, Mapping) and "containers" in pod:
             yield _part(steps), value.get("metadata"), pod
+            return
+        clique = pod.get("podSpec") if isinstance(pod, Mapping) else None
+        if isinstance(clique, Mapping) and "containers" in clique:
+            yield _part(steps), value, clique
             return
         for key, inner in value.items():
             if isinstance(inner, Mapping | list):
@@ -145,6 +163,46 @@ def _container(container: object) -> PodContainer:
 
 def _texts(value: object) -> Any:
     return UNKNOWN if value is UNKNOWN else tuple(text(part) or "" for part in items(value))
+
+
+def _services(base: PodTemplate, spec: object) -> Iterator[PodTemplate]:
+    """The services of a Dynamo graph before v1beta1: a container and its resources in two places.
+
+    `gpu` there is what the operator writes as the resource of NVIDIA's device plugin.
+    """
+    services = mapping(get(spec, "services"))
+    if services is UNKNOWN:
+        return  # said already, as a part that may hide a template
+    for name, service in services.items():
+        pod = get(service, "extraPodSpec")
+        main = get(pod, "mainContainer")
+        containers = _containers(pod, "containers", "initContainers")
+        if containers is not UNKNOWN:
+            own = replace(
+                _container(main),
+                requests=_dynamo_amounts(get(service, "resources", "requests")),
+                limits=_dynamo_amounts(get(service, "resources", "limits")),
+            )
+            containers = (own, *containers)
+        yield PodTemplate(
+            kind=base.kind,
+            name=base.name,
+            namespace=base.namespace,
+            scheduler=text(get(pod, "schedulerName")),
+            labels=mapping(get(service, "labels")),
+            annotations=mapping(get(service, "annotations")),
+            containers=containers,
+            owner_labels=base.owner_labels,
+            part=str(name),
+            path=base.path,
+        )
+
+
+def _dynamo_amounts(amounts: object) -> Any:
+    pairs = mapping(amounts)
+    if pairs is UNKNOWN:
+        return UNKNOWN
+    return {GPU_RESOURCES[0] if key == "gpu" else key: value for key, value in pairs.items()}
 
 
 def _serving(base: PodTemplate, metadata: object, spec: object) -> Iterator[PodTemplate]:

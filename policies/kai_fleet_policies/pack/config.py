@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases.keys import RESERVED
 from kai_fleet.releases.sources import (
     KnownSources,
@@ -15,6 +16,8 @@ from kai_fleet.releases.sources import (
     registry_place,
 )
 from kai_fleet_policies.rules.charts import sources_known
+from kai_fleet_policies.rules.queues import queue_tree
+from kai_fleet_policies.rules.queues.queue_tree import EXISTING_QUEUES
 from kai_fleet_policies.rules.workloads import namespace_reserved, workload_leaf_queue
 from kai_fleet_policies.unknown import UNKNOWN
 
@@ -29,6 +32,10 @@ _EXEMPT: Final = {
     EXEMPT_KEY: _NAMES
     | {"description": "Namespaces whose workloads this rule leaves alone.", "default": []}
 }
+_EXISTING: Final = {
+    EXISTING_QUEUES: _NAMES
+    | {"description": "Queues that another program makes, such as KAI's chart.", "default": []}
+}
 _OWN: Final[Mapping[str, dict[str, Any]]] = {
     namespace_reserved.NAME: {
         RESERVED_KEY: _NAMES
@@ -37,7 +44,9 @@ _OWN: Final[Mapping[str, dict[str, Any]]] = {
             "default": [],
         }
     },
-    workload_leaf_queue.NAME: {
+    queue_tree.NAME: _EXISTING,
+    workload_leaf_queue.NAME: _EXISTING
+    | {
         QUEUES_KEY: {
             "type": "object",
             "additionalProperties": _NAMES,
@@ -67,6 +76,7 @@ class RuleConfig:
     reserved: frozenset[str] = frozenset()
     exempt: frozenset[str] = frozenset()
     queues_of: Mapping[str, Sequence[str]] | None = None
+    existing: frozenset[str] = frozenset()
     sources: KnownSources | None = None
 
     @classmethod
@@ -76,17 +86,20 @@ class RuleConfig:
             reserved=frozenset(properties.get(RESERVED_KEY) or ()),
             exempt=frozenset(properties.get(EXEMPT_KEY) or ()),
             queues_of=dict(properties.get(QUEUES_KEY) or {}) or None,
+            existing=frozenset(properties.get(EXISTING_QUEUES) or ()),
             sources=_sources(properties),
         )
 
     def applied(self, cluster: DeclaredCluster) -> DeclaredCluster:
         """The cluster as the rule is to see it; the same object where nothing is set."""
-        if not (self.reserved or self.exempt or self.queues_of or self.sources):
+        if not (self.reserved or self.exempt or self.queues_of or self.sources or self.existing):
             return cluster
+        elsewhere = sorted(self.existing - cluster.tree.by_name.keys())
         workloads = tuple(w for w in cluster.workloads if not self._exempts(w.namespace))
         namespaced = tuple(n for n in cluster.namespaced if not self._exempts(n.namespace))
         return replace(
             cluster,
+            queues=(*cluster.queues, *map(DeclaredQueue, elsewhere)),
             workloads=workloads,
             namespaced=namespaced,
             reserved=cluster.reserved | self.reserved,

@@ -33,6 +33,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
     for module in (
         "queues.queue_tree",
         "queues.queue_quota",
+        "queues.queue_units",
         "queues.queue_depth",
         "queues.queue_duration",
         "queues.queue_cluster_scoped",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed, nearest_first
@@ -24,6 +25,8 @@ WHY = (
     "KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle, with"
     " everything below it, and says nothing (Q5)."
 )
+EXISTING_QUEUES: Final = "existingQueues"
+CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.10
 REMEDY = "Give every queue a name of its own and an existing parent, or none for a top-level queue."
 
 
@@ -57,14 +60,21 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             if tree.unknown_names:
                 yield undecided(subject, parent_path, "all queue names are known")
                 continue
+            if _made_elsewhere(parent, cluster):
+                yield undecided(
+                    subject,
+                    parent_path,
+                    f"it is known that its parent {parent}, which nothing here declares, is in"
+                    f" {cluster.name}; {EXISTING_QUEUES}: [{parent}] in the pack's configuration of"
+                    f" {NAME} says so",
+                )
+                continue
             others = [name for name in tree.by_name if name != queue.name]
-            choice = listed(nearest_first(parent, others))
-            hint = f"write {choice}, or declare {parent}" if choice else f"declare {parent}"
             yield mandatory(
                 subject,
                 parent_path,
                 f"has the parent {parent}, which is not declared in {cluster.name};"
-                f" {hint} with no parent of its own",
+                f" {_instead(parent, others, cluster)}",
             )
     for ring in tree.cycles():
         circle = " → ".join((*ring, ring[0]))
@@ -74,3 +84,35 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             f"is below itself ({circle}); leave the parent of {listed(ring)} out, which then is"
             " the top of the others",
         )
+
+
+def _instead(parent: str, others: list[str], cluster: DeclaredCluster) -> str:
+    choice = listed(nearest_first(parent, others))
+    if _all_here(cluster):
+        declare = f"declare {parent} with no parent of its own"
+    else:
+        declare = (
+            f"list {parent} in {EXISTING_QUEUES} of the pack's configuration of {NAME} if another"
+            " program makes it"
+        )
+    return f"write {choice}, or {declare}" if choice else declare
+
+
+def _all_here(cluster: DeclaredCluster) -> bool:
+    """Whether all queues of the cluster are at hand: of a stack, or beside the KAI itself."""
+    return cluster.declared or bool(cluster.kai)
+
+
+def _made_elsewhere(parent: str, cluster: DeclaredCluster) -> bool:
+    """Whether what makes the parent may stand in another program.
+
+    KAI's chart makes one parent, unless it is told not to. Others are elsewhere if no queue here is
+    the top of a tree; beside a top one, an absent parent is taken for a slip.
+    """
+    if cluster.declared:
+        return False
+    if parent == CHART_PARENT and cluster.kai:
+        return any(not isinstance(kai.version, str) or kai.values is UNKNOWN for kai in cluster.kai)
+    if parent == CHART_PARENT:
+        return True
+    return not cluster.kai and all(queue.parent is not None for queue in cluster.tree.queues)

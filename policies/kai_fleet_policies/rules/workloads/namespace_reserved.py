@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -48,7 +49,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         subject = workload_subject(workload, cluster)
         if workload.namespace is UNKNOWN:
             yield undecided(subject, workload.path, "its namespace is known")
-        elif workload.namespace in cluster.reserved:
+        elif workload.namespace in cluster.reserved and not _is_scaling_pod(workload):
             yield mandatory(
                 subject,
                 workload.path,
@@ -80,3 +81,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                 f"is installed in {release.namespace or 'default'}, but its clean-up works in"
                 f" {KAI_NAMESPACE} only; write namespace: {KAI_NAMESPACE}",
             )
+
+
+def _is_scaling_pod(workload: PodTemplate) -> bool:
+    """Whether it is one of those that KAI's node-scale-adjuster makes in its namespace."""
+    labels = {} if workload.labels is UNKNOWN else workload.labels
+    return workload.namespace == SCALING_NAMESPACE and "shared-gpu-pod-name" in labels

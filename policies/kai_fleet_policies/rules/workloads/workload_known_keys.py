@@ -12,6 +12,7 @@ from kai_fleet_policies.problem import (
     Level,
     Problem,
     Severity,
+    called,
     mandatory,
     undecided,
     workload_subject,
@@ -40,6 +41,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             *_in(workload.labels, "label"),
             *_in(workload.annotations, "annotation"),
             *_in(workload.owner_labels, "label"),
+            *_resources(workload),
         ):
             if message not in reported:
                 reported.add(message)
@@ -62,6 +64,19 @@ def has_non_strings(workload: PodTemplate) -> bool:
 
 def _any_unknown(workload: PodTemplate) -> bool:
     return UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels)
+
+
+def _resources(workload: PodTemplate) -> Iterator[str]:
+    """A share of a GPU as a resource of a container, which no node has."""
+    for container in () if workload.containers is UNKNOWN else workload.containers:
+        for amounts in (container.limits, container.requests):
+            for key in () if amounts is UNKNOWN else amounts:
+                right = right_key(key) if "/" in key else None
+                if right and right != key:
+                    yield (
+                        f"asks for the resource {key} in container {called(container.name)}, which"
+                        f" no node has; write the annotation {right}"
+                    )
 
 
 def _in(pairs: Mapping[str, object], place: str) -> Iterator[str]:

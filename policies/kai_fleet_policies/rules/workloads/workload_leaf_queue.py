@@ -8,7 +8,7 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.releases import takes_external_pod_groups
-from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.problem import (
     Level,
@@ -37,9 +37,14 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     tree = cluster.scheduling.tree
     queues: list[str] = []
     for workload in cluster.workloads:
-        if workload.scheduler not in (SCHEDULER, UNKNOWN):
-            continue  # workload-scheduler says what is wrong if it names a queue
         subject = workload_subject(workload, cluster)
+        if workload.scheduler not in (SCHEDULER, UNKNOWN):
+            # workload-scheduler says what is wrong if it names a queue
+            if message := _left_to_operator(workload, cluster, tree):
+                yield mandatory(subject, workload.path, message)
+            continue
+        if workload.writer is not None and workload.writer.queue_elsewhere:
+            continue
         queue = workload.queue
         if queue is UNKNOWN:
             yield undecided(subject, workload.path, f"its label {QUEUE_LABEL} is known")
@@ -55,7 +60,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             if not tree.queues:
                 queues.append(queue)
                 continue
-            yield from _judge(queue, cluster, tree, subject, workload.path)
+            yield from _judge(queue, cluster, tree, subject, workload.path, _place(workload))
     if queues:
         yield undecided(
             f"queues of {cluster.scheduling.name}",
@@ -92,6 +97,8 @@ def _on_pods(
     """KAI reads the label of a pod's owner too, where it can see one."""
     if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
         return
+    if workload.writer is not None and workload.writer.queue:
+        return  # its operator copies it to the pods
     if cluster.scheduled_by is not None:
         who = f"the KAI of {cluster.scheduled_by.name} sees only the pods, without their owners"
     elif cluster.guarded:
@@ -127,17 +134,52 @@ def _allowed(
         )
 
 
+def _left_to_operator(
+    workload: PodTemplate, cluster: DeclaredCluster, tree: QueueIndex
+) -> str | None:
+    """What is wrong where an operator writes the scheduler, KAI is meant, and no queue is named."""
+    writer = workload.writer
+    if writer is None or not writer.scheduler or workload.scheduler is not None:
+        return None
+    if workload.names_queue is not False or workload.annotations is UNKNOWN:
+        return None
+    default = writer.default_queue
+    if default != "default-queue" and default in tree.by_name and tree.is_leaf(default):
+        return None
+    if not tree.queues and not workload.annotations.keys() & {FRACTION, MEMORY}:
+        return None
+    return (
+        f"names no queue, and {writer.name} with {writer.scheduler_flag} sends its pods to KAI,"
+        f" which would look for one called {default}; write {writer.queue_key}:"
+        f" {_choice(cluster, tree)} on the {workload.kind}, or schedulerName: default-scheduler in"
+        " its pod templates to run it without KAI"
+    )
+
+
+def _place(workload: PodTemplate) -> str:
+    """Where the queue is written, if not in the label."""
+    writer = workload.writer
+    if writer is None or QUEUE_LABEL in writer.queue_key:
+        return ""
+    return f" in {writer.queue_key} of the {workload.kind}"
+
+
 def _judge(
-    queue: str, cluster: DeclaredCluster, tree: QueueIndex, subject: str, path: str
+    queue: str,
+    cluster: DeclaredCluster,
+    tree: QueueIndex,
+    subject: str,
+    path: str,
+    place: str = "",
 ) -> Iterator[Problem]:
     host = cluster.scheduling.name
     own = cluster.team_queue
     if own is not None and own is not UNKNOWN and queue != own:
+        write = f"{own}{place}" if place else f"{QUEUE_LABEL}: {own}"
         yield mandatory(
             subject,
             path,
-            f"names queue {queue}, but the queue of team {cluster.name} is {own};"
-            f" write {QUEUE_LABEL}: {own}",
+            f"names queue {queue}, but the queue of team {cluster.name} is {own}; write {write}",
         )
     elif queue not in tree.by_name:
         if tree.unknown_names:
@@ -148,14 +190,14 @@ def _judge(
             subject,
             path,
             f"names queue {queue}, which is not declared in {host}: its pods would stay Pending;"
-            f" write {hint}",
+            f" write {hint}{place}",
         )
     elif not tree.is_leaf(queue):
         below = listed(tree.leaves_below(queue)) or "a queue without children"
         yield mandatory(
             subject,
             path,
-            f"names queue {queue}, which has children and so takes no pods; write {below}",
+            f"names queue {queue}, which has children and so takes no pods; write {below}{place}",
         )
     elif tree.unknown_parents:
         until = f"the parents of all queues in {host} are known: {queue} may have children"
@@ -163,10 +205,14 @@ def _judge(
 
 
 def _names_none(workload: PodTemplate, cluster: DeclaredCluster, tree: QueueIndex) -> str:
-    own = cluster.team_queue
-    leaves = [own] if isinstance(own, str) else tree.leaves
-    choice = listed(leaves) or "the name of a leaf queue"
+    choice = _choice(cluster, tree)
     return (
         "asks for KAI and names no queue: KAI would look for one called default-queue;"
         f" write the label {QUEUE_LABEL}: {choice}"
     )
+
+
+def _choice(cluster: DeclaredCluster, tree: QueueIndex) -> str:
+    own = cluster.team_queue
+    leaves = [own] if isinstance(own, str) else tree.leaves
+    return listed(leaves) or "the name of a leaf queue"

@@ -34,8 +34,10 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         subject = workload_subject(workload, cluster)
         scheduler, names_queue = workload.scheduler, workload.names_queue
-        annotations = workload.annotations
+        annotations, writer = workload.annotations, workload.writer
         if scheduler == SCHEDULER:
+            if writer is not None and writer.queue_elsewhere:
+                continue
             if names_queue is UNKNOWN:
                 yield undecided(subject, workload.path, "its labels are known")
             elif not names_queue and not workload.pod_group:
@@ -46,6 +48,8 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                     " with a leaf queue, or drop schedulerName to use the default scheduler",
                 )
             continue
+        if scheduler is None and names_queue is False and writer is not None and writer.scheduler:
+            continue  # its operator writes it; workload-leaf-queue says that no queue is named
         fractions = (
             [] if annotations is UNKNOWN else [key for key in _FRACTIONS if key in annotations]
         )

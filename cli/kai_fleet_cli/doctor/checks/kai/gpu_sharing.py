@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet.releases import DISABLED
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
@@ -121,6 +122,9 @@ def _names_class(cluster: ClusterState) -> bool:
 def enabled(cluster: ClusterState) -> bool | None:
     """Whether this KAI lets pods share GPUs, as it was told; None where nothing says so."""
     config = cluster.named("configs", "kai-config")
+    mode = (config.spec.get("global") or {}).get("gpuSharingMode") if config else None
+    if mode:  # from v0.18; it wins over the older switch
+        return bool(mode != DISABLED)
     setting = (config.spec.get("admission") or {}).get("gpuSharing") if config else None
     if setting is not None:
         return bool(setting)

@@ -1,0 +1,90 @@
+"""The amounts of a queue are in the units that KAI counts, and are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import DeclaredQueue, Resource
+from kai_fleet.wording import listed
+from kai_fleet_policies.amounts import plain, written
+from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, queue_subject
+from kai_fleet_policies.unknown import UNKNOWN
+
+NAME = "queue-units"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.MEDIUM
+WHY = (
+    "A Queue counts cpu in millicores and memory in 10^6 bytes, as bare numbers: a limit of cpu: 8"
+    " is less than a hundredth of a core, and nothing runs; bytes are a limit that never holds"
+    " (Q3). Its CRD takes numbers, no text."
+)
+REMEDY = "Write cores times 1000, gigabytes times 1000, and numbers without quotes."
+
+# Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
+# petabyte is rather meant in bytes.
+_FEW_MILLICORES = 256
+_FEW_MEGABYTES = 512
+_MANY_MEGABYTES = 10**9
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """Each queue: amounts that are hardly meant, and amounts that are text."""
+    for queue in cluster.queues:
+        subject = queue_subject(queue.name, cluster)
+        if queue.quoted is not UNKNOWN and queue.quoted:
+            yield advisory(
+                subject,
+                queue.path,
+                f"has {listed(queue.quoted, 'and')} as text, and the Queue CRD takes numbers: the"
+                " API server refuses it; write the number without quotes",
+            )
+        if queue.shares is UNKNOWN:
+            continue  # queue-quota says so
+        yield from _odd(queue, "cpu", lambda it: 0 < it < _FEW_MILLICORES, _cores, subject)
+        yield from _odd(queue, "memory", lambda it: 0 < it < _FEW_MEGABYTES, _small, subject)
+        yield from _odd(queue, "memory", lambda it: it >= _MANY_MEGABYTES, _bytes, subject)
+
+
+def _odd(
+    queue: DeclaredQueue,
+    resource: Resource,
+    is_odd: Callable[[float], bool],
+    advice: Callable[[float, bool], str],
+    subject: str,
+) -> Iterator[Problem]:
+    share = queue.shares.get(resource)
+    if share is None:
+        return
+    found = [
+        (word, amount)
+        for word, amount in (("quota", share.quota), ("limit", share.limit))
+        if amount is not UNKNOWN and amount is not None and is_odd(amount)
+    ]
+    if not found:
+        return
+    has = listed([f"{word} {written(resource, it, queue.path)}" for word, it in found], "and")
+    path = at(queue.path, resource)
+    in_kais_units = queue.path.startswith("urn:")
+    yield advisory(subject, path, f"has {resource} {has}; {advice(found[-1][1], in_kais_units)}")
+
+
+def _cores(amount: float, in_kais_units: bool) -> str:
+    meant = plain(amount)
+    write = plain(amount * 1000) if in_kais_units else meant
+    return f"that is {amount / 1000:g} of a core for all its pods: for {meant} cores write {write}"
+
+
+def _small(amount: float, in_kais_units: bool) -> str:
+    meant = plain(amount)
+    write = plain(amount * 1000) if in_kais_units else f"{meant}G"
+    return f"that is {meant} MB for all its pods: for {meant} GB write {write}"
+
+
+def _bytes(amount: float, in_kais_units: bool) -> str:
+    megabytes = max(1, round(amount / 10**6))
+    write = str(megabytes) if in_kais_units else f"{megabytes}M"
+    return (
+        f"that is {amount / 10**9:g} PB, a limit that never holds: for {plain(amount)} bytes write"
+        f" {write}"
+    )
