@@ -17,7 +17,7 @@ from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import Gpu, HostKai
 from kai_fleet.settings.sections.team_stack import Credentials, TeamStack
-from kai_fleet.settings.sections.teams import mode_mistakes
+from kai_fleet.settings.sections.teams import HostPlace, mode_mistakes
 
 # From a stack's name to what it exports as `platform`. Raises NoPlatformError.
 FactsOf = Callable[[str], PlatformFacts]
@@ -135,14 +135,11 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
                 "is the platform's; have it written there, in kai-fleet:vcluster.nodePool",
             )
         )
-    if "isolation" in file.team.model_fields_set:
-        found.append(
-            Mistake(
-                f"{_TEAM}.isolation",
-                "is the platform's; have it written there, in"
-                f" {key_path(('teamStacks', file.team.name, 'isolation'))}",
-            )
-        )
+    for key in file.team.model_fields_set & HostPlace.model_fields.keys():
+        name = HostPlace.model_fields[key].alias or key
+        there = key_path(("teamStacks", file.team.name, name))
+        text = f"is the platform's; have it written there, in {there}"
+        found.append(Mistake(f"{_TEAM}.{name}", text))
     return Loaded(tenant, tuple(found), tuple(dropped))
 
 

@@ -91,7 +91,15 @@ class Vcluster(Strict):
     )
 
 
-class TeamSettings(Strict):
+class HostPlace(Strict):
+    """What a team's place on the host is like. The platform's stack writes it, no team stack."""
+
+    isolation: Isolation = Field(
+        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
+    )
+
+
+class TeamSettings(HostPlace):
     """One team."""
 
     scheduler: Scheduler
@@ -108,9 +116,6 @@ class TeamSettings(Strict):
         json_schema_extra=or_file,
     )
     vcluster: Vcluster = Field(default_factory=Vcluster)
-    isolation: Isolation = Field(
-        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
-    )
 
     @model_validator(mode="after")
     def _quotas_filled_in(self) -> Self:
