@@ -196,6 +196,7 @@ class DeclaredTeam:
     which grants it. `isolation` is what keeps it from others, None where that is not known. `rules`
     are what the guards of its namespace let through, `host_guard` which queues of the host, and
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
+    `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
     """
 
     name: str
@@ -227,6 +228,8 @@ class DeclaredTeam:
     guard: QueueRules | None = field(default=None, hash=False)
     runs_here: bool = False
     declared: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> str:

@@ -113,6 +113,7 @@ class _Resolver:
     def _team(self, name: str) -> DeclaredTeam:
         settings, team = self.settings, self.settings.teams[name]
         vcluster, path = self._vclusters[name], settings.team_path(name)
+        place = settings.place_of(name)
         platform, mode = settings.platform_facts, team.scheduler.mode
         inside = self._inside(name)
         now = self.deployed.version(f"{name}-release")
@@ -133,7 +134,9 @@ class _Resolver:
             host_queues=declared_queues(team.queues, f"{path}.queues", parent=parent, shard=shard)
             if mode == "host" and team.queues
             else (),
-            isolation=settings.isolation_of(name),
+            isolation=place.isolation,
+            labels=place.labels,
+            annotations=place.annotations,
             # A team stack's namespace is the platform's, and what its guards let through.
             rules=None
             if platform
@@ -178,7 +181,7 @@ class _Resolver:
     def _granted(self, name: str) -> DeclaredTeam:
         """A team with a stack of its own, which chooses the mode."""
         settings, grant = self.settings, self.settings.team_stacks[name]
-        foreign = self._foreign_queues(name)
+        foreign, place = self._foreign_queues(name), settings.place_of(name)
         runs = self.deployed.version(f"{name}-release") is not None
         return DeclaredTeam(
             name=name,
@@ -191,7 +194,9 @@ class _Resolver:
             control_pool=self._control_pools[name],
             gpus=grant.gpus,
             parent_queue=grant.parent_queue,
-            isolation=settings.isolation_of(name),
+            isolation=place.isolation,
+            labels=place.labels,
+            annotations=place.annotations,
             rules=bounds.host_rules(settings, name, self._control_pools, foreign),
             host_guard=bounds.host_guard(settings, name, grant.parent_queue, foreign),
             inside=DeclaredCluster(gpu_resource=settings.gpu.resource),

@@ -15,8 +15,11 @@ ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 
 
 def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
-    """Name, labels, and as annotations what the host's policies let the team's pods do."""
-    labels = {TEAM_LABEL: team.name}
+    """Name, labels, and as annotations what the host's policies let the team's pods do.
+
+    What a stack file adds to them changes neither: these come last.
+    """
+    labels = {**team.labels, TEAM_LABEL: team.name}
     bounds = team.host_guard.parameters() if team.host_guard is not None else {}
     if team.isolation is not None and team.isolation.on:
         # `restricted` is held by the guard: the label knows no exceptions, and needs some.
@@ -27,5 +30,5 @@ def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
     return {
         "name": f"team-{team.name}",
         "labels": labels,
-        "annotations": as_annotations(bounds),
+        "annotations": {**team.annotations, **as_annotations(bounds)},
     }

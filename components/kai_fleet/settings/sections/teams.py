@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
@@ -32,6 +32,23 @@ LabelKey = Annotated[
 LabelValue = Annotated[
     str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
 ]
+# Keys by which Kubernetes, the guards, vCluster and Pulumi decide: none for what is only noted.
+_DECIDING: Final = ("kubernetes.io", "k8s.io", "kai-fleet", "loft.sh", "pulumi.com")
+
+
+def _noting(key: str) -> str:
+    domain = f".{key.rpartition('/')[0]}"
+    decides = next((it for it in _DECIDING if domain.endswith(f".{it}")), None)
+    if decides is not None:
+        raise ValueError(
+            f"is of {decides}, by whose keys a cluster decides what a team may do; drop it, and"
+            " write a key of your own domain, such as example.com/cost-centre"
+        )
+    return key
+
+
+# A key of a label or an annotation that bounds nothing.
+NotedKey = Annotated[LabelKey, AfterValidator(_noting)]
 Mode = Literal["virtual", "host", "default"]
 
 
@@ -96,6 +113,13 @@ class HostPlace(Strict):
 
     isolation: Isolation = Field(
         default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
+    )
+    labels: dict[NotedKey, LabelValue] = Field(
+        default_factory=dict, description="Labels of its namespace, over kai-fleet:labels."
+    )
+    annotations: dict[NotedKey, str] = Field(
+        default_factory=dict,
+        description="Annotations of its namespace, over kai-fleet:annotations.",
     )
 
 
