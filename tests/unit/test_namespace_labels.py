@@ -6,9 +6,14 @@ import copy
 
 import pytest
 
-from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.isolation.namespace_metadata import namespace_metadata
+from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from tests.unit.doctor_samples import SETTINGS, Lab
 
@@ -61,6 +66,7 @@ def test_the_namespace_of_a_team_with_a_stack_of_its_own_has_them_too():
         "scheduler.alpha.kubernetes.io/node-selector",
         "pulumi.com/patchForce",
         "vcluster.loft.sh/managed-by",
+        "kai.scheduler/queue",
     ],
 )
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
@@ -98,3 +104,32 @@ def test_the_doctor_misses_a_label_that_somebody_took_away():
     assert finding.fix == "`make up STACK=lab`"
     metadata["labels"][PROJECT] = "p-abc"
     assert lab.ill() == []
+
+
+@pytest.mark.parametrize("version", sorted(VCLUSTER))
+def test_the_control_plane_has_them_by_keys_of_its_chart(version):
+    own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
+    team = fleet_of(settings(own)).teams["ml"]
+    values = vcluster_values(vcluster(version), team, "team-ml")
+    control = values["controlPlane"]
+    assert control["statefulSet"]["labels"] == {"cost-centre": "17"}
+    assert control["statefulSet"]["annotations"] == {"note": "x"}
+    assert control["statefulSet"]["pods"] == {"labels": {"cost-centre": "17"}}
+    assert control["service"]["labels"] == {"cost-centre": "17"}
+    assert unknown_keys("vcluster", version, values) == []
+
+
+def test_without_them_the_release_is_as_before():
+    values = vcluster_values(vcluster("v0.36.1"), fleet_of(settings()).teams["ml"], "team-ml")
+    assert not {"labels", "annotations", "pods"} & values["controlPlane"]["statefulSet"].keys()
+
+
+def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
+    grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
+    platform = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
+    facts = PlatformFacts.read(platform_facts(platform).output())
+    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
+    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    assert loaded.mistakes == ()
+    labels = fleet_of(loaded.settings).teams["nlp"].labels
+    assert labels == {"cost-centre": "18", "example.com/site": "hq"}

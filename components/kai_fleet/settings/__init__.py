@@ -73,10 +73,11 @@ class Settings(Strict):
         default_factory=Isolation, description="What keeps teams from each other, on the host."
     )
     labels: dict[NotedKey, LabelValue] = Field(
-        default_factory=dict, description="Labels of every team's namespace: a cost centre."
+        default_factory=dict,
+        description="Labels of every team's namespace and control plane: a cost centre.",
     )
     annotations: dict[NotedKey, str] = Field(
-        default_factory=dict, description="Annotations of every team's namespace."
+        default_factory=dict, description="Annotations of every team's namespace and control plane."
     )
     sources: Sources = Field(
         default_factory=Sources, description="Where charts and images may come from."

@@ -29,6 +29,7 @@ def vcluster_values(
         _scheduling(release, team.mode, team.node_pool),
         _isolated(team.isolation or Isolation()),
         _placed(team.control_pool),
+        _noted(team),
         _reachable(team.name, namespace, team.access or Access()),
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),
@@ -88,6 +89,19 @@ def _placed(control_pool: Mapping[str, str]) -> dict[str, Any]:
     scheduling = {"scheduling": {"nodeSelector": dict(control_pool)}}
     etcd = {"etcd": {"deploy": {"statefulSet": scheduling}}}  # where a team has one of its own
     return {"controlPlane": {"statefulSet": scheduling, "backingStore": etcd}}
+
+
+def _noted(team: DeclaredTeam) -> dict[str, Any]:
+    """The labels and annotations of the team's namespace also on what the chart makes there.
+
+    The pods have the labels alone: of annotations the guards let few domains through.
+    """
+    own = {"labels": dict(team.labels), "annotations": dict(team.annotations)}
+    kept = {kind: noted for kind, noted in own.items() if noted}
+    if not kept:
+        return {}
+    pods = {"pods": {"labels": dict(team.labels)}} if team.labels else {}
+    return {"controlPlane": {"statefulSet": {**kept, **pods}, "service": kept}}
 
 
 def _reachable(name: str, namespace: pulumi.Input[str], access: Access) -> dict[str, Any]:

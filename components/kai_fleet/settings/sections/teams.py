@@ -32,11 +32,18 @@ LabelKey = Annotated[
 LabelValue = Annotated[
     str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
 ]
-# Keys by which Kubernetes, the guards, vCluster and Pulumi decide: none for what is only noted.
-_DECIDING: Final = ("kubernetes.io", "k8s.io", "kai-fleet", "loft.sh", "pulumi.com")
+# Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
+_DECIDING: Final = (
+    *("kubernetes.io", "k8s.io", "kai-fleet", "kai.scheduler", "run.ai", "runai"),
+    *("loft.sh", "pulumi.com"),
+)
+# By these vCluster's chart finds its own objects.
+_OF_CHART: Final = ("app", "chart", "release", "heritage")
 
 
 def _noting(key: str) -> str:
+    if key in _OF_CHART:
+        raise ValueError(f"is the chart's own; write one of your domain, such as example.com/{key}")
     domain = f".{key.rpartition('/')[0]}"
     decides = next((it for it in _DECIDING if domain.endswith(f".{it}")), None)
     if decides is not None:
@@ -115,11 +122,12 @@ class HostPlace(Strict):
         default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
     )
     labels: dict[NotedKey, LabelValue] = Field(
-        default_factory=dict, description="Labels of its namespace, over kai-fleet:labels."
+        default_factory=dict,
+        description="Labels of its namespace and control plane, over kai-fleet:labels.",
     )
     annotations: dict[NotedKey, str] = Field(
         default_factory=dict,
-        description="Annotations of its namespace, over kai-fleet:annotations.",
+        description="Annotations of its namespace and control plane, over kai-fleet:annotations.",
     )
 
 
