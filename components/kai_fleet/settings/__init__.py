@@ -34,21 +34,14 @@ from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kind import access_in_kind
+from kai_fleet.settings.sections.labels import LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
-from kai_fleet.settings.sections.teams import (
-    Access,
-    HostPlace,
-    LabelValue,
-    NotedKey,
-    Scheduler,
-    TeamSettings,
-    Vcluster,
-)
+from kai_fleet.settings.sections.teams import Access, HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import Workload
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]

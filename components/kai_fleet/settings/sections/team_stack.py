@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints
 
+from kai_fleet.settings.sections.labels import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name, TeamName
 from kai_fleet.settings.sections.queues import QueueName
-from kai_fleet.settings.sections.teams import HostPlace, LabelKey, LabelValue, TeamSettings
+from kai_fleet.settings.sections.teams import HostPlace, TeamSettings
 from kai_fleet.settings.sections.workloads import Workload
 
 StackName = Annotated[

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
@@ -22,40 +23,6 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
 
-LabelKey = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
-        max_length=317,
-    ),
-]
-LabelValue = Annotated[
-    str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
-]
-# Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
-_DECIDING: Final = (
-    *("kubernetes.io", "k8s.io", "kai-fleet", "kai.scheduler", "run.ai", "runai"),
-    *("loft.sh", "pulumi.com"),
-)
-# By these vCluster's chart finds its own objects.
-_OF_CHART: Final = ("app", "chart", "release", "heritage")
-
-
-def _noting(key: str) -> str:
-    if key in _OF_CHART:
-        raise ValueError(f"is the chart's own; write one of your domain, such as example.com/{key}")
-    domain = f".{key.rpartition('/')[0]}"
-    decides = next((it for it in _DECIDING if domain.endswith(f".{it}")), None)
-    if decides is not None:
-        raise ValueError(
-            f"is of {decides}, by whose keys a cluster decides what a team may do; drop it, and"
-            " write a key of your own domain, such as example.com/cost-centre"
-        )
-    return key
-
-
-# A key of a label or an annotation that bounds nothing.
-NotedKey = Annotated[LabelKey, AfterValidator(_noting)]
 Mode = Literal["virtual", "host", "default"]
 
 
