@@ -137,6 +137,7 @@ class _Resolver:
             isolation=place.isolation,
             labels=place.labels,
             annotations=place.annotations,
+            tolerations=place.tolerations,
             # A team stack's namespace is the platform's, and what its guards let through.
             rules=None
             if platform
@@ -163,6 +164,8 @@ class _Resolver:
         own, path = team.scheduler, settings.team_path(name)
         version = own.version if own.mode == "virtual" else None
         kai = self._kai(own, version, f"{path}.scheduler") if version else None
+        if kai is not None:
+            kai = replace(kai, tolerations=settings.place_of(name).tolerations)
         return DeclaredCluster(
             name,
             path=path,
@@ -197,6 +200,7 @@ class _Resolver:
             isolation=place.isolation,
             labels=place.labels,
             annotations=place.annotations,
+            tolerations=place.tolerations,
             rules=bounds.host_rules(settings, name, self._control_pools, foreign),
             host_guard=bounds.host_guard(settings, name, grant.parent_queue, foreign),
             inside=DeclaredCluster(gpu_resource=settings.gpu.resource),

@@ -167,6 +167,9 @@ class HostGuardInputs(_WithProvider):
         list, "Kinds of volumes besides those of Pod Security `restricted`."
     )
     grace_seconds: int = optional(GRACE_SECONDS, "The longest that a pod may take to end.", ge=30)
+    tolerations: list[str] = optional(
+        list, "Tolerations that name taints of foreign pools and pass: key=value:effect."
+    )
 
 
 class _WorkloadInputs(_WithProvider):

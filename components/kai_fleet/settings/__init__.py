@@ -42,6 +42,7 @@ from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Access, HostPlace, Scheduler, TeamSettings, Vcluster
+from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.settings.sections.workloads import Workload
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
@@ -71,6 +72,10 @@ class Settings(Strict):
     )
     annotations: dict[NotedKey, str] = Field(
         default_factory=dict, description="Annotations of every team's namespace and control plane."
+    )
+    tolerations: list[Toleration] = Field(
+        default_factory=list,
+        description="Taints of nodes that every team's pods tolerate, its control plane's too.",
     )
     sources: Sources = Field(
         default_factory=Sources, description="Where charts and images may come from."
@@ -131,6 +136,9 @@ class Settings(Strict):
             isolation=self.isolation.over(own.isolation),
             labels={**self.labels, **own.labels},
             annotations={**self.annotations, **own.annotations},
+            tolerations=own.tolerations
+            if "tolerations" in own.model_fields_set
+            else self.tolerations,
         )
 
     def isolation_of(self, team: str) -> Isolation:

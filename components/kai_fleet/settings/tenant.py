@@ -165,6 +165,7 @@ def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
         isolation=facts.isolation.over(place.isolation),
         labels=place.labels,
         annotations=place.annotations,
+        tolerations=place.tolerations,
         sources=facts.sources,
         teams={file.team.name: file.team},
         removed=file.removed,

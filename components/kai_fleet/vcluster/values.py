@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pulumi
@@ -13,6 +13,7 @@ from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access, Mode
+from kai_fleet.settings.sections.tolerations import Toleration
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
@@ -30,6 +31,7 @@ def vcluster_values(
         _isolated(team.isolation or Isolation()),
         _placed(team.control_pool),
         _noted(team),
+        _tolerating(team.tolerations),
         _reachable(team.name, namespace, team.access or Access()),
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),
@@ -89,6 +91,23 @@ def _placed(control_pool: Mapping[str, str]) -> dict[str, Any]:
     scheduling = {"scheduling": {"nodeSelector": dict(control_pool)}}
     etcd = {"etcd": {"deploy": {"statefulSet": scheduling}}}  # where a team has one of its own
     return {"controlPlane": {"statefulSet": scheduling, "backingStore": etcd}}
+
+
+def _tolerating(tolerations: Sequence[Toleration]) -> dict[str, Any]:
+    """The control plane and its DNS where the taints are, and every pod that it syncs."""
+    if not tolerations:
+        return {}
+    specs = [it.spec for it in tolerations]
+    scheduling = {"scheduling": {"tolerations": specs}}
+    return {
+        "controlPlane": {
+            "statefulSet": scheduling,
+            "backingStore": {"etcd": {"deploy": {"statefulSet": scheduling}}},
+            "coredns": {"deployment": {"tolerations": specs}},
+        },
+        # vCluster then shows its own scheduler the nodes without these taints.
+        "sync": {"toHost": {"pods": {"enforceTolerations": [it.text for it in tolerations]}}},
+    }
 
 
 def _noted(team: DeclaredTeam) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from kai_fleet.settings.sections.platform import (
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.tolerations import Toleration
 
 Mode = Literal["virtual", "host", "default"]
 
@@ -95,6 +96,10 @@ class HostPlace(Strict):
     annotations: dict[NotedKey, str] = Field(
         default_factory=dict,
         description="Annotations of its namespace and control plane, over kai-fleet:annotations.",
+    )
+    tolerations: list[Toleration] = Field(
+        default_factory=list,
+        description="Taints that all of its pods tolerate; in place of kai-fleet:tolerations.",
     )
 
 
