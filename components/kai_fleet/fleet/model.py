@@ -199,7 +199,7 @@ class DeclaredTeam:
     are what the guards of its namespace let through, `host_guard` which queues of the host, and
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
     `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
-    `tolerations` are of everything of the team.
+    `tolerations` are of everything of the team, `image_pull_secrets` Secrets of its namespace.
     """
 
     name: str
@@ -234,6 +234,7 @@ class DeclaredTeam:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
+    image_pull_secrets: Sequence[str] = field(default=(), hash=False)
 
     @property
     def key(self) -> str:

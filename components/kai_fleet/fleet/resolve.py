@@ -153,6 +153,7 @@ class _Resolver:
             access=vcluster.access or Access(),
             licensed=vcluster.licensed,
             untested=vcluster.untested,
+            image_pull_secrets=vcluster.image_pull_secrets,
             kai=inside.kai,
             inside=inside,
             own_stack=platform is not None,

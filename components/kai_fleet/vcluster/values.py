@@ -32,6 +32,7 @@ def vcluster_values(
         _placed(team.control_pool),
         _noted(team),
         _tolerating(team.tolerations),
+        _pulling(team.image_pull_secrets),
         _reachable(team.name, namespace, team.access or Access()),
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),
@@ -108,6 +109,19 @@ def _tolerating(tolerations: Sequence[Toleration]) -> dict[str, Any]:
         # vCluster then shows its own scheduler the nodes without these taints.
         "sync": {"toHost": {"pods": {"enforceTolerations": [it.text for it in tolerations]}}},
     }
+
+
+def _pulling(secrets: Sequence[str]) -> dict[str, Any]:
+    """The Secrets of the accounts of the control plane and of all synced pods.
+
+    A pod inside names none, so Kubernetes gives it those of its account on the host: in this way
+    they reach KAI's operands as well, which its charts before v0.14 forget (K17).
+    """
+    if not secrets:
+        return {}
+    accounts = ("serviceAccount", "workloadServiceAccount")
+    named = [{"name": name} for name in secrets]
+    return {"controlPlane": {"advanced": {it: {"imagePullSecrets": named} for it in accounts}}}
 
 
 def _noted(team: DeclaredTeam) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.releases import VCLUSTER, vcluster_support
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 
 _SOON = timedelta(days=30)
+_RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod
 
 
 def check(snapshot: Snapshot) -> Findings:
@@ -60,6 +62,7 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
             f"{team.unreached}. {name_writer(wanted.name)}, so nothing in the vCluster was checked",
             f"have it written again: {', then '.join(f'`{each}`' for each in commands)}",
         )
+    yield from _pull_secrets(host, team)
     item = host.named("statefulsets", wanted.name, wanted.namespace)
     if item is None and "statefulsets" not in host.unreadable:
         cause = f"StatefulSet {wanted.name} is not there: it is not running"
@@ -80,6 +83,27 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
             f" `{kubectl} logs {wanted.name}-0`",
         )
     yield from _certificate(host, team, item)
+
+
+def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:
+    """Secrets that kubelets miss when they pull the team's images."""
+    wanted = team.wanted
+    missed = " ".join(
+        str(event.get("message"))
+        for event in host.within("events", wanted.namespace)
+        if event.get("reason") == "FailedToRetrieveImagePullSecret"
+        and seconds_since(event.last_seen, host.now) < _RECENTLY
+    )
+    for name in wanted.image_pull_secrets:
+        if re.search(rf"[(, ]{re.escape(name)}[), ]", missed):
+            yield host.broken(
+                f"Secret {name} in namespace {wanted.namespace}",
+                "it is not there, and images are pulled without it",
+                f"write its credentials into a file, then `{host.kubectl} -n {wanted.namespace}"
+                f" create secret generic {name} --type=kubernetes.io/dockerconfigjson"
+                " --from-file=.dockerconfigjson=config.json`, or drop it from"
+                f" {wanted.key}.vcluster.imagePullSecrets",
+            )
 
 
 def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: str) -> Findings:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
@@ -24,6 +24,10 @@ from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.settings.sections.tolerations import Toleration
 
+SecretName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
+]
 Mode = Literal["virtual", "host", "default"]
 
 
@@ -77,6 +81,11 @@ class Vcluster(Strict):
     node_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
         description="Labels of the nodes for control planes; the team's own nodes unless set.",
+    )
+    image_pull_secrets: list[SecretName] = Field(
+        default_factory=list,
+        description="Secrets of the namespace team-NAME by which the control plane's and all synced"
+        " pods' images are pulled, KAI's too.",
     )
     licensed: bool = Field(
         default=False, description="There is a vCluster licence: the Pro image and its keys."
