@@ -200,6 +200,7 @@ class DeclaredTeam:
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
     `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
     `tolerations` are of everything of the team, `image_pull_secrets` Secrets of its namespace.
+    `volume` is the claim of its control plane, by the keys of the chart, `volume_before` what runs.
     """
 
     name: str
@@ -235,6 +236,8 @@ class DeclaredTeam:
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
+    volume: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    volume_before: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
     def key(self) -> str:

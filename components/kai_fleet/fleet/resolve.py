@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.fleet import bounds, team_stack
 from kai_fleet.fleet.charts import charts_of_platform, charts_of_team
@@ -25,7 +25,7 @@ from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Access, Scheduler, Vcluster
-from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.state.deployed_state import DeployedState, claim_of
 
 _NVIDIA_CLASS: Final = "nvidia"
 _VERSION_OF_ALL: Final = key_path(("vcluster", "version"))
@@ -154,6 +154,8 @@ class _Resolver:
             licensed=vcluster.licensed,
             untested=vcluster.untested,
             image_pull_secrets=vcluster.image_pull_secrets,
+            volume=_volume(vcluster),
+            volume_before=self.deployed.volumes.get(f"{name}-release"),
             kai=inside.kai,
             inside=inside,
             own_stack=platform is not None,
@@ -286,3 +288,9 @@ class _Resolver:
     def _foreign_queues(self, team: str) -> list[str]:
         """Queues and teams whose names only begin like those of a team's own queues."""
         return [name for name in self._names if name.startswith(f"{team}-")]
+
+
+def _volume(vcluster: Vcluster) -> dict[str, Any]:
+    """The claim of a control plane; values that say it go before its keys, as everywhere."""
+    own = {"storageClass": vcluster.storage_class, "size": vcluster.size}
+    return {key: it for key, it in own.items() if it is not None} | claim_of(vcluster.values)

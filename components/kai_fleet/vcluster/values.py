@@ -16,6 +16,7 @@ from kai_fleet.settings.sections.teams import Access, Mode
 from kai_fleet.settings.sections.tolerations import Toleration
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
+_CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 
 
@@ -33,6 +34,7 @@ def vcluster_values(
         _noted(team),
         _tolerating(team.tolerations),
         _pulling(team.image_pull_secrets),
+        nested(_CLAIM, dict(team.volume)) if team.volume else {},
         _reachable(team.name, namespace, team.access or Access()),
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),

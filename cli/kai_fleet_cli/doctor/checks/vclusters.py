@@ -9,6 +9,7 @@ from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.releases import VCLUSTER, vcluster_support
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
+from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
 
 _SOON = timedelta(days=30)
 _RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod
@@ -69,6 +70,7 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
         yield host.broken(subject, cause, _make_again(host, team))
         return
     if item is not None:
+        yield from _volume(host, team, item)
         not_ready = [*_readiness(host, team, item, subject), *_version(host, team, item, subject)]
         yield from not_ready
         if not_ready and not item.status.get("readyReplicas"):
@@ -83,6 +85,24 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
             f" `{kubectl} logs {wanted.name}-0`",
         )
     yield from _certificate(host, team, item)
+
+
+def _volume(host: ClusterState, team: TeamState, item: KubeObject) -> Findings:
+    """A volume that was made otherwise than it is declared, which no update changes (C5)."""
+    wanted = team.wanted
+    for template in item.spec.get("volumeClaimTemplates") or []:
+        spec = template.get("spec") or {}
+        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+        for key, has in (("storageClass", spec.get("storageClassName")), ("size", size)):
+            declared = wanted.volume.get(key)
+            if template["metadata"]["name"] == "data" and not (
+                has is None or not declared or same_claim(key, has, declared)
+            ):
+                yield host.warning(
+                    f"volume of vCluster {wanted.name}",
+                    f"its {key} is {has}, and {declared} is declared: no update changes it",
+                    f"write {has} at {wanted.key}.vcluster.{key}",
+                )
 
 
 def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:

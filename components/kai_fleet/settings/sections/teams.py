@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
-from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.isolation import Isolation, Quantity
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import (
@@ -24,7 +24,7 @@ from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.settings.sections.tolerations import Toleration
 
-SecretName = Annotated[
+ObjectName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
 ]
@@ -82,10 +82,17 @@ class Vcluster(Strict):
         default_factory=dict,
         description="Labels of the nodes for control planes; the team's own nodes unless set.",
     )
-    image_pull_secrets: list[SecretName] = Field(
+    image_pull_secrets: list[ObjectName] = Field(
         default_factory=list,
         description="Secrets of the namespace team-NAME by which the control plane's and all synced"
         " pods' images are pulled, KAI's too.",
+    )
+    storage_class: Literal[""] | ObjectName | None = Field(
+        default=None,
+        description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
+    )
+    size: Quantity | None = Field(
+        default=None, description="Size of its volume, 5Gi unless set. It stays."
     )
     licensed: bool = Field(
         default=False, description="There is a vCluster licence: the Pro image and its keys."
