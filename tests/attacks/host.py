@@ -73,7 +73,11 @@ WITH_KAI_ON_HOST = {
     },
     "teams": {
         "nlp": {"scheduler": {"mode": "host"}, "queue": "nlp", "gpus": 2},
-        "sim": {"scheduler": {"mode": "default"}, "gpus": 1},
+        "sim": {
+            "scheduler": {"mode": "default"},
+            "gpus": 1,
+            "tolerations": [{"key": "kai-fleet/pool", "value": "sim", "effect": "NoSchedule"}],
+        },
     },
     "teamStacks": {"audio": {"gpus": 2, "parentQueue": "audio"}},
 }

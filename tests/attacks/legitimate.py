@@ -318,6 +318,17 @@ ALLOWED = [
     ),
     Allowed("a Secret of a chart that is no record", EVERY_MODE, lambda _: secret(release="x")),
     Allowed(
+        "the toleration that the platform gives the team",
+        ("sim",),
+        lambda t: pod(
+            t,
+            tolerations=[
+                {"key": "kai-fleet/pool", "value": "sim", "effect": "NoSchedule"},
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
+            ],
+        ),
+    ),
+    Allowed(
         "a team of its own choosing on nodes by their labels",
         ("nlp", "sim"),
         lambda t: pod(

@@ -61,6 +61,14 @@ def test_the_platforms_keys_are_refused_with_their_place(key):
     assert "belongs to the platform: write it in Pulumi.prod.yaml" in found[f"kai-fleet:{key}"]
 
 
+@pytest.mark.parametrize("key", ["isolation", "labels", "annotations"])
+def test_a_team_does_not_write_what_its_namespace_is_like(key):
+    found = mistakes(team={**TEAM, key: {}})
+    assert found[f"kai-fleet:team.{key}"] == (
+        f"is the platform's; have it written there, in kai-fleet:teamStacks.vision.{key}"
+    )
+
+
 def test_what_is_missing_or_wrong_is_named_with_its_key():
     assert "write the platform's stack: prod" in mistakes(platform={})["kai-fleet:platform.stack"]
     found = load_tenant({"platform": {"stack": "prod"}}, lambda _: facts()).mistakes

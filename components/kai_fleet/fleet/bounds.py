@@ -61,6 +61,7 @@ def host_rules(
         annotations=isolation.annotations,
         volumes=isolation.volumes,
         grace_seconds=isolation.bounds.grace_seconds,
+        tolerations=[it.text for it in settings.place_of(name).tolerations],
     )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.platform import Gpu
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Access, Mode
+    from kai_fleet.settings.sections.tolerations import Toleration
     from kai_fleet.settings.sections.workloads import Workload
 
 HOST: Final = "host"
@@ -57,6 +58,7 @@ class DeclaredKai:
     untested: bool = False
     chart: str | None = None
     scheduling: Scheduling | None = field(default=None, hash=False)
+    tolerations: Sequence[Toleration] = field(default=(), hash=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
@@ -196,6 +198,9 @@ class DeclaredTeam:
     which grants it. `isolation` is what keeps it from others, None where that is not known. `rules`
     are what the guards of its namespace let through, `host_guard` which queues of the host, and
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
+    `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
+    `tolerations` are of everything of the team, `image_pull_secrets` Secrets of its namespace.
+    `volume` is the claim of its control plane, by the keys of the chart, `volume_before` what runs.
     """
 
     name: str
@@ -227,6 +232,12 @@ class DeclaredTeam:
     guard: QueueRules | None = field(default=None, hash=False)
     runs_here: bool = False
     declared: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    tolerations: Sequence[Toleration] = field(default=(), hash=False)
+    image_pull_secrets: Sequence[str] = field(default=(), hash=False)
+    volume: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    volume_before: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
     def key(self) -> str:

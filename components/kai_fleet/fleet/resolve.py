@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.fleet import bounds, team_stack
 from kai_fleet.fleet.charts import charts_of_platform, charts_of_team
@@ -25,7 +25,7 @@ from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Access, Scheduler, Vcluster
-from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.state.deployed_state import DeployedState, claim_of
 
 _NVIDIA_CLASS: Final = "nvidia"
 _VERSION_OF_ALL: Final = key_path(("vcluster", "version"))
@@ -113,6 +113,7 @@ class _Resolver:
     def _team(self, name: str) -> DeclaredTeam:
         settings, team = self.settings, self.settings.teams[name]
         vcluster, path = self._vclusters[name], settings.team_path(name)
+        place = settings.place_of(name)
         platform, mode = settings.platform_facts, team.scheduler.mode
         inside = self._inside(name)
         now = self.deployed.version(f"{name}-release")
@@ -133,7 +134,10 @@ class _Resolver:
             host_queues=declared_queues(team.queues, f"{path}.queues", parent=parent, shard=shard)
             if mode == "host" and team.queues
             else (),
-            isolation=settings.isolation_of(name),
+            isolation=place.isolation,
+            labels=place.labels,
+            annotations=place.annotations,
+            tolerations=place.tolerations,
             # A team stack's namespace is the platform's, and what its guards let through.
             rules=None
             if platform
@@ -149,6 +153,9 @@ class _Resolver:
             access=vcluster.access or Access(),
             licensed=vcluster.licensed,
             untested=vcluster.untested,
+            image_pull_secrets=vcluster.image_pull_secrets,
+            volume=_volume(vcluster),
+            volume_before=self.deployed.volumes.get(f"{name}-release"),
             kai=inside.kai,
             inside=inside,
             own_stack=platform is not None,
@@ -160,6 +167,8 @@ class _Resolver:
         own, path = team.scheduler, settings.team_path(name)
         version = own.version if own.mode == "virtual" else None
         kai = self._kai(own, version, f"{path}.scheduler") if version else None
+        if kai is not None:
+            kai = replace(kai, tolerations=settings.place_of(name).tolerations)
         return DeclaredCluster(
             name,
             path=path,
@@ -178,7 +187,7 @@ class _Resolver:
     def _granted(self, name: str) -> DeclaredTeam:
         """A team with a stack of its own, which chooses the mode."""
         settings, grant = self.settings, self.settings.team_stacks[name]
-        foreign = self._foreign_queues(name)
+        foreign, place = self._foreign_queues(name), settings.place_of(name)
         runs = self.deployed.version(f"{name}-release") is not None
         return DeclaredTeam(
             name=name,
@@ -191,7 +200,10 @@ class _Resolver:
             control_pool=self._control_pools[name],
             gpus=grant.gpus,
             parent_queue=grant.parent_queue,
-            isolation=settings.isolation_of(name),
+            isolation=place.isolation,
+            labels=place.labels,
+            annotations=place.annotations,
+            tolerations=place.tolerations,
             rules=bounds.host_rules(settings, name, self._control_pools, foreign),
             host_guard=bounds.host_guard(settings, name, grant.parent_queue, foreign),
             inside=DeclaredCluster(gpu_resource=settings.gpu.resource),
@@ -276,3 +288,9 @@ class _Resolver:
     def _foreign_queues(self, team: str) -> list[str]:
         """Queues and teams whose names only begin like those of a team's own queues."""
         return [name for name in self._names if name.startswith(f"{team}-")]
+
+
+def _volume(vcluster: Vcluster) -> dict[str, Any]:
+    """The claim of a control plane; values that say it go before its keys, as everywhere."""
+    own = {"storageClass": vcluster.storage_class, "size": vcluster.size}
+    return {key: it for key, it in own.items() if it is not None} | claim_of(vcluster.values)

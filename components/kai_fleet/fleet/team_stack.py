@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
 from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
@@ -15,6 +15,8 @@ from kai_fleet.settings.platform_facts import (
     Neighbour,
     PlatformFacts,
 )
+from kai_fleet.settings.sections.team_stack import Grant
+from kai_fleet.settings.sections.teams import HostPlace
 
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.
@@ -49,8 +51,17 @@ def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
             )
             for name, team in settings.teams.items()
         },
-        team_stacks=settings.team_stacks,
+        team_stacks={
+            name: grant.model_copy(update=_over(grant, settings.place_of(name)))
+            for name, grant in settings.team_stacks.items()
+        },
     )
+
+
+def _over(grant: Grant, place: HostPlace) -> dict[str, Any]:
+    """What a team stack is told of its place: a grant as it is, with what all teams have."""
+    told = {key: getattr(place, key) for key in HostPlace.model_fields if key != "isolation"}
+    return {key: value for key, value in told.items() if value != getattr(grant, key)}
 
 
 def granted_queue(team: str, platform: PlatformFacts) -> tuple[str | None, str | None]:

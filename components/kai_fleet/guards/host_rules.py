@@ -43,7 +43,8 @@ class HostRules:
     Services may name addresses that are not public, and `private` networks (CIDRs) count as such.
     `annotations` are domains of annotations that runtimes and plugins read and the team may write,
     `volumes` kinds of volumes beyond those of Pod Security's `restricted`. `grace_seconds` is the
-    longest that a pod may take to end.
+    longest that a pod may take to end. `tolerations` (`key=value:effect`) are those of taints by
+    which nodes of others are kept free, too.
     """
 
     team: str
@@ -70,6 +71,7 @@ class HostRules:
     annotations: Sequence[str] = ()
     volumes: Sequence[str] = ()
     grace_seconds: int = GRACE_SECONDS
+    tolerations: Sequence[str] = ()
 
     def gpus(self) -> list[str]:
         """The devices that are GPUs, of those that the team is granted."""
@@ -103,6 +105,7 @@ class HostRules:
             "annotations": ",".join(sorted(self.annotations)),
             "volumes": ",".join(sorted(self.volumes)),
             "graceSeconds": str(self.grace_seconds),
+            "tolerations": ",".join(sorted(self.tolerations)),
             "restricted": _flag(self.restricted),
             "kaiImages": ",".join(self.platform_images) if self.restricted else "",
         }

@@ -21,14 +21,17 @@ ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 
 
 def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
-    """Name, labels, and as annotations what the host's policies let the team's pods do."""
+    """Name, labels, and as annotations what the host's policies let the team's pods do.
+
+    What a stack file adds to them changes neither: these come last.
+    """
     bounds = team.host_guard.parameters() if team.host_guard is not None else {}
     if team.isolation is not None and team.isolation.on:
         bounds |= team.rules.parameters() if team.rules is not None else {}
     return {
         "name": f"team-{team.name}",
-        "labels": labels_of(team),
-        "annotations": as_annotations(bounds),
+        "labels": {**team.labels, **labels_of(team)},
+        "annotations": {**team.annotations, **as_annotations(bounds)},
     }
 
 
@@ -62,7 +65,7 @@ def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
 
 
 def labels_of(team: DeclaredTeam) -> dict[str, str]:
-    """The labels of the team's namespace."""
+    """The labels of the team's namespace by which a cluster decides what may be made in it."""
     labels = {TEAM_LABEL: team.name}
     if team.isolation is not None and team.isolation.on:
         # `restricted` is held by the guard: the label knows no exceptions, and needs some.

@@ -98,6 +98,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 gpu_sharing=own.gpu_sharing,
                 runtime_class=args.runtime_class,
                 isolation=args.isolation,
+                tolerations=own.tolerations,
                 overrides=merged(
                     prometheus_values(release, own.scheduling or Scheduling()), own.values
                 ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kai_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.tolerations import Toleration
 
 RESTRICTED: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -25,13 +26,14 @@ def kai_values(
     gpu_sharing: bool = True,
     runtime_class: str | None = "nvidia",
     isolation: Isolation | None = None,
+    tolerations: Sequence[Toleration] = (),
     overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then `overrides`.
 
     gpu_sharing allows fractions of a GPU; through v0.17 the charts have it off (K6). runtime_class
     is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
-    container runtime's default is not NVIDIA's (K5).
+    container runtime's default is not NVIDIA's (K5). `tolerations` are those of all its parts.
     """
     reservation = (
         nested(release.runtime_class_key, runtime_class)
@@ -42,6 +44,7 @@ def kai_values(
         {"global": _sharing(release, gpu_sharing)},
         _isolated(release, isolation or Isolation()),
         reservation,
+        {"global": {"tolerations": [it.spec for it in tolerations]}} if tolerations else {},
         release.values,
         hidden(overrides or {}),
     )

@@ -15,13 +15,14 @@ from kai_fleet.guards.host_rules import GRACE_SECONDS, KaiPlace
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.guard import Guard, GuardMode
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.labels import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Gpu, HostKai, KaiVersion, Name
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import ShardName
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Credentials
-from kai_fleet.settings.sections.teams import LabelKey, LabelValue, Mode, TeamSettings, Vcluster
+from kai_fleet.settings.sections.teams import Mode, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import ImageName, Workload
 
 
@@ -166,6 +167,9 @@ class HostGuardInputs(_WithProvider):
         list, "Kinds of volumes besides those of Pod Security `restricted`."
     )
     grace_seconds: int = optional(GRACE_SECONDS, "The longest that a pod may take to end.", ge=30)
+    tolerations: list[str] = optional(
+        list, "Tolerations that name taints of foreign pools and pass: key=value:effect."
+    )
 
 
 class _WorkloadInputs(_WithProvider):

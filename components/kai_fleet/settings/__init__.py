@@ -34,13 +34,15 @@ from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kind import access_in_kind
+from kai_fleet.settings.sections.labels import LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
-from kai_fleet.settings.sections.teams import Access, Scheduler, TeamSettings, Vcluster
+from kai_fleet.settings.sections.teams import Access, HostPlace, Scheduler, TeamSettings, Vcluster
+from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.settings.sections.workloads import Workload
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
@@ -63,6 +65,17 @@ class Settings(Strict):
     guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
     isolation: Isolation = Field(
         default_factory=Isolation, description="What keeps teams from each other, on the host."
+    )
+    labels: dict[NotedKey, LabelValue] = Field(
+        default_factory=dict,
+        description="Labels of every team's namespace and control plane: a cost centre.",
+    )
+    annotations: dict[NotedKey, str] = Field(
+        default_factory=dict, description="Annotations of every team's namespace and control plane."
+    )
+    tolerations: list[Toleration] = Field(
+        default_factory=list,
+        description="Taints of nodes that every team's pods tolerate, its control plane's too.",
     )
     sources: Sources = Field(
         default_factory=Sources, description="Where charts and images may come from."
@@ -116,10 +129,21 @@ class Settings(Strict):
             return merged_over
         return merged_over.model_copy(update={"access": access_in_kind(merged_over.access)})
 
+    def place_of(self, team: str) -> HostPlace:
+        """A team's place on the host: the stack's, with what is said for the team."""
+        own = self.teams.get(team) or self.team_stacks.get(team) or HostPlace()
+        return HostPlace(
+            isolation=self.isolation.over(own.isolation),
+            labels={**self.labels, **own.labels},
+            annotations={**self.annotations, **own.annotations},
+            tolerations=own.tolerations
+            if "tolerations" in own.model_fields_set
+            else self.tolerations,
+        )
+
     def isolation_of(self, team: str) -> Isolation:
         """What keeps a team from others: the stack's, with what is said for the team."""
-        of_team = self.teams.get(team) or self.team_stacks.get(team)
-        return self.isolation.over(of_team.isolation) if of_team else self.isolation
+        return self.place_of(team).isolation
 
     def kai_of(self, team: str) -> str | None:
         """The version of the KAI that schedules a team's pods; None where none does."""

@@ -189,8 +189,8 @@ def _model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | N
     """The settings model that describes a place of the file."""
     here: Any = model
     for part in location:
-        if get_origin(here) is dict:
-            here = _without_options(get_args(here)[1])
+        if get_origin(here) in (dict, list):
+            here = _without_options(get_args(here)[-1])
         else:
             field = _fields(here).get(part)
             here = _without_options(field.annotation) if field else None
@@ -198,10 +198,10 @@ def _model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | N
 
 
 def _without_options(annotation: Any) -> Any:
-    """The model or the mapping in `X`, `X | None` or an annotated one; None where there is none."""
+    """The model, mapping or list in `X`, `X | None` or an annotated one; None for others."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) is dict:
+    if get_origin(annotation) in (dict, list):
         return annotation
     inner = (_without_options(arg) for arg in get_args(annotation))
     return next((it for it in inner if it is not None), None)

@@ -14,10 +14,9 @@ from kai_fleet.settings.cross_checks import (
 from kai_fleet.settings.files.queue_files import with_trees
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.sections.cluster import Cluster
-from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import Gpu, HostKai
 from kai_fleet.settings.sections.team_stack import Credentials, TeamStack
-from kai_fleet.settings.sections.teams import mode_mistakes
+from kai_fleet.settings.sections.teams import HostPlace, mode_mistakes
 
 # From a stack's name to what it exports as `platform`. Raises NoPlatformError.
 FactsOf = Callable[[str], PlatformFacts]
@@ -135,14 +134,11 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
                 "is the platform's; have it written there, in kai-fleet:vcluster.nodePool",
             )
         )
-    if "isolation" in file.team.model_fields_set:
-        found.append(
-            Mistake(
-                f"{_TEAM}.isolation",
-                "is the platform's; have it written there, in"
-                f" {key_path(('teamStacks', file.team.name, 'isolation'))}",
-            )
-        )
+    for key in file.team.model_fields_set & HostPlace.model_fields.keys():
+        name = HostPlace.model_fields[key].alias or key
+        there = key_path(("teamStacks", file.team.name, name))
+        text = f"is the platform's; have it written there, in {there}"
+        found.append(Mistake(f"{_TEAM}.{name}", text))
     return Loaded(tenant, tuple(found), tuple(dropped))
 
 
@@ -156,6 +152,7 @@ def _meant_teams(raw: Mapping[str, Any]) -> bool:
 def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
     own = file.cluster or Credentials(context=facts.cluster.context)
     kai = facts.kai
+    place = facts.team_stacks.get(file.team.name, HostPlace())
     return Tenant(
         stack=file.platform.stack,
         platform=facts,
@@ -165,17 +162,15 @@ def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
         vcluster=facts.vcluster,
         guard=facts.guard,
         monitoring=facts.monitoring,
-        isolation=_isolation(file.team.name, facts),
+        isolation=facts.isolation.over(place.isolation),
+        labels=place.labels,
+        annotations=place.annotations,
+        tolerations=place.tolerations,
         sources=facts.sources,
         teams={file.team.name: file.team},
         removed=file.removed,
         workloads=file.workloads,
     )
-
-
-def _isolation(team: str, facts: PlatformFacts) -> Isolation:
-    grant = facts.team_stacks.get(team)
-    return facts.isolation.over(grant.isolation) if grant else facts.isolation
 
 
 def _foreign(raw: Mapping[str, Any]) -> Iterator[Mistake]:

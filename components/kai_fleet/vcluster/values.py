@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pulumi
@@ -13,8 +13,10 @@ from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access, Mode
+from kai_fleet.settings.sections.tolerations import Toleration
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
+_CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 
 
@@ -29,6 +31,10 @@ def vcluster_values(
         _scheduling(release, team.mode, team.node_pool),
         _isolated(team.isolation or Isolation()),
         _placed(team.control_pool),
+        _noted(team),
+        _tolerating(team.tolerations),
+        _pulling(team.image_pull_secrets),
+        nested(_CLAIM, dict(team.volume)) if team.volume else {},
         _reachable(team.name, namespace, team.access or Access()),
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),
@@ -88,6 +94,49 @@ def _placed(control_pool: Mapping[str, str]) -> dict[str, Any]:
     scheduling = {"scheduling": {"nodeSelector": dict(control_pool)}}
     etcd = {"etcd": {"deploy": {"statefulSet": scheduling}}}  # where a team has one of its own
     return {"controlPlane": {"statefulSet": scheduling, "backingStore": etcd}}
+
+
+def _tolerating(tolerations: Sequence[Toleration]) -> dict[str, Any]:
+    """The control plane and its DNS where the taints are, and every pod that it syncs."""
+    if not tolerations:
+        return {}
+    specs = [it.spec for it in tolerations]
+    scheduling = {"scheduling": {"tolerations": specs}}
+    return {
+        "controlPlane": {
+            "statefulSet": scheduling,
+            "backingStore": {"etcd": {"deploy": {"statefulSet": scheduling}}},
+            "coredns": {"deployment": {"tolerations": specs}},
+        },
+        # vCluster then shows its own scheduler the nodes without these taints.
+        "sync": {"toHost": {"pods": {"enforceTolerations": [it.text for it in tolerations]}}},
+    }
+
+
+def _pulling(secrets: Sequence[str]) -> dict[str, Any]:
+    """The Secrets of the accounts of the control plane and of all synced pods.
+
+    A pod inside names none, so Kubernetes gives it those of its account on the host: in this way
+    they reach KAI's operands as well, which its charts before v0.14 forget (K17).
+    """
+    if not secrets:
+        return {}
+    accounts = ("serviceAccount", "workloadServiceAccount")
+    named = [{"name": name} for name in secrets]
+    return {"controlPlane": {"advanced": {it: {"imagePullSecrets": named} for it in accounts}}}
+
+
+def _noted(team: DeclaredTeam) -> dict[str, Any]:
+    """The labels and annotations of the team's namespace also on what the chart makes there.
+
+    The pods have the labels alone: of annotations the guards let few domains through.
+    """
+    own = {"labels": dict(team.labels), "annotations": dict(team.annotations)}
+    kept = {kind: noted for kind, noted in own.items() if noted}
+    if not kept:
+        return {}
+    pods = {"pods": {"labels": dict(team.labels)}} if team.labels else {}
+    return {"controlPlane": {"statefulSet": {**kept, **pods}, "service": kept}}
 
 
 def _reachable(name: str, namespace: pulumi.Input[str], access: Access) -> dict[str, Any]:

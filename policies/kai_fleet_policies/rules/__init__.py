@@ -65,6 +65,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         "vclusters.vcluster_isolation",
         "vclusters.vcluster_flags",
         "vclusters.vcluster_upgrade",
+        "vclusters.vcluster_volume",
         "kai.gpu_one_sharer",
     )
 )

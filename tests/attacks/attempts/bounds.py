@@ -148,6 +148,20 @@ BOUNDS = [
         lambda t: pod(t, tolerations=[{"key": "kai-fleet/pool", "operator": "Exists"}]),
         _TAINTS,
     ),
+    *(
+        Attempt(
+            f"more than the toleration that the platform gives it: {what}",
+            ("sim",),
+            lambda t, m=more: pod(t, tolerations=[{"key": "kai-fleet/pool", **m}]),
+            _TAINTS,
+        )
+        for what, more in (
+            ("another value", {"value": "platform", "effect": "NoSchedule"}),
+            ("another effect", {"value": "sim", "effect": "NoExecute"}),
+            ("every effect", {"value": "sim"}),
+            ("every value", {"operator": "Exists", "effect": "NoSchedule"}),
+        )
+    ),
     Attempt(
         "the platform's nodes by their label",
         _POOLLESS,

@@ -35,6 +35,8 @@ _REACH: Final = "its pods reach those of other teams"
 def check(snapshot: Snapshot) -> Findings:
     """Every team whose stack says how it is kept from the others, those of other stacks too."""
     host = snapshot.host
+    for team in snapshot.teams.values():
+        yield from _noted(host, team.wanted)
     isolated = [
         (team.wanted, team.wanted.isolation)
         for team in snapshot.teams.values()
@@ -80,6 +82,25 @@ def _labels(
                 f"its label {label} is {has or 'not there'}, and {value} is wanted: {harm}",
             )
             return
+
+
+def _noted(host: ClusterState, wanted: DeclaredTeam) -> Findings:
+    """The labels and annotations by which others know whose the namespace is."""
+    space = host.named("namespaces", wanted.namespace)
+    if space is None:
+        return
+    for kind, declared, has in (
+        ("label", wanted.labels, space.labels),
+        ("annotation", wanted.annotations, space.annotations),
+    ):
+        for key, value in declared.items():
+            if has.get(key) != value:
+                yield host.warning(
+                    f"namespace {wanted.namespace}",
+                    f"its {kind} {key} is {has.get(key) or 'not there'}, and {value or 'empty'} is"
+                    " declared: who counts or admits by it takes the namespace for another's",
+                    host.update,
+                )
 
 
 def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Findings:

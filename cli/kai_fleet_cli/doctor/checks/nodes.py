@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import HOST, NVIDIA
 from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_policies.adapters import plain
 
 _MEMORY = "nvidia.com/gpu.memory"
 
@@ -25,6 +27,7 @@ def check(snapshot: Snapshot) -> Findings:
     for team in snapshot.teams.values():
         if team.wanted.declared and team.wanted.node_pool:
             yield from _pool(host, team)
+            yield from _tainted(host, team)
         if team.wanted.mode == "virtual" and team.inside is not None:
             yield from _synced(host, team, team.inside)
 
@@ -113,6 +116,39 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
         )
     else:
         yield host.well(subject)
+
+
+def _tainted(host: ClusterState, team: TeamState) -> Findings:
+    """A pool of which every node has a taint that the team's pods do not tolerate."""
+    wanted, pods = team.wanted, ("sync", "toHost", "pods", "enforceTolerations")
+    nodes = [it for it in host.all("nodes") if ready(it) and in_pool(it, wanted.node_pool)]
+    foreign = [
+        [
+            taint
+            for taint in node.spec.get("taints") or []
+            if taint.get("effect") in ("NoSchedule", "NoExecute")
+            and not str(taint["key"]).startswith("node.kubernetes.io/")
+            and not any(
+                it.tolerates(taint["key"], taint.get("value", ""), taint["effect"])
+                for it in wanted.tolerations
+            )
+        ]
+        for node in nodes
+    ]
+    if wanted.granted or not nodes or not all(foreign) or plain.get(wanted.values, *pods):
+        return
+    keys = ("key", "value", "effect")
+    taint = foreign[0][0]
+    place = (
+        f"kai-fleet:teamStacks.{wanted.name} of the platform" if wanted.own_stack else wanted.key
+    )
+    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
+    yield host.warning(
+        f"taints of the nodes of team {wanted.name}",
+        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
+        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
+        f"write tolerations: [{{{written}}}] at {place}, then {host.update}",
+    )
 
 
 def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
@@ -10,9 +11,11 @@ from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.releases import VCLUSTER, vcluster_support
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.known_messages import Reason
-from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
+from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
 
 _SOON = timedelta(days=30)
+_RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod
 _NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
@@ -65,12 +68,14 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
             f"{team.unreached}. {name_writer(wanted.name)}, so nothing in the vCluster was checked",
             f"have it written again: {', then '.join(f'`{each}`' for each in commands)}",
         )
+    yield from _pull_secrets(host, team)
     item = host.named("statefulsets", wanted.name, wanted.namespace)
     if item is None and "statefulsets" not in host.unreadable:
         cause = f"StatefulSet {wanted.name} is not there: it is not running"
         yield host.broken(subject, cause, _make_again(host, team))
         return
     if item is not None:
+        yield from _volume(host, team, item)
         not_ready = [*_readiness(host, team, item, subject), *_version(host, team, item, subject)]
         yield from not_ready
         if not_ready and not item.status.get("readyReplicas"):
@@ -85,6 +90,45 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
             f" `{kubectl} logs {wanted.name}-0`",
         )
     yield from _certificate(host, team, item)
+
+
+def _volume(host: ClusterState, team: TeamState, item: KubeObject) -> Findings:
+    """A volume that was made otherwise than it is declared, which no update changes (C5)."""
+    wanted = team.wanted
+    for template in item.spec.get("volumeClaimTemplates") or []:
+        spec = template.get("spec") or {}
+        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+        for key, has in (("storageClass", spec.get("storageClassName")), ("size", size)):
+            declared = wanted.volume.get(key)
+            if template["metadata"]["name"] == "data" and not (
+                has is None or not declared or same_claim(key, has, declared)
+            ):
+                yield host.warning(
+                    f"volume of vCluster {wanted.name}",
+                    f"its {key} is {has}, and {declared} is declared: no update changes it",
+                    f"write {has} at {wanted.key}.vcluster.{key}",
+                )
+
+
+def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:
+    """Secrets that kubelets miss when they pull the team's images."""
+    wanted = team.wanted
+    missed = " ".join(
+        str(event.get("message"))
+        for event in host.within("events", wanted.namespace)
+        if event.get("reason") == "FailedToRetrieveImagePullSecret"
+        and seconds_since(event.last_seen, host.now) < _RECENTLY
+    )
+    for name in wanted.image_pull_secrets:
+        if re.search(rf"[(, ]{re.escape(name)}[), ]", missed):
+            yield host.broken(
+                f"Secret {name} in namespace {wanted.namespace}",
+                "it is not there, and images are pulled without it",
+                f"write its credentials into a file, then `{host.kubectl} -n {wanted.namespace}"
+                f" create secret generic {name} --type=kubernetes.io/dockerconfigjson"
+                " --from-file=.dockerconfigjson=config.json`, or drop it from"
+                f" {wanted.key}.vcluster.imagePullSecrets",
+            )
 
 
 def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: str) -> Findings:

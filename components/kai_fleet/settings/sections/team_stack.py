@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.labels import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name, TeamName
 from kai_fleet.settings.sections.queues import QueueName
-from kai_fleet.settings.sections.teams import LabelKey, LabelValue, TeamSettings
+from kai_fleet.settings.sections.teams import HostPlace, TeamSettings
 from kai_fleet.settings.sections.workloads import Workload
 
 StackName = Annotated[
@@ -21,7 +21,7 @@ StackName = Annotated[
 ]
 
 
-class Grant(Strict):
+class Grant(HostPlace):
     """What the platform stack lets one team stack have; its name is the key above."""
 
     node_pool: dict[LabelKey, LabelValue] = Field(
@@ -30,9 +30,6 @@ class Grant(Strict):
     gpus: int = Field(default=0, ge=0, le=1_000_000, description="The most GPUs it may ask for.")
     parent_queue: QueueName | None = Field(
         default=None, description="host mode: the leaf of kai-fleet:queues that is the team's."
-    )
-    isolation: Isolation = Field(
-        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
     )
 
 

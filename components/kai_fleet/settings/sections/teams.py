@@ -9,7 +9,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
-from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.isolation import Bytes, Isolation
+from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
@@ -21,16 +22,11 @@ from kai_fleet.settings.sections.platform import (
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.tolerations import Toleration
 
-LabelKey = Annotated[
+ObjectName = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
-        max_length=317,
-    ),
-]
-LabelValue = Annotated[
-    str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
+    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
 ]
 Mode = Literal["virtual", "host", "default"]
 
@@ -86,12 +82,44 @@ class Vcluster(Strict):
         default_factory=dict,
         description="Labels of the nodes for control planes; the team's own nodes unless set.",
     )
+    image_pull_secrets: list[ObjectName] = Field(
+        default_factory=list,
+        description="Secrets of the namespace team-NAME by which the control plane's and all synced"
+        " pods' images are pulled, KAI's too.",
+    )
+    storage_class: Literal[""] | ObjectName | None = Field(
+        default=None,
+        description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
+    )
+    size: Bytes | None = Field(
+        default=None, description="Size of its volume, 5Gi unless set. It stays."
+    )
     licensed: bool = Field(
         default=False, description="There is a vCluster licence: the Pro image and its keys."
     )
 
 
-class TeamSettings(Strict):
+class HostPlace(Strict):
+    """What a team's place on the host is like. The platform's stack writes it, no team stack."""
+
+    isolation: Isolation = Field(
+        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
+    )
+    labels: dict[NotedKey, LabelValue] = Field(
+        default_factory=dict,
+        description="Labels of its namespace and control plane, over kai-fleet:labels.",
+    )
+    annotations: dict[NotedKey, str] = Field(
+        default_factory=dict,
+        description="Annotations of its namespace and control plane, over kai-fleet:annotations.",
+    )
+    tolerations: list[Toleration] = Field(
+        default_factory=list,
+        description="Taints that all of its pods tolerate; in place of kai-fleet:tolerations.",
+    )
+
+
+class TeamSettings(HostPlace):
     """One team."""
 
     scheduler: Scheduler
@@ -108,9 +136,6 @@ class TeamSettings(Strict):
         json_schema_extra=or_file,
     )
     vcluster: Vcluster = Field(default_factory=Vcluster)
-    isolation: Isolation = Field(
-        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
-    )
 
     @model_validator(mode="after")
     def _quotas_filled_in(self) -> Self:

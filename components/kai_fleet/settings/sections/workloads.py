@@ -10,10 +10,11 @@ from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJ
 from kai_fleet.releases import KAI
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
+from kai_fleet.settings.sections.labels import LabelKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name
 from kai_fleet.settings.sections.queues import QueueName, leaves
-from kai_fleet.settings.sections.teams import LabelKey, TeamSettings
+from kai_fleet.settings.sections.teams import TeamSettings
 
 Kind = Literal["pod", "deployment", "vllm"]
 MEMORY_FLAG: Final = "--gpu-memory-utilization"

@@ -8,6 +8,7 @@ from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.wording import listed
+from kai_fleet_policies.adapters import plain
 from kai_fleet_policies.problem import Level, Problem, Severity
 from kai_fleet_policies.rules.vclusters import judged, value_of
 
@@ -39,6 +40,7 @@ _LICENSED = (
     "sync.toHost.pods.hybridScheduling",
     "sync.toHost.resourceClaims",
 )
+_TOLERATIONS = "sync.toHost.pods.enforceTolerations"
 _IMAGE = "controlPlane.statefulSet.image.repository"
 
 
@@ -74,6 +76,12 @@ def _unfit(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[s
             " such sync; drop it",
         )
         return
+    if any(isinstance(it, Mapping) for it in plain.items(value_of(values, _TOLERATIONS))):
+        yield (
+            _TOLERATIONS,
+            "has mappings, and the chart takes text such as dedicated=ml:NoSchedule; write them"
+            " at the team's tolerations, which vCluster, its DNS and KAI get",
+        )
     if not team.licensed:
         for key in _LICENSED:
             if _switched_on(value_of(values, key)):

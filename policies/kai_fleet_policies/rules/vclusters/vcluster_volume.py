@@ -1,0 +1,68 @@
+"""The volume of a vCluster that runs keeps its storage class and size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
+
+NAME = "vcluster-volume"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Kubernetes changes no volume template of a StatefulSet: the update would fail each time, with"
+    " all else that it was to do (C5)."
+)
+REMEDY = "Write what the volume has; a volume grows by its claim, as the message says."
+
+# What the chart has of itself.
+_DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """The volume of each vCluster against the one that it was made with, where that is known."""
+    for team in cluster.virtual_clusters:
+        if team.volume_before is None:
+            continue
+        for key, default in _DEFAULTS.items():
+            before = team.volume_before.get(key) or default
+            after = team.volume.get(key) or default
+            if same_claim(key, before, after):
+                continue
+            subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", key)
+            yield mandatory(subject, path, _sentence(team, key, before, after))
+
+
+def same_claim(key: str, before: Any, after: Any) -> bool:
+    """Whether two values of `size` or `storageClass` mean the same."""
+    if before == after:
+        return True
+    amount = _amount(before) if key == "size" else None
+    return amount is not None and amount == _amount(after)
+
+
+def _amount(size: Any) -> Decimal | None:
+    try:
+        return parse_quantity(size)
+    except ValueError:
+        return None  # the chart says what is wrong with it
+
+
+def _sentence(team: DeclaredTeam, key: str, before: Any, after: Any) -> str:
+    was, is_now = before or "the cluster's default class", after or "the cluster's default class"
+    written = before or '""'
+    says = f"changes from {was} to {is_now}, and the volume is made already; write {written}"
+    if key == "size" and (_amount(after) or 0) > (_amount(before) or 0):
+        grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
+        return (
+            f"{says}, and have the volume itself grow where its class can: `kubectl -n"
+            f" {team.namespace} patch pvc data-{team.name}-0 -p '{grow}'`"
+        )
+    return (
+        f"{says}. Another volume needs another vCluster: add a team of another name beside it and"
+        " move what it runs, or remove the team, which deletes all that is in it, and add it again"
+    )

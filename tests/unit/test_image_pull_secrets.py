@@ -1,0 +1,102 @@
+"""Images from a registry that wants credentials: one key names the Secrets."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.settings import load
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.plan.offline import plan_settings
+from tests.unit.doctor_samples import SETTINGS, Lab, event, pod
+
+ROOTS = [it / "shared" for it in list(Path(__file__).parents)[3:5]]
+SHARED = next((it for it in ROOTS if it.is_dir()), ROOTS[0])
+NAMED = [{"name": "regcred"}]
+
+
+def stack(own=None, **of_all):
+    raw = copy.deepcopy(SETTINGS)
+    raw["teams"]["ml"]["vcluster"] = own or {}
+    return raw | ({"vcluster": of_all} if of_all else {})
+
+
+def declared(own=None, **of_all):
+    loaded = load(stack(own, **of_all))
+    assert loaded.mistakes == ()
+    return fleet_of(loaded.settings).teams["ml"]
+
+
+@pytest.mark.parametrize("version", sorted(VCLUSTER))
+def test_the_accounts_of_the_control_plane_and_of_synced_pods_have_them(version):
+    values = vcluster_values(
+        vcluster(version), declared({"imagePullSecrets": ["regcred"]}), "team-ml"
+    )
+    accounts = values["controlPlane"]["advanced"]
+    assert accounts["serviceAccount"] == {"imagePullSecrets": NAMED}
+    assert accounts["workloadServiceAccount"] == {"imagePullSecrets": NAMED}
+    assert unknown_keys("vcluster", version, values) == []
+
+
+def test_a_teams_own_stand_in_place_of_those_of_all():
+    assert declared(imagePullSecrets=["mirror"]).image_pull_secrets == ["mirror"]
+    assert declared({"imagePullSecrets": []}, imagePullSecrets=["a"]).image_pull_secrets == []
+    values = vcluster_values(vcluster("v0.36.1"), declared(), "team-ml")
+    assert "serviceAccount" not in values["controlPlane"].get("advanced", {})
+
+
+def test_the_plan_has_them_and_refuses_nothing():
+    plan = plan_settings(stack(imagePullSecrets=["regcred"]))
+    assert plan.problems == ()
+    (release,) = (it for it in plan.resources if it.name == "ml-release")
+    advanced = release.inputs["values"]["controlPlane"]["advanced"]
+    assert advanced["workloadServiceAccount"]["imagePullSecrets"] == NAMED
+
+
+def test_a_name_is_one_of_a_secret():
+    (mistake,) = load(stack({"imagePullSecrets": ["Reg Cred"]})).mistakes
+    assert mistake.path == "kai-fleet:teams.ml.vcluster.imagePullSecrets.0"
+    assert "write lower-case letters, digits, dashes and dots" in mistake.message
+
+
+MISSED = "Unable to retrieve some image pull secrets ({}); attempting to pull may not succeed."
+
+
+def missed(lab, names, seen=None):
+    about = pod("ml-0", queue=None, node="ml-0", namespace="team-ml")
+    entry = event(about, MISSED.format(names), "FailedToRetrieveImagePullSecret")
+    lab.host["events"] = [entry | ({"lastTimestamp": seen} if seen else {})]
+    return [f for f in lab.ill() if f.subject.startswith("Secret")]
+
+
+def test_the_doctor_names_a_secret_that_is_not_there():
+    own = {"imagePullSecrets": ["regcred", "other"]}
+    (finding,) = missed(Lab(settings=stack(own)), "mirror, regcred")
+    assert finding.subject == "Secret regcred in namespace team-ml"
+    assert "create secret generic regcred --type=kubernetes.io/dockerconfigjson" in finding.fix
+    assert missed(Lab(settings=stack(own)), "regcred", "2026-11-01T11:00:00Z") == []  # an hour ago
+    assert missed(Lab(settings=stack(own)), "regcred-2") == []
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="facts about the charts are elsewhere")
+@pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
+def test_the_charts_own_schema_takes_them(version):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((SHARED / f"facts/vcluster/values.schema-{version}.json").read_text())
+    team = declared({"imagePullSecrets": ["regcred"]})
+    jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the files of the field are elsewhere")
+def test_the_values_of_the_field_are_no_rights_on_the_host():
+    raw = yaml.safe_load((SHARED / "field/09-private-registry/Pulumi.mirror.yaml").read_text())
+    config = {key.removeprefix("kai-fleet:"): value for key, value in raw["config"].items()}
+    about = [it for it in plan_settings(config).problems if "erviceAccount" in f"{it.path}"]
+    assert about == []

@@ -1,0 +1,135 @@
+"""Labels and annotations that an organisation wants on the namespaces of its teams."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.isolation.namespace_metadata import namespace_metadata
+from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.plan.offline import plan_settings
+from tests.unit.doctor_samples import SETTINGS, Lab
+
+PROJECT = "field.cattle.io/projectId"
+
+
+def stack(team=None, **more):
+    raw = copy.deepcopy(SETTINGS) | more
+    raw["teams"]["ml"] |= team or {}
+    return raw
+
+
+def settings(team=None, **more):
+    loaded = load(stack(team, **more))
+    assert loaded.mistakes == ()
+    return loaded.settings
+
+
+def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
+    own = {"labels": {PROJECT: "p-abc"}, "annotations": {PROJECT: "c-1:p-abc"}}
+    common = {"example.com/cost-centre": "17", PROJECT: "p-all"}
+    of_stack = stack(own, labels=common, annotations={"example.com/owner": "ML: the team"})
+    (space,) = (it for it in plan_settings(of_stack).resources if it.name == "ml-namespace")
+    metadata = space.inputs["metadata"]
+    labels, notes = metadata["labels"], metadata["annotations"]
+    assert labels[PROJECT] == "p-abc"
+    assert labels["example.com/cost-centre"] == "17"
+    assert labels["kai-fleet/team"] == "ml"
+    assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert notes[PROJECT] == "c-1:p-abc"
+    assert notes["example.com/owner"] == "ML: the team"
+    assert notes["guard.kai-fleet/pool"] == "kai-fleet/pool=ml"
+
+
+def test_the_namespace_of_a_team_with_a_stack_of_its_own_has_them_too():
+    grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
+    of_stack = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
+    labels = namespace_metadata(fleet_of(of_stack).grants["nlp"])["labels"]
+    assert labels["cost-centre"] == "18"
+    assert labels["example.com/site"] == "hq"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "guard.kai-fleet/pool",
+        "kai-fleet/isolation",
+        "pod-security.kubernetes.io/enforce",
+        "kubernetes.io/metadata.name",
+        "scheduler.alpha.kubernetes.io/node-selector",
+        "pulumi.com/patchForce",
+        "vcluster.loft.sh/managed-by",
+        "kai.scheduler/queue",
+    ],
+)
+@pytest.mark.parametrize("kind", ["labels", "annotations"])
+def test_no_key_that_decides_what_a_team_may_do(kind, key):
+    """Neither where a team writes nor for all of them."""
+    of_team = load(stack({kind: {key: "x"}}))
+    of_all = load(stack(**{kind: {key: "x"}}))
+    granted = load(stack(teamStacks={"nlp": {kind: {key: "x"}}}))
+    for loaded, place in (
+        (of_team, "kai-fleet:teams.ml"),
+        (of_all, "kai-fleet"),
+        (granted, "kai-fleet:teamStacks.nlp"),
+    ):
+        (mistake,) = loaded.mistakes
+        assert mistake.path.startswith(place)
+        assert kind in mistake.path
+        assert "write a key of your own domain" in mistake.message
+    assert namespace_metadata(fleet_of(of_team.settings).teams["ml"])[kind].get(key) != "x"
+
+
+def test_a_label_is_text_in_its_form():
+    (mistake,) = load(stack({"labels": {"owner": "who knows?"}})).mistakes
+    assert mistake.path == "kai-fleet:teams.ml.labels.owner"
+    assert "write a label value" in mistake.message
+
+
+def test_the_doctor_misses_a_label_that_somebody_took_away():
+    lab = Lab(settings=stack({"labels": {PROJECT: "p-abc"}, "annotations": {"note": "x"}}))
+    metadata = lab.named("namespaces", "team-ml", "host")["metadata"]
+    metadata["labels"][PROJECT] = "p-other"
+    metadata["annotations"]["note"] = "x"
+    (finding,) = lab.ill()
+    assert finding.subject == "namespace team-ml"
+    assert f"its label {PROJECT} is p-other, and p-abc is declared" in finding.cause
+    assert finding.fix == "`make up STACK=lab`"
+    metadata["labels"][PROJECT] = "p-abc"
+    assert lab.ill() == []
+
+
+@pytest.mark.parametrize("version", sorted(VCLUSTER))
+def test_the_control_plane_has_them_by_keys_of_its_chart(version):
+    own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
+    team = fleet_of(settings(own)).teams["ml"]
+    values = vcluster_values(vcluster(version), team, "team-ml")
+    control = values["controlPlane"]
+    assert control["statefulSet"]["labels"] == {"cost-centre": "17"}
+    assert control["statefulSet"]["annotations"] == {"note": "x"}
+    assert control["statefulSet"]["pods"] == {"labels": {"cost-centre": "17"}}
+    assert control["service"]["labels"] == {"cost-centre": "17"}
+    assert unknown_keys("vcluster", version, values) == []
+
+
+def test_without_them_the_release_is_as_before():
+    values = vcluster_values(vcluster("v0.36.1"), fleet_of(settings()).teams["ml"], "team-ml")
+    assert not {"labels", "annotations", "pods"} & values["controlPlane"]["statefulSet"].keys()
+
+
+def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
+    grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
+    platform = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
+    facts = PlatformFacts.read(platform_facts(platform).output())
+    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
+    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    assert loaded.mistakes == ()
+    labels = fleet_of(loaded.settings).teams["nlp"].labels
+    assert labels == {"cost-centre": "18", "example.com/site": "hq"}

@@ -1,0 +1,199 @@
+"""Teams whose nodes have taints: one key says what all of their pods tolerate."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.kai.values import kai_values
+from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
+from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.plan.offline import plan_settings
+from tests.unit.doctor_samples import SETTINGS, Lab
+
+ROOTS = [it / "shared" for it in list(Path(__file__).parents)[3:5]]
+SHARED = next((it for it in ROOTS if it.is_dir()), ROOTS[0])
+OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+GPU = {"key": "nvidia.com/gpu"}
+SPECS = [
+    {"key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule"},
+    {"key": "nvidia.com/gpu", "operator": "Exists"},
+]
+
+
+def stack(team=None, **more):
+    raw = copy.deepcopy(SETTINGS) | more
+    raw["teams"]["ml"] |= team or {}
+    return raw
+
+
+def declared(team=None, **more):
+    loaded = load(stack(team, **more))
+    assert loaded.mistakes == ()
+    return fleet_of(loaded.settings).teams["ml"]
+
+
+@pytest.mark.parametrize("version", sorted(VCLUSTER))
+def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them(version):
+    values = vcluster_values(vcluster(version), declared({"tolerations": [OWN, GPU]}), "team-ml")
+    control = values["controlPlane"]
+    assert control["statefulSet"]["scheduling"]["tolerations"] == SPECS
+    assert control["statefulSet"]["scheduling"]["nodeSelector"] == {"kai-fleet/pool": "ml"}
+    assert control["coredns"]["deployment"]["tolerations"] == SPECS
+    # Without a colon vCluster reads an empty value, where Exists is meant.
+    enforced = values["sync"]["toHost"]["pods"]["enforceTolerations"]
+    assert enforced == ["dedicated=ml:NoSchedule", "nvidia.com/gpu:"]
+    assert unknown_keys("vcluster", version, values) == []
+
+
+@pytest.mark.parametrize("version", sorted(KAI))
+def test_so_does_kai_with_its_operands(version):
+    (own,) = declared({"tolerations": [OWN, GPU]}).kai
+    values = kai_values(kai(version), tolerations=own.tolerations)
+    assert values["global"]["tolerations"] == SPECS
+    assert unknown_keys("kai", version, values) == []
+    assert "tolerations" not in kai_values(kai(version))["global"]
+
+
+def test_the_plan_shows_them_in_both_releases():
+    plan = {it.name: it.inputs for it in plan_settings(stack(tolerations=[GPU])).resources}
+    inside = plan["ml-kai-release"]["values"]["global"]["tolerations"]
+    assert inside == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    enforced = plan["ml-release"]["values"]["sync"]["toHost"]["pods"]["enforceTolerations"]
+    assert enforced == ["nvidia.com/gpu:"]
+    notes = plan["ml-namespace"]["metadata"]["annotations"]
+    assert notes["guard.kai-fleet/tolerations"] == "nvidia.com/gpu:"
+
+
+def test_a_teams_own_stand_in_place_of_the_stacks():
+    assert [it.key for it in declared(tolerations=[GPU]).tolerations] == ["nvidia.com/gpu"]
+    assert [it.key for it in declared({"tolerations": [OWN]}, tolerations=[GPU]).tolerations] == [
+        "dedicated"
+    ]
+    assert declared({"tolerations": []}, tolerations=[GPU]).tolerations == []
+
+
+def test_without_any_nothing_changes():
+    values = vcluster_values(vcluster("v0.36.1"), declared(), "team-ml")
+    assert "coredns" not in values["controlPlane"]
+    assert "toHost" not in values["sync"]
+    assert "tolerations" not in declared().rules.parameters()
+
+
+def test_a_team_stack_has_those_of_its_grant_and_writes_none():
+    grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}
+    platform = load(stack(teamStacks={"nlp": grant})).settings
+    facts = PlatformFacts.read(json.loads(json.dumps(platform_facts(platform).output())))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
+    raw = {"platform": {"stack": "prod"}, "team": team}
+    tenant = load_tenant(raw, lambda _: facts)
+    assert tenant.mistakes == ()
+    assert [it.text for it in fleet_of(tenant.settings).teams["nlp"].tolerations] == [
+        "dedicated=ml:NoSchedule"
+    ]
+    (mistake,) = load_tenant(
+        {**raw, "team": {**team, "tolerations": [GPU]}}, lambda _: facts
+    ).mistakes
+    assert "have it written there, in kai-fleet:teamStacks.nlp.tolerations" in mistake.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path", "says"),
+    [
+        ({"operator": "Exists"}, "0.key", "is missing; write key: write the taint's key"),
+        ({"key": "a", "operator": "Exists", "value": "b"}, "0", "drop value, or write Equal"),
+        ({"key": "a", "effect": "NoRun"}, "0.effect", "write one of 'NoSchedule'"),
+        ("dedicated=ml:NoSchedule", "0", "write a mapping of keys"),
+    ],
+)
+def test_what_is_no_toleration_is_refused_with_what_to_write(wrong, path, says):
+    (mistake,) = load(stack({"tolerations": [wrong]})).mistakes
+    assert mistake.path == f"kai-fleet:teams.ml.tolerations.{path}"
+    assert says in mistake.message
+
+
+def test_mappings_among_the_charts_strings_are_refused():
+    pods = {"pods": {"enforceTolerations": [OWN]}}
+    plan = plan_settings(stack({"vcluster": {"values": {"sync": {"toHost": pods}}}}))
+    (problem,) = plan.problems
+    assert problem.path.endswith("vcluster.values.sync.toHost.pods.enforceTolerations")
+    assert "write them at the team's tolerations" in problem.message
+
+
+def tainted(lab, *taints):
+    lab.named("nodes", "ml-0", "host")["spec"]["taints"] = list(taints)
+    return [f for f in lab.ill() if f.subject.startswith("taints")]
+
+
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+
+
+def test_the_doctor_names_the_taint_of_a_pool_and_the_line_to_write():
+    (finding,) = tainted(Lab(), TAINT)
+    assert "each of its 1 nodes has a taint (dedicated)" in finding.cause
+    fix = 'write tolerations: [{key: "dedicated", value: "ml", effect: "NoSchedule"}]'
+    assert finding.fix.startswith(fix)
+    line = yaml.safe_load(fix.removeprefix("write "))
+    assert tainted(Lab(settings=stack(line)), TAINT) == []
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        {**TAINT, "effect": "PreferNoSchedule"},
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+    ],
+)
+def test_it_is_quiet_about_taints_that_keep_nothing_off_for_long(taint):
+    assert tainted(Lab(), taint) == []
+
+
+def test_it_is_quiet_where_values_say_it():
+    pods = {"pods": {"enforceTolerations": ["dedicated=ml:NoSchedule"]}}
+    values = {"vcluster": {"values": {"sync": {"toHost": pods}}}}
+    assert tainted(Lab(settings=stack(values)), TAINT) == []
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="facts about the charts are elsewhere")
+@pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
+def test_the_charts_own_schema_takes_them(version):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((SHARED / f"facts/vcluster/values.schema-{version}.json").read_text())
+    team = declared({"tolerations": [OWN, GPU], "labels": {"a": "b"}, "annotations": {"a": "b"}})
+    jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="facts about the charts are elsewhere")
+def test_the_charts_of_kai_read_them():
+    charts = json.loads((SHARED / "facts/kai/chart-values.json").read_text())
+    assert all("global.tolerations" in keys for keys in charts.values())
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the files of the field are elsewhere")
+@pytest.mark.parametrize("name", ["taint-plain", "taint-values"])
+def test_the_field_says_it_in_one_line(name):
+    raw = yaml.safe_load((SHARED / f"field/01-tainted-gpu-nodes/Pulumi.{name}.yaml").read_text())
+    config = {key.removeprefix("kai-fleet:"): value for key, value in raw["config"].items()}
+    by_values = plan_settings(config)
+    assert not [it for it in by_values.problems if it.level.name == "MANDATORY"]
+    team = config["teams"]["vc1"]
+    team["scheduler"].pop("values", None)
+    team["vcluster"] = {}
+    team["tolerations"] = [{"key": "dedicated", "value": "vc1", "effect": "NoSchedule"}]
+    by_key = plan_settings(config)
+    assert by_key.problems == by_values.problems
+    if name == "taint-values":
+        values = [
+            {it.name: it.inputs for it in plan.resources}["vc1-kai-release"]["values"]["global"]
+            for plan in (by_values, by_key)
+        ]
+        assert values[0] == values[1]
