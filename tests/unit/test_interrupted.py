@@ -200,7 +200,7 @@ def test_a_cluster_is_reached_by_a_content_a_path_or_the_environment(tmp_path, m
             cluster = LiveCluster({"context": "b"} | given, stack)
             with pytest.raises(UnansweredError, match="does not answer"):
                 cluster.release("team-ml", "ml")
-        with pytest.raises(UnansweredError, match="cannot be used"):
+        with pytest.raises(UnansweredError, match="has no context nosuch"):
             LiveCluster({"context": "nosuch"}, stack)
 
 

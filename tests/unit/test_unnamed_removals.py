@@ -7,11 +7,14 @@ from types import SimpleNamespace
 import pulumi
 import pytest
 from pulumi.runtime import config
+from rich.console import Console
 from typer.testing import CliRunner
 
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
+from kai_fleet_cli.display import question
+from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
@@ -101,8 +104,9 @@ def prod(tmp_path, monkeypatch):
 
 
 def at_a_terminal(monkeypatch, answer):
-    monkeypatch.setattr(updates, "_at_a_terminal", lambda: True)
-    monkeypatch.setattr(updates.Prompt, "ask", lambda *_, **__: answer)
+    terminal = Screen(Console(), print, asks=True)
+    monkeypatch.setattr(Screen, "standard", lambda: terminal)
+    monkeypatch.setattr(question.Prompt, "ask", lambda *_, **__: answer)
 
 
 def run(*arguments):

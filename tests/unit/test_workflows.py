@@ -185,7 +185,9 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
             **os.environ,
             **step["env"],
             "GITHUB_OUTPUT": str(output),
-            "PYTHONPATH": str(tmp_path),
+            "PYTHONPATH": os.pathsep.join(
+                str(tmp_path / folder) for folder in ("components", "policies", "cli")
+            ),
         },
         check=True,
     )

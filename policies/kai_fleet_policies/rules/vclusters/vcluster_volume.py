@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
 
 NAME = "vcluster-volume"
@@ -46,6 +45,9 @@ def same_claim(key: str, before: Any, after: Any) -> bool:
 
 
 def _amount(size: Any) -> Decimal | None:
+    # A policy pack starts without the types of settings.
+    from kai_fleet.settings.quantities import parse_quantity
+
     try:
         return parse_quantity(size)
     except ValueError:
