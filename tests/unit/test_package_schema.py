@@ -143,3 +143,13 @@ def test_the_command_compares_with_the_last_release(tmp_path):
     command = [sys.executable, "-m", "kai_fleet.package.breaking", str(file)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "Team: input gone is gone\n")
+
+
+def test_every_choice_has_a_name_in_every_language():
+    choices = [
+        (name, choice["name"])
+        for name, kind in SCHEMA["types"].items()
+        for choice in kind.get("enum", ())
+    ]
+    assert choices
+    assert [name for name, choice in choices if not choice.isidentifier()] == []

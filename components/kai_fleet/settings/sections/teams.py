@@ -28,6 +28,11 @@ ObjectName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
 ]
+# "" is the cluster's default; as an alternative in the type it would be an enum of no name in SDKs.
+StorageClass = Annotated[
+    str,
+    StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
+]
 Mode = Literal["virtual", "host", "default"]
 
 
@@ -87,7 +92,7 @@ class Vcluster(Strict):
         description="Secrets of the namespace team-NAME by which the control plane's and all synced"
         " pods' images are pulled, KAI's too.",
     )
-    storage_class: Literal[""] | ObjectName | None = Field(
+    storage_class: StorageClass | None = Field(
         default=None,
         description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
     )
