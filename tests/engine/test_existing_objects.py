@@ -178,6 +178,7 @@ def test_what_others_made_is_used_and_is_theirs_afterwards(host, sandbox):
     assert {of: host.version(*of) for of in THEIRS} == before
     left = _space(sandbox)
     assert left["uid"] == space["uid"]
+    assert "deletionTimestamp" not in left, "it does not end either"
     assert left["labels"]["cost-centre"] == "8"
     assert (
         kubectl(sandbox, "get", "resourcequota,networkpolicy", "-n", "team-ml", "-o", "name") == ""

@@ -79,3 +79,8 @@ def test_where_nobody_can_look_it_stays(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         probe(monkeypatch, UnreachableError("no answer"))
     assert "namespace team-nlp cannot be looked at" in "".join(capsys.readouterr())
+
+
+def test_one_that_others_made_stays(monkeypatch):
+    monkeypatch.setenv("VACANT_NAMESPACE_STAYS", "yes")
+    assert probe(monkeypatch, []) == []

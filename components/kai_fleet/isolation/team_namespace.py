@@ -80,7 +80,9 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         metadata = namespace_metadata(args.team)
         goes_with: pulumi.Resource | None
+        end = {"VACANT_NAMESPACE": self._of_team}
         if is_of_others(args.team, args.existing):
+            end["VACANT_NAMESPACE_STAYS"] = "yes"
             # Ours are these labels and annotations alone, and what is inside goes one by one. They
             # are left there: below a component, releases of the plugin take the deletion of a patch
             # for that of the namespace.
@@ -124,7 +126,7 @@ class TeamNamespace(pulumi.ComponentResource):
         vacant = command.local.Command(
             f"{name}-vacant",
             delete=probes.command("vacant"),
-            environment={**args.host.environment(), "VACANT_NAMESPACE": self._of_team},
+            environment={**args.host.environment(), **end},
             opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
         )
         self.ready = [vacant]  # after all bounds
