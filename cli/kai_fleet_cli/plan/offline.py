@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -107,29 +105,14 @@ def plan_settings(
         return Plan(stack, problems=verdict.problems)
     platform = platform_of(raw)
     facts = facts_of(platform).output() if platform and facts_of else None
-    with _without_collector():
-        resources = recorder.record(stack, raw, facts)
-        more = _more(resources, verdict.problems)
-    return Plan(stack, tuple(resources), (*verdict.problems, *more))
+    resources = recorder.record(stack, raw, facts)
+    return Plan(stack, tuple(resources), (*verdict.problems, *_more(resources, verdict.problems)))
 
 
 def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
     """The plan of a Python program that declares components, whatever they are."""
-    with _without_collector():
-        resources = recorder.record(stack, {}, program=program)
-        return Plan(stack, tuple(resources), tuple(_more(resources, ())))
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """What a plan makes is needed until its end: looking for garbage took a third of its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    resources = recorder.record(stack, {}, program=program)
+    return Plan(stack, tuple(resources), tuple(_more(resources, ())))
 
 
 def _more(resources: Sequence[Registered], known: Iterable[Problem]) -> list[Problem]:

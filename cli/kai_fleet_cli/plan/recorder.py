@@ -132,7 +132,7 @@ def record(
     # Else the stack that was declared before this one would be the parent of what has none, and
     # its outputs would be waited for.
     pulumi.runtime.reset_options()
-    with _without_engine() as loop, source_positions(NONE):
+    with _event_loop() as loop, source_positions(NONE):
         mocks.set_mocks(
             echo,
             project=PROJECT,
@@ -151,11 +151,8 @@ def record(
 
 
 @contextmanager
-def _without_engine() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop of its own that only runs when it is told to; then the one before it is back.
-
-    The rules are told that no state is written and no plugin runs.
-    """
+def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop of its own that only runs when it is told to; then the one before it is back."""
     try:
         before = asyncio.get_event_loop()
     except RuntimeError:
