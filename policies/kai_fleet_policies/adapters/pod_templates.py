@@ -126,17 +126,13 @@ def _hides_template(value: object, depth: int) -> bool:
 
 
 def _workload(base: PodTemplate, part: str, metadata: object, spec: object) -> PodTemplate:
-    return PodTemplate(
-        kind=base.kind,
-        name=base.name,
-        namespace=base.namespace,
+    return replace(
+        base,
         scheduler=text(get(spec, "schedulerName")),
         labels=mapping(get(metadata, "labels")),
         annotations=mapping(get(metadata, "annotations")),
         containers=_containers(spec, "containers", "initContainers"),
-        owner_labels=base.owner_labels,
         part=part,
-        path=base.path,
     )
 
 
@@ -184,17 +180,13 @@ def _services(base: PodTemplate, spec: object) -> Iterator[PodTemplate]:
                 limits=_dynamo_amounts(get(service, "resources", "limits")),
             )
             containers = (own, *containers)
-        yield PodTemplate(
-            kind=base.kind,
-            name=base.name,
-            namespace=base.namespace,
+        yield replace(
+            base,
             scheduler=text(get(pod, "schedulerName")),
             labels=mapping(get(service, "labels")),
             annotations=mapping(get(service, "annotations")),
             containers=containers,
-            owner_labels=base.owner_labels,
             part=str(name),
-            path=base.path,
         )
 
 
@@ -220,16 +212,14 @@ def _serving(base: PodTemplate, metadata: object, spec: object) -> Iterator[PodT
         if containers is not UNKNOWN:
             models = (_container(pod[key]) for key in _SERVING_MODELS if key in pod)
             containers = (*containers, *models)
-        yield PodTemplate(
-            kind=base.kind,
-            name=base.name,
-            namespace=base.namespace,
+        yield replace(
+            base,
             scheduler=text(pod.get("schedulerName")),
             labels=_merged(get(metadata, "labels"), pod.get("labels")),
             annotations=_merged(get(metadata, "annotations"), pod.get("annotations")),
             containers=containers,
+            owner_labels={},
             part="" if part == "predictor" else part,
-            path=base.path,
         )
 
 
@@ -244,14 +234,4 @@ def _merged(*parts: object) -> Any:
 
 
 def _unknown(base: PodTemplate) -> PodTemplate:
-    return PodTemplate(
-        kind=base.kind,
-        name=base.name,
-        namespace=base.namespace,
-        scheduler=UNKNOWN,
-        labels=UNKNOWN,
-        annotations=UNKNOWN,
-        containers=UNKNOWN,
-        owner_labels=base.owner_labels,
-        path=base.path,
-    )
+    return replace(base, scheduler=UNKNOWN, labels=UNKNOWN, annotations=UNKNOWN, containers=UNKNOWN)
