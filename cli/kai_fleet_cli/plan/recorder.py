@@ -142,6 +142,11 @@ def record(
             logger=silent,
             organization="organization",
         )
+        # Each resource is registered while the next ones are declared. Else what the SDK keeps of
+        # all of them until then, some hundred objects each, is searched for garbage time and again.
+        pulumi.runtime.register_stack_transformation(
+            lambda _: loop.run_until_complete(asyncio.sleep(0))
+        )
         try:
             (program or own_program)()
         finally:
