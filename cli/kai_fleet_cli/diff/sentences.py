@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kai_fleet.fleet.model import HOST
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.queues import queue_sentences
@@ -15,7 +16,7 @@ from kai_fleet_cli.diff.transitions import (
     kai_switch,
     vcluster_switch,
 )
-from kai_fleet_cli.plan.picture import HOST, ClusterPicture, Picture, TeamPicture
+from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 
 _PROVIDERS = "pulumi:providers:"

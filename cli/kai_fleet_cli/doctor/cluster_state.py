@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
-from kai_fleet_cli.doctor.declared import DeclaredCluster, DeclaredTeam
 from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.doctor.known_messages import Reason, meaning
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since

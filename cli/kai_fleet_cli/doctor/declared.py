@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from kai_fleet.fleet.model import HOST as HOST
-from kai_fleet.fleet.model import NVIDIA as NVIDIA
-from kai_fleet.fleet.model import DeclaredCluster as DeclaredCluster
-from kai_fleet.fleet.model import DeclaredTeam as DeclaredTeam
-from kai_fleet.fleet.model import Fleet
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam, Fleet
 
 
 def host_of(fleet: Fleet) -> DeclaredCluster:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kai_fleet.fleet.model import HOST
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.declared import HOST
 from kai_fleet_cli.doctor.finding import ExitCode, Finding, Health
 from kai_fleet_cli.doctor.gather import Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_context, of_stack

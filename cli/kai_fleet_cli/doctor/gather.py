@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
+from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import QUEUES
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, RefusedError, UnreachableError
 from kai_fleet.releases import helm_record
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.declared import HOST, DeclaredCluster, DeclaredTeam, found_team
+from kai_fleet_cli.doctor.declared import found_team
 from kai_fleet_cli.doctor.objects import MALFORMED, malformed, well_named
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet_cli.plan import recorder
@@ -14,8 +14,6 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.unknown import UNKNOWN
-
-HOST = "host"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.declared import DeclaredTeam
 from kai_fleet_cli.doctor.objects import seconds_since
 from kai_fleet_cli.usage.amounts import UNLIMITED, rounded
 from kai_fleet_cli.usage.pods import PodUse

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.declared import DeclaredTeam
 
 
 def check(snapshot: Snapshot) -> Findings:

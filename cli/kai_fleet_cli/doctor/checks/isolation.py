@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards import policies
 from kai_fleet.guards.foreign_nodes import node_bindings
 from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules
@@ -17,7 +18,6 @@ from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet_cli.doctor.checks.guards import unlike
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.declared import DeclaredTeam
 from kai_fleet_cli.doctor.objects import KubeObject
 
 # What only the guard of queues reads.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from kai_fleet.fleet.model import HOST, NVIDIA
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kai_fleet_cli.doctor.declared import HOST, NVIDIA
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_policies.adapters import plain
 

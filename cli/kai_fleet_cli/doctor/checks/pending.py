@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
@@ -12,7 +13,6 @@ from kai_fleet_cli.doctor.checks.nodes import gpus, ready
 from kai_fleet_cli.doctor.checks.placement import COUNTED, by_nodes, no_room
 from kai_fleet_cli.doctor.checks.rule_violations import path_of, wrong
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.declared import DeclaredTeam
 from kai_fleet_cli.doctor.known_messages import Reason
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.usage.amounts import UNLIMITED

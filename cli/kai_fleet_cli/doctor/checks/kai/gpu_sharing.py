@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet.fleet.model import HOST, NVIDIA
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.declared import HOST, NVIDIA
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.usage.pods import RESERVATIONS
 from kai_fleet_cli.usage.requests import GROUP, groups_of
