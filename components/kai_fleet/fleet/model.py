@@ -240,11 +240,6 @@ class DeclaredTeam:
     volume_before: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
-    def key(self) -> str:
-        """Where it stands in the stack file."""
-        return self.path
-
-    @property
     def version_path(self) -> str:
         """Where its version is written."""
         return self.version_key or at(self.path, "vcluster", "version")

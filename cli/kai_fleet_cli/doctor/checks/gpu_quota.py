@@ -32,7 +32,7 @@ def _quota(host: ClusterState, wanted: DeclaredTeam) -> Findings:
         yield host.broken(
             subject,
             f"it lets the team have {hard[key]} GPUs, and {wanted.gpus} are declared",
-            f"{host.update}, or write {hard[key]} at {wanted.key}.gpus",
+            f"{host.update}, or write {hard[key]} at {wanted.path}.gpus",
         )
     else:
         yield host.well(subject)
@@ -51,5 +51,5 @@ def _held(host: ClusterState, wanted: DeclaredTeam) -> Findings:
             f"its pods hold {held:g}, and {wanted.gpus} are declared: the ResourceQuota does not"
             " count shares of GPUs, and only the queue's limit bounds them",
             f"write gpu.limit: {wanted.gpus} for {queue} at {host.wanted.queues_key}, then"
-            f" {host.update}; or raise {wanted.key}.gpus",
+            f" {host.update}; or raise {wanted.path}.gpus",
         )

@@ -98,21 +98,21 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
             subject,
             f"{what}: every pod of the team, its DNS among them, stays Pending",
             f"label nodes: `{host.kubectl} label node <node> {pool.replace(',', ' ')}`, or write"
-            f" labels that nodes have at {wanted.key}.nodePool",
+            f" labels that nodes have at {wanted.path}.nodePool",
         )
     elif wanted.gpus and not there:
         yield host.broken(
             subject,
             f"its {len(usable)} Ready nodes advertise no {resource}, and the team is to have"
             f" {wanted.gpus}",
-            f"look at the device plugin's pods on them, or write 0 at {wanted.key}.gpus for a team"
+            f"look at the device plugin's pods on them, or write 0 at {wanted.path}.gpus for a team"
             " without GPUs",
         )
     elif wanted.gpus and there < wanted.gpus:
         yield host.warning(
             subject,
             f"its Ready nodes have {there:g} GPUs, and the team is to have {wanted.gpus}",
-            f"add nodes to the pool, or lower {wanted.key}.gpus",
+            f"add nodes to the pool, or lower {wanted.path}.gpus",
         )
     else:
         yield host.well(subject)
@@ -140,7 +140,7 @@ def _tainted(host: ClusterState, team: TeamState) -> Findings:
     keys = ("key", "value", "effect")
     taint = foreign[0][0]
     place = (
-        f"kai-fleet:teamStacks.{wanted.name} of the platform" if wanted.own_stack else wanted.key
+        f"kai-fleet:teamStacks.{wanted.name} of the platform" if wanted.own_stack else wanted.path
     )
     written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
     yield host.warning(
@@ -162,7 +162,7 @@ def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findin
         yield inside.broken(
             "nodes inside",
             f"it sees nodes of other pools ({names}): its scheduler hands out GPUs of others",
-            f"take sync.fromHost.nodes out of {team.wanted.key}.vcluster.values,"
+            f"take sync.fromHost.nodes out of {team.wanted.path}.vcluster.values,"
             f" then {inside.update}",
         )
     elif wanted - there:

@@ -146,7 +146,7 @@ def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reas
     if team is not None and team.declared and team.gpus is not None and wants > team.gpus:
         return Reason(
             f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
-            f"ask for at most {team.gpus}, or raise {team.key}.gpus",
+            f"ask for at most {team.gpus}, or raise {team.path}.gpus",
             f"never team {team.name}",
         )
     if (reason := _too_large(cluster, pod)) is not None:
@@ -225,6 +225,6 @@ def _raise(cluster: ClusterState, queue: str, to: float, team: DeclaredTeam | No
     if wanted is not None and team is not None and not wanted.get("parentQueue"):
         gpu = (wanted.get("resources") or {}).get("gpu") or {}
         if gpu.get("limit") == team.gpus:
-            return f"raise {team.key}.gpus"
+            return f"raise {team.path}.gpus"
     # Without a stack's file nobody knows who declares it.
     return f"raise gpu.limit of {queue} at {cluster.wanted.queues_key}"

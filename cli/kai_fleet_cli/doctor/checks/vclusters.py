@@ -106,7 +106,7 @@ def _volume(host: ClusterState, team: TeamState, item: KubeObject) -> Findings:
                 yield host.warning(
                     f"volume of vCluster {wanted.name}",
                     f"its {key} is {has}, and {declared} is declared: no update changes it",
-                    f"write {has} at {wanted.key}.vcluster.{key}",
+                    f"write {has} at {wanted.path}.vcluster.{key}",
                 )
 
 
@@ -127,7 +127,7 @@ def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:
                 f"write its credentials into a file, then `{host.kubectl} -n {wanted.namespace}"
                 f" create secret generic {name} --type=kubernetes.io/dockerconfigjson"
                 " --from-file=.dockerconfigjson=config.json`, or drop it from"
-                f" {wanted.key}.vcluster.imagePullSecrets",
+                f" {wanted.path}.vcluster.imagePullSecrets",
             )
 
 
@@ -154,10 +154,10 @@ def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str
         yield host.broken(
             subject,
             f"it runs {runs}, and {wanted.version} is wanted",
-            f"{_update(host, team)}, or write {runs} at {wanted.key}.vcluster.version",
+            f"{_update(host, team)}, or write {runs} at {wanted.path}.vcluster.version",
         )
     elif not (support := vcluster_support(runs, host.now.date())).maintained:
-        fix = f"go up one line at a time at {wanted.key}.vcluster.version"
+        fix = f"go up one line at a time at {wanted.path}.vcluster.version"
         yield host.warning(subject, f"it runs {runs}: {support.words}", fix)
 
 
@@ -189,7 +189,7 @@ def _by_status(host: ClusterState, team: TeamState) -> Reason | None:
             if text.startswith(_NO_IMAGE):
                 return Reason(
                     f"pod {pod.name} gets no image: {text}",
-                    f"write a version that the registry has at {team.wanted.key}.vcluster.version,"
+                    f"write a version that the registry has at {team.wanted.path}.vcluster.version,"
                     " or let the nodes reach the registry, with credentials where it wants some;"
                     " the pod comes by itself then. Look with:"
                     f" `{host.kubectl} -n {namespace} describe pod {pod.name}`",
@@ -264,8 +264,8 @@ def _renew(host: ClusterState, team: TeamState, item: KubeObject | None) -> str:
     if runs in VCLUSTER and not VCLUSTER[runs].renews:
         first = next(version for version, it in VCLUSTER.items() if it.renews)
         return (
-            f"{runs} does not renew it: write {first} at {wanted.key}.vcluster.version, one line at"
-            f" a time; {first} renews it when it starts. Then {_update(host, team)}"
+            f"{runs} does not renew it: write {first} at {wanted.path}.vcluster.version, one line"
+            f" at a time; {first} renews it when it starts. Then {_update(host, team)}"
         )
     return (
         f"renew it by a restart: `{host.kubectl} -n {wanted.namespace} rollout restart statefulset"
