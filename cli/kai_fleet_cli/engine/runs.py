@@ -95,11 +95,8 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
 
 def state_of(stack: automation.Stack, what: str) -> ExportedState:
     """The stack's state, secrets in clear, before `what` begins. Raises EngineError."""
-    try:
+    with _before_it_begins(what, stack):
         return state.read(stack)
-    except automation.errors.CommandError as why:
-        explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
-        raise EngineError(explained, began=False) from None
 
 
 def up(
@@ -210,13 +207,8 @@ def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
 
     Raises EngineError.
     """
-    try:
-        with graceful_shutdown():
-            return cluster_refresh.drift(stack, show)
-    except automation.errors.CommandError as why:
-        what = "the look at the clusters"
-        explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
-        raise EngineError(explained, began=False) from None
+    with _before_it_begins("the look at the clusters", stack), graceful_shutdown():
+        return cluster_refresh.drift(stack, show)
 
 
 def destroy(
@@ -284,6 +276,16 @@ def _pack_config(stack: automation.Stack) -> list[str] | None:
 
 def _color(color: bool) -> str:
     return "always" if color else "never"
+
+
+@contextmanager
+def _before_it_begins(what: str, stack: automation.Stack) -> Iterator[None]:
+    """Have a failure of the CLI explained, which has changed nothing. Raises EngineError."""
+    try:
+        yield
+    except automation.errors.CommandError as why:
+        explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
+        raise EngineError(explained, began=False) from None
 
 
 def _guarded(
