@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pulumi
@@ -167,3 +168,15 @@ def test_a_cluster_that_does_not_answer_is_asked_once():
     found = gpu("device-plugin", ExistingObjects(away, DeployedState()))
     assert ("RuntimeClass", "gpu-runtime-class") in found
     assert asked == [CLASS]
+
+
+def test_labels_of_the_stack_file_get_onto_a_used_namespace_and_have_to_fit():
+    team = replace(TEAM, labels={"cost-centre": "8"})
+    used = there("/api/v1/namespaces/team-ml")
+    args = TeamNamespaceArgs(ClusterAccess("lab", context="lab"), team, existing=used)
+    found = record("lab", {}, program=lambda: TeamNamespace("ml", args) and None)
+    (patch,) = (it for it in found if it.type.endswith(":NamespacePatch"))
+    assert patch.inputs["metadata"]["labels"]["cost-centre"] == "8"
+    other = there("/api/v1/namespaces/team-ml", labels={"cost-centre": "7"})
+    with pytest.raises(pulumi.RunError, match="it has cost-centre=7"):
+        is_of_others(team, other)

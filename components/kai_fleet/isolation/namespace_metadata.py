@@ -30,7 +30,7 @@ def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
         bounds |= team.rules.parameters() if team.rules is not None else {}
     return {
         "name": f"team-{team.name}",
-        "labels": {**team.labels, **labels_of(team)},
+        "labels": labels_of(team),
         "annotations": {**team.annotations, **as_annotations(bounds)},
     }
 
@@ -39,7 +39,7 @@ def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
     """Whether the team's namespace was there before the stack, which then uses it.
 
     One with the team's label alone was made by an update of the stack that was cut off, or by
-    another stack. Raises pulumi.RunError where it has other values of labels than isolation needs.
+    another stack. Raises pulumi.RunError where it has other values of labels than the team gets.
     """
     resource = f"{team.name}-namespace"
     if existing.holds(NAMESPACE_PATCH, resource):
@@ -57,7 +57,7 @@ def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
         wants = ", ".join(f"{key}={wanted[key]}" for key in sorted(differ))
         raise pulumi.RunError(
             f"namespace {name} was on the cluster before this stack and is used for team"
-            f" {team.name}, but it has {has}, and the team's isolation needs {wants}. Nothing was"
+            f" {team.name}, but it has {has}, and the team's labels are {wants}. Nothing was"
             " made. Agree with its owner and set the label: kubectl label namespace"
             f" {name} --overwrite {wants.replace(', ', ' ')}; or give the team another name"
         )
@@ -65,8 +65,8 @@ def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
 
 
 def labels_of(team: DeclaredTeam) -> dict[str, str]:
-    """The labels of the team's namespace by which a cluster decides what may be made in it."""
-    labels = {TEAM_LABEL: team.name}
+    """The labels of the team's namespace: the file's, and over them those that decide."""
+    labels = {**team.labels, TEAM_LABEL: team.name}
     if team.isolation is not None and team.isolation.on:
         # `restricted` is held by the guard: the label knows no exceptions, and needs some.
         labels[ENFORCED] = "baseline"
