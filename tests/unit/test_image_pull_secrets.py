@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -17,8 +17,6 @@ from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from tests.unit.doctor_samples import SETTINGS, Lab, event, pod
 
-ROOTS = [it / "shared" for it in list(Path(__file__).parents)[3:5]]
-SHARED = next((it for it in ROOTS if it.is_dir()), ROOTS[0])
 NAMED = [{"name": "regcred"}]
 
 
@@ -85,18 +83,16 @@ def test_the_doctor_names_a_secret_that_is_not_there():
     assert missed(Lab(settings=stack(own)), "regcred-2") == []
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="facts about the charts are elsewhere")
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
-def test_the_charts_own_schema_takes_them(version):
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((SHARED / f"facts/vcluster/values.schema-{version}.json").read_text())
+def test_the_charts_own_schema_takes_them(version, facts):
+    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
     team = declared({"imagePullSecrets": ["regcred"]})
     jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the files of the field are elsewhere")
-def test_the_values_of_the_field_are_no_rights_on_the_host():
-    raw = yaml.safe_load((SHARED / "field/09-private-registry/Pulumi.mirror.yaml").read_text())
+def test_the_values_of_the_field_are_no_rights_on_the_host(facts):
+    file = facts.parent / "field" / "09-private-registry" / "Pulumi.mirror.yaml"
+    raw = yaml.safe_load(file.read_text())
     config = {key.removeprefix("kai-fleet:"): value for key, value in raw["config"].items()}
     about = [it for it in plan_settings(config).problems if "erviceAccount" in f"{it.path}"]
     assert about == []
