@@ -137,10 +137,10 @@ def _nothing(program: Program, what: str) -> Figure:
 def _one(program: Program, hand: ByHand, name: str, size: int, where: str) -> Iterator[Figure]:
     """What is done to one team, each time beside the script."""
     what = f"{size}, one {where}"
-    new_team, switch, removal = (
-        (one_team.NEW_TEAM, one_team.SWITCH, one_team.REMOVAL)
+    new_team, in_place, replacement, removal = (
+        (one_team.NEW_TEAM, one_team.IN_PLACE, one_team.REPLACEMENT, one_team.REMOVAL)
         if size < _MANY
-        else (_AMONG_MANY,) * 3
+        else (_AMONG_MANY,) * 4
     )
     own = ("--own-stack",) if name.startswith("own") else ()
     pool = f"bench-{name.removeprefix('team')}"
@@ -156,10 +156,10 @@ def _one(program: Program, hand: ByHand, name: str, size: int, where: str) -> It
     new = scripted(partial(hand.new_team, OLD))
     switched = typed("switch", name, NEW)
     upgraded = scripted(partial(hand.upgrade, NEW))
-    yield _told(f"{what}: switched in place", switched, upgraded, switch)
+    yield _told(f"{what}: switched in place", switched, upgraded, in_place)
     back = typed("rollback", name)
     replaced = scripted(partial(hand.replace, OLD))
-    yield _told(f"{what}: rolled back, by replacement", back, replaced, switch)
+    yield _told(f"{what}: rolled back, by replacement", back, replaced, replacement)
     synced(program.sandbox, f"team-{name}", pool, OLD)
     removed = typed("remove", name)
     synced(program.sandbox, hand.namespace, hand.pool, OLD)
