@@ -26,7 +26,8 @@ class ControlPlane:
     """One API server and what makes it a cluster.
 
     `name` is empty for the host. `directory` is where its certificates and kubeconfig are;
-    `names` are what clients call it besides its address; `node_ports` is what it hands out.
+    `names` are what clients call it besides its address; `node_ports` is what it hands out;
+    `api_server_args` stand in place of flags of the same name, as in vCluster (MergeArgs).
     """
 
     name: str
@@ -36,6 +37,7 @@ class ControlPlane:
     etcd: Etcd
     names: tuple[str, ...] = ()
     node_ports: range | None = None
+    api_server_args: tuple[str, ...] = ()
 
     @property
     def server(self) -> str:
@@ -104,7 +106,9 @@ class ControlPlane:
             flags["watch-cache"] = "false"
         if self.node_ports is not None:
             flags["service-node-port-range"] = f"{self.node_ports[0]}-{self.node_ports[-1]}"
-        return self._part("kube-apiserver", tools, flags, (self.address, self.port))
+        return self._part(
+            "kube-apiserver", tools, flags, (self.address, self.port), self.api_server_args
+        )
 
     def others(self, tools: Mapping[str, Path]) -> Iterable[Part]:
         """What needs the API server: controllers, scheduler, and KWOK in place of kubelets."""
@@ -129,13 +133,17 @@ class ControlPlane:
         tools: Mapping[str, Path],
         flags: Mapping[str, object],
         listens: tuple[str, int] | None = None,
+        extra: tuple[str, ...] = (),
     ) -> Part:
         name = self.part_name(kind)
+        written = {argument.partition("=")[0].removeprefix("--") for argument in extra}
         listed = {
             flag: ",".join(value) if isinstance(value, list) else value
             for flag, value in {**FLAGS[kind], **flags}.items()
+            if flag not in written
         }
-        command = (str(tools[kind]), *(f"--{flag}={value}" for flag, value in listed.items()))
+        own = (f"--{flag}={value}" for flag, value in listed.items())
+        command = (str(tools[kind]), *own, *extra)
         log = self.etcd.directory / "logs" / f"{name}.log"
         return Part(name, command, log, ONE_OF_MANY if self.name else LEAN, listens)
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -16,7 +16,8 @@ import yaml
 class VclusterConfig:
     """The keys that matter here; the rest of vCluster's configuration has no effect.
 
-    `problem` is why a real vCluster would not start with it, or None.
+    `config_maps` are those that its pod mounts, by the folder. `problem` is why a real vCluster
+    would not start with it, or None.
     """
 
     node_labels: Mapping[str, str]
@@ -25,6 +26,8 @@ class VclusterConfig:
     server: str = ""
     context: str = ""
     set_owner: bool = True
+    api_server_args: tuple[str, ...] = ()
+    config_maps: Mapping[str, str] = field(default_factory=dict, hash=False)
     problem: str | None = None
 
 
@@ -58,8 +61,18 @@ def parse(values: Mapping[str, Any]) -> VclusterConfig:
         server=str(_at(values, "exportKubeConfig.server") or "https://localhost:8443"),
         context=str(_at(values, "exportKubeConfig.context") or "my-vcluster"),
         set_owner=_at(values, "experimental.syncSettings.setOwner") is not False,
+        api_server_args=tuple(_at(values, "controlPlane.distro.k8s.apiServer.extraArgs") or ()),
+        config_maps=_config_maps(_at(values, "controlPlane.statefulSet.persistence") or {}),
         problem=_problem(values),
     )
+
+
+def _config_maps(persistence: Mapping[str, Any]) -> dict[str, str]:
+    volumes = {it["name"]: it for it in persistence.get("addVolumes") or []}
+    mounts = {
+        it["mountPath"]: volumes[it["name"]] for it in persistence.get("addVolumeMounts") or []
+    }
+    return {path: it["configMap"]["name"] for path, it in mounts.items() if "configMap" in it}
 
 
 def _problem(values: Mapping[str, Any]) -> str | None:

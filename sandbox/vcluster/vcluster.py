@@ -103,6 +103,7 @@ class SandboxVcluster(threading.Thread):
             endpoint.port,
             self.host.etcd,
             (self.vcluster, f"{self.vcluster}.{self.namespace}", *config.extra_names),
+            api_server_args=self._api_server_args(config),
         )
         revision, version = self.host.started(self.namespace, self.vcluster)
         if plane != self._plane or revision != self._revision:
@@ -123,6 +124,18 @@ class SandboxVcluster(threading.Thread):
         volumes.provide(api)
         kai_operator.play(api)
         binder.play()
+
+    def _api_server_args(self, config: VclusterConfig) -> tuple[str, ...]:
+        """Its own flags, with the files of mounted ConfigMaps where this machine has them."""
+        arguments = config.api_server_args
+        for n, (folder, name) in enumerate(sorted(config.config_maps.items())):
+            there = self.directory / "mounts" / str(n)
+            there.mkdir(parents=True, exist_ok=True)
+            found = self.host.api.get(f"/api/v1/namespaces/{self.namespace}/configmaps/{name}")
+            for key, text in (found.get("data") or {}).items():
+                (there / Path(key).name).write_text(text)
+            arguments = tuple(it.replace(f"={folder}/", f"={there}/") for it in arguments)
+        return arguments
 
     def _serve(self, plane: ControlPlane, api: AdminApi) -> None:
         """Have the control plane running and answering."""
