@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import yaml
 
+from kai_fleet.system_names import may_name_system
+
 _READ: Final[Mapping[str, Any]] = yaml.safe_load(
     (files(__package__) / "control_plane_flags.yaml").read_text(encoding="utf-8")
 )
@@ -78,7 +80,7 @@ def unprefixed_groups(arguments: Mapping[str, str]) -> bool:
 
 def _value(flag: Flag) -> str | None:
     prefix = flag.name in ("oidc-username-prefix", "oidc-groups-prefix")
-    if prefix and (flag.value in ("", "-") or flag.value.startswith("system")):
+    if prefix and may_name_system(flag.value):
         return "lets a provider of identities name Kubernetes' own accounts; write oidc:"
     if flag.name == "tls-min-version" and flag.value not in ("VersionTLS12", "VersionTLS13"):
         return "allows encryption that is broken; write VersionTLS12 or VersionTLS13"

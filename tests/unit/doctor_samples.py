@@ -24,7 +24,9 @@ from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.vcluster.group_roles import group_roles
 from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.checks.groups import KINDS
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import host_of
 from kai_fleet_cli.doctor.finding import Finding, Health
@@ -202,6 +204,7 @@ class Lab:
     certificate_ends: datetime = NOW + timedelta(days=300)
     declared: bool = True
     spoil_guards: Callable[[Guards], Any] = lambda guards: None
+    provider_unreached: bool = False
 
     def named(self, kind: str, name: str, where: str = "ml") -> Any:
         objects = self.host if where == "host" else self.ml
@@ -219,10 +222,14 @@ class Lab:
         wanted = every["ml"]
         granted = {name: TeamState(each) for name, each in every.items() if each.granted}
         common: dict[str, Any] = {"now": NOW, "update": "`make up STACK=lab`"}
-        own = {**listed(wanted.guards), **self.ml}
+        own = {**listed(wanted.guards), **_roles(wanted), **self.ml}
         inside = ClusterState("ml", wanted.inside, own, kubectl="kubectl --kubeconfig ml", **common)
         team = TeamState(wanted, None if self.unreached else inside, self.unreached)
-        team = replace(team, certificate_ends=self.certificate_ends)
+        team = replace(
+            team,
+            certificate_ends=self.certificate_ends,
+            provider_unreached=self.provider_unreached,
+        )
         guards = listed(_host_guards(wanted.rules))
         self.spoil_guards(Guards(guards))
         host = ClusterState(
@@ -249,6 +256,14 @@ def listed(declared: Iterable[Any]) -> dict[str, list[Any]]:
             matched["matchPolicy"] = "Equivalent"
             matched.setdefault("objectSelector", {})
         found[plurals[each["kind"]]].append(each)
+    return found
+
+
+def _roles(wanted: DeclaredTeam) -> dict[str, list[Any]]:
+    """Roles of groups, as the API server gives them back."""
+    found: dict[str, list[Any]] = {plural: [] for plural in KINDS.values()}
+    for each in copy.deepcopy(list(group_roles(wanted))):
+        found[KINDS[each["kind"]]].append(each)
     return found
 
 

@@ -140,14 +140,22 @@ def kubeconfig(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
     ] = None,
+    oidc: Annotated[
+        bool, typer.Option(help="For people: they log in at the team's identity provider.")
+    ] = False,
 ) -> None:
-    """Print a team's kubeconfig, or write it: whoever has it is that vCluster's administrator."""
+    """Print a team's kubeconfig, or write it: whoever has it is that vCluster's administrator.
+
+    With --oidc it holds no credentials: each person logs in, and may do what their groups may.
+    """
     from kai_fleet_cli.display import first_steps
-    from kai_fleet_cli.teams import connect, lookup, stack_state
+    from kai_fleet_cli.doctor.sources import settings_of
+    from kai_fleet_cli.teams import connect, lookup, oidc_kubeconfig, stack_state
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     place = platform.team(name)
+    provider = oidc_kubeconfig.provider(place, settings_of(place.stack)) if oidc else None
     variables = connect.variables(platform, screen.say)
     content = stack_state.read(place.stack, variables).kubeconfig(name)
     if not content:
@@ -155,6 +163,8 @@ def kubeconfig(
             f"team {name} is in {place.file.name}, but was never made; run: make up"
             f" STACK={place.stack}"
         )
+    if provider is not None:
+        content = oidc_kubeconfig.kubeconfig(content, provider)
     write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
         screen.line(first_steps.for_the_team(str(output)))

@@ -206,6 +206,7 @@ class TeamState:
 
     `unreached` says why it did not; `foreign`: because somebody else than the vCluster wrote its
     Secret. `certificate_ends` is the end of the client certificate.
+    `provider_unreached`: its API server has no answer from the team's identity provider.
     `update` is what makes the team's own stack as declared, where it has one. `records` are Helm's
     of the vCluster's release that its chart did not make; None where they were not looked at.
     """
@@ -216,6 +217,7 @@ class TeamState:
     certificate_ends: datetime | None = None
     update: str = ""
     foreign: bool = False
+    provider_unreached: bool = False
     records: Sequence[Forged] | None = None
 
 

@@ -19,6 +19,7 @@ from kai_fleet.releases import helm_record
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import found_team
+from kai_fleet_cli.doctor.identity_provider import is_unanswered
 from kai_fleet_cli.doctor.objects import MALFORMED, malformed, well_named
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
@@ -66,6 +67,12 @@ _OF_HOST: Final[Mapping[str, str]] = {
 _OF_MONITORING: Final[Mapping[str, str]] = {
     "podmonitors": "/apis/monitoring.coreos.com/v1/podmonitors"
     "?fieldSelector=metadata.name=kai-fleet"
+}
+_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
+# And where groups of an identity provider enter a vCluster.
+_OF_GROUPS: Final[Mapping[str, str]] = {
+    "clusterrolebindings": f"{_RBAC}/clusterrolebindings",
+    "rolebindings": f"{_RBAC}/{{}}rolebindings",
 }
 _AT_ONCE: Final = 6  # questions to one API server
 _CLUSTERS_AT_ONCE: Final = 8
@@ -149,11 +156,15 @@ def gather(sources: ClusterSources) -> Snapshot:
 
 
 def _filled(
-    api: Api, blank: ClusterState, kinds: frozenset[str] | None, namespace: str | None = None
+    api: Api,
+    blank: ClusterState,
+    kinds: frozenset[str] | None,
+    namespace: str | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> ClusterState:
     """A cluster with its objects. Raises UnreachableError where it stops answering.
 
-    `kinds` and `namespace` are as in `ClusterSources`.
+    `kinds` and `namespace` are as in `ClusterSources`; `more` is read besides.
     """
     try:
         api.get("/version")
@@ -162,7 +173,7 @@ def _filled(
             raise UnreachableError(_NOT_LET_IN) from None
         if error.status >= _FAILS:
             raise UnreachableError(f"it answers {error}") from None
-    reads = {**READS, **(_OF_MONITORING if blank.wanted.monitoring else {})}
+    reads = {**READS, **(_OF_MONITORING if blank.wanted.monitoring else {}), **(more or {})}
     reads |= _OF_HOST if blank.name == HOST else {}
     objects: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
@@ -313,7 +324,10 @@ def _team(team: DeclaredTeam, access: _Access, sources: ClusterSources) -> TeamS
     blank = ClusterState(team.name, team.inside, update=update, kubectl=kubectl)
     try:
         with closing(Api.of_kubeconfig(access.kubeconfig, in_all=sources.seconds)) as api:
-            inside = _filled(api, blank, sources.kinds)
+            more = _OF_GROUPS if team.groups else {}
+            inside = _filled(api, blank, sources.kinds, more=more)
+            oidc = team.oidc if sources.kinds is None else None
+            unreached = oidc is not None and is_unanswered(api, oidc.issuer)
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     # Its tenant's own API server answered these.
@@ -323,4 +337,4 @@ def _team(team: DeclaredTeam, access: _Access, sources: ClusterSources) -> TeamS
         _ = inside.usage
     except MALFORMED as error:
         return replace(state, unreached=malformed(error))
-    return replace(state, inside=inside)
+    return replace(state, inside=inside, provider_unreached=unreached)

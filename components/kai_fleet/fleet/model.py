@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.cluster import Cluster
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.monitoring import Monitoring
+    from kai_fleet.settings.sections.oidc import Oidc
     from kai_fleet.settings.sections.platform import Gpu
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Access, Mode
@@ -200,6 +201,7 @@ class DeclaredTeam:
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
     `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
     `tolerations` are of everything of the team, `image_pull_secrets` Secrets of its namespace.
+    `oidc` is who says who enters its vCluster, and `groups` the roles of groups there.
     `volume` is the claim of its control plane, by the keys of the chart, `volume_before` what runs.
     """
 
@@ -236,6 +238,8 @@ class DeclaredTeam:
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
+    oidc: Oidc | None = field(default=None, hash=False)
+    groups: Mapping[str, str] = field(default_factory=dict, hash=False)
     volume: Mapping[str, Any] = field(default_factory=dict, hash=False)
     volume_before: Mapping[str, Any] | None = field(default=None, hash=False)
 

@@ -154,6 +154,8 @@ class _Resolver:
             licensed=vcluster.licensed,
             untested=vcluster.untested,
             image_pull_secrets=vcluster.image_pull_secrets,
+            oidc=vcluster.oidc,
+            groups=vcluster.groups,
             volume=_volume(vcluster),
             volume_before=self.deployed.volumes.get(f"{name}-release"),
             kai=inside.kai,

@@ -103,6 +103,10 @@ class Api:
         """Make an object."""
         self._ask("POST", path, query, body)
 
+    def review(self, path: str, body: Object) -> Object:
+        """The answer to what is sent and kept nowhere, such as a TokenReview."""
+        return _content(self._ask("POST", path, {}, body))
+
     def put(self, path: str, body: Object, **query: str) -> None:
         """Replace an object."""
         self._ask("PUT", path, query, body)
@@ -128,13 +132,7 @@ class Api:
     def _read(self, path: str, query: dict[str, str]) -> tuple[Object, int]:
         """What is at a path, and how many bytes that was."""
         data = self._ask("GET", path, query)
-        try:
-            content = json.loads(data)
-        except (ValueError, RecursionError):
-            raise UnreachableError(_NO_API) from None
-        if may_have_controls(data):
-            content = cleaned(content)
-        return (content if isinstance(content, dict) else {}), len(data)
+        return _content(data), len(data)
 
     def _ask(
         self,
@@ -178,6 +176,16 @@ class Api:
         if left <= 0:
             raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
         return urllib3.Timeout(connect=self._connect, total=left), left
+
+
+def _content(data: bytes) -> Object:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnreachableError(_NO_API) from None
+    if may_have_controls(data):
+        content = cleaned(content)
+    return content if isinstance(content, dict) else {}
 
 
 def _is_too_much(why: BaseException | None) -> bool:

@@ -30,6 +30,14 @@ def nested(dotted: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+def value_at(values: Mapping[str, Any], dotted: str) -> Any:
+    """The value at a dotted key; None where there is none."""
+    here: Any = values
+    for key in dotted.split("."):
+        here = here.get(key) if isinstance(here, Mapping) else None
+    return here
+
+
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Later layers over earlier ones, mapping by mapping; lists and scalars are replaced."""
     result: dict[str, Any] = {}

@@ -123,8 +123,9 @@ class Settings(Strict):
         """A team's vCluster with the stack's defaults filled in, chart values merged."""
         own = self.teams[team].vcluster
         given = {key: getattr(own, key) for key in own.model_fields_set}
-        values = merged(self.vcluster.values, own.values)
-        merged_over = self.vcluster.model_copy(update={**given, "values": values})
+        given["values"] = merged(self.vcluster.values, own.values)
+        given["groups"] = {**self.vcluster.groups, **own.groups}
+        merged_over = self.vcluster.model_copy(update=given)
         if self.cluster.kind is None:
             return merged_over
         return merged_over.model_copy(update={"access": access_in_kind(merged_over.access)})

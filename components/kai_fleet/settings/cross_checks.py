@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from kai_fleet.releases.chart_values import value_at
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
+from kai_fleet.settings.sections.oidc import oidc_mistakes
 from kai_fleet.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, HostKai
 from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
 from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistakes
@@ -56,6 +58,8 @@ def between_keys(settings: Settings) -> Iterator[Mistake]:
         for key, sentence in mode_mistakes(team):
             yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
         yield from access_mistakes(settings, name)
+    # Once each: what is written for all teams is wrong for all.
+    yield from dict.fromkeys(it for name in settings.teams for it in entry_mistakes(settings, name))
     yield from _outside_queues(settings)
     yield from _of_monitoring(settings)
     yield from _of_kind(settings)
@@ -87,6 +91,16 @@ def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
             f"{settings.team_path(team)}.vcluster.access.host",
             "is missing: a NodePort is reached at a node; write its name or address",
         )
+
+
+def entry_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
+    """What does not fit together of who enters a team's vCluster, with the stack's defaults."""
+    vcluster, own = settings.vcluster_of(team), settings.teams[team].vcluster
+    for key, sentence in oidc_mistakes(vcluster.oidc, vcluster.groups, vcluster.values):
+        written = own.model_dump(by_alias=True, exclude_unset=True)
+        of_team = value_at(written, key) is not None
+        place = f"{settings.team_path(team)}.vcluster" if of_team else key_path(("vcluster",))
+        yield Mistake(f"{place}.{key}", sentence)
 
 
 def _outside_queues(settings: Settings) -> Iterator[Mistake]:

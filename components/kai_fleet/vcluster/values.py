@@ -14,6 +14,7 @@ from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access, Mode
 from kai_fleet.settings.sections.tolerations import Toleration
+from kai_fleet.vcluster.oidc import with_oidc
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 _CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
@@ -25,7 +26,7 @@ def vcluster_values(
 ) -> dict[str, Any]:
     """What the chart of that version gets for a team in its mode, then the team's own values."""
     version = team.kubernetes_version
-    return merged(
+    values = merged(
         _always(team.name, namespace),
         {} if team.licensed else {"controlPlane": {"statefulSet": {"image": dict(OSS_IMAGE)}}},
         _scheduling(release, team.mode, team.node_pool),
@@ -39,6 +40,7 @@ def vcluster_values(
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),
     )
+    return with_oidc(team, values)
 
 
 def _always(name: str, namespace: pulumi.Input[str]) -> dict[str, Any]:

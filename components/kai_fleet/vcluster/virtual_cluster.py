@@ -10,6 +10,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
@@ -22,6 +23,8 @@ from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access
 from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.vcluster.group_roles import group_roles
+from kai_fleet.vcluster.oidc import FILE, authority
 from kai_fleet.vcluster.values import vcluster_values
 
 # Where a team that was moved to another stack has its provider and what is inside, until the next
@@ -100,6 +103,16 @@ class VirtualCluster(pulumi.ComponentResource):
             },
             opts=child_of(self, opts),
         )
+        before: list[pulumi.Resource] = [pods]
+        if file := authority(team):
+            before.append(
+                kubernetes.core.v1.ConfigMap(
+                    f"{name}-oidc",
+                    metadata={"name": file[0], "namespace": self.namespace},
+                    data={FILE: file[1]},
+                    opts=child_of(self, opts),
+                )
+            )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart,
@@ -112,7 +125,7 @@ class VirtualCluster(pulumi.ComponentResource):
             disable_crd_hooks=True,
             timeout=args.ready_timeout,
             skip_await=True,  # the step below waits, and says for what
-            opts=after(child, pods),
+            opts=after(child, *before),
         )
         # Helm returns long before the API answers and the Secret is there (V11).
         ready = command.local.Command(
@@ -153,7 +166,29 @@ class VirtualCluster(pulumi.ComponentResource):
         self.inside = replace(inside, identifier=identity)
         moved = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(aliases=MOVED))
         self.provider = self.inside.provider(name, moved)
+        _let_in(
+            team,
+            pulumi.ResourceOptions(
+                parent=self,
+                provider=self.provider,
+                deleted_with=self.provider,
+                aliases=MOVED,
+            ),
+        )
         self.register_outputs({"namespace": self.namespace, "server": self.server})
+
+
+def _let_in(team: DeclaredTeam, inside: pulumi.ResourceOptions) -> None:
+    """What groups of the team's identity provider may do in its vCluster."""
+    for body in group_roles(team):
+        metadata = body["metadata"]
+        name = f"{team.name}-{metadata['name'].removeprefix('kai-fleet-')}"
+        if body["kind"] == "ClusterRole":
+            rbac.ClusterRole(name, metadata=metadata, rules=body["rules"], opts=inside)
+            continue
+        binding = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
+        bound = {"role_ref": body["roleRef"], "subjects": body["subjects"]}
+        binding(name, metadata=metadata, **bound, opts=inside)
 
 
 def _digest(chart: Mapping[str, Any], values: Mapping[str, Any]) -> pulumi.Output[str]:

@@ -10,6 +10,7 @@ from kai_fleet_cli.doctor.causes import merge_by_cause
 from kai_fleet_cli.doctor.checks import (
     gpu_quota,
     gpu_stack,
+    groups,
     guards,
     isolation,
     monitoring,
@@ -69,6 +70,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("leftovers", leftovers.check),
     ("queues", queues.check),
     ("guard", guards.check),
+    ("groups", groups.check),
     ("shards", shards.check),
     ("topologies", shards.check_topologies),
     ("pods", rule_violations.check),

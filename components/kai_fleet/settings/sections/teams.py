@@ -12,6 +12,7 @@ from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.isolation import Bytes, Isolation
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.oidc import GroupName, GroupRole, Oidc
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     UNTESTED,
@@ -86,6 +87,14 @@ class Vcluster(Strict):
     node_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
         description="Labels of the nodes for control planes; the team's own nodes unless set.",
+    )
+    oidc: Oidc | None = Field(
+        default=None, description="The identity provider by whose accounts people enter it."
+    )
+    groups: dict[GroupName, GroupRole] = Field(
+        default_factory=dict,
+        description="Groups of that provider, and what each may do in the namespace default: view,"
+        " edit or admin. All of them read the whole vCluster but its Secrets.",
     )
     image_pull_secrets: list[ObjectName] = Field(
         default_factory=list,

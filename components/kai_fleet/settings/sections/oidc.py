@@ -1,0 +1,118 @@
+"""Who enters a vCluster by an account at an identity provider, and what its groups may do there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from kai_fleet.releases.chart_values import value_at
+from kai_fleet.settings.sections.model import Strict
+from kai_fleet.system_names import may_name_system
+
+# Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
+GroupRole = Literal["view", "edit", "admin"]
+_EXTRA_ARGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
+_K3S: Final = "controlPlane.distro.k3s.enabled"
+_WRITTEN: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
+
+
+def _issuer(value: str) -> str:
+    host = value.removeprefix("https://").partition("/")[0]
+    if not value.startswith("https://") or not host or set(value) & set("?#@ \t\n"):
+        raise ValueError(
+            "is no issuer that an API server takes; write its https:// address as its tokens have"
+            " it in iss, such as https://id.example.com/realms/ml"
+        )
+    return value
+
+
+def _prefix(value: str) -> str:
+    if may_name_system(value):
+        raise ValueError(
+            "lets the identity provider name Kubernetes' own users and groups, system:masters among"
+            " them; write oidc: in quotes"
+        )
+    return value
+
+
+def _group(value: str) -> str:
+    if value.startswith("system:"):
+        raise ValueError(
+            "is one of Kubernetes' own groups; write the group as the identity provider calls it,"
+            " without a prefix"
+        )
+    return value
+
+
+def _certificates(value: str) -> str:
+    from cryptography import x509  # few stacks have one
+
+    try:
+        x509.load_pem_x509_certificates(value.encode())
+    except ValueError:
+        raise ValueError(
+            "holds no certificate; write the PEM text of the authority, from -----BEGIN"
+            " CERTIFICATE----- on"
+        ) from None
+    return value
+
+
+_Text = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=253)]
+_Prefix = Annotated[str, AfterValidator(_prefix)]
+GroupName = Annotated[
+    str, StringConstraints(pattern=r"^\S(.*\S)?$", max_length=253), AfterValidator(_group)
+]
+
+
+class Oidc(Strict):
+    """An OpenID Connect provider whose tokens a vCluster's API server takes."""
+
+    issuer: Annotated[str, AfterValidator(_issuer)] = Field(
+        description="Its address, as its tokens have it in iss: https://id.example.com."
+    )
+    client_id: _Text = Field(description="The client for which its tokens are: kubernetes.")
+    username_claim: _Text = Field(
+        default="sub", description="The claim that is a user's name; email wants the scope email."
+    )
+    groups_claim: _Text = Field(default="groups", description="The claim that lists groups.")
+    username_prefix: _Prefix = Field(
+        default="oidc:", description="Before each user's name inside the vCluster."
+    )
+    groups_prefix: _Prefix = Field(
+        default="oidc:", description="Before each group's name inside the vCluster."
+    )
+    ca: Annotated[str, AfterValidator(_certificates)] | None = Field(
+        default=None, description="PEM of the authority of its certificate, unless a public one."
+    )
+    scopes: list[_Text] = Field(
+        default_factory=list, description="What kubectl asks for besides openid: email, groups."
+    )
+
+
+def oidc_mistakes(
+    oidc: Oidc | None, groups: Mapping[str, GroupRole], values: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong between a vCluster's oidc, its groups and its values: (key, sentence)."""
+    if oidc is None:
+        if groups:
+            yield (
+                "groups",
+                "are those of an identity provider, and none is declared; write"
+                " oidc: {issuer: https://…, clientId: kubernetes} beside it",
+            )
+        return
+    written = value_at(values, _EXTRA_ARGS)
+    flags = [str(it).strip(" -") for it in written] if isinstance(written, list) else []
+    if any(_WRITTEN.match(flag) for flag in flags):
+        yield (
+            f"values.{_EXTRA_ARGS}",
+            "has flags that oidc writes, and the API server reads the last of each; drop them here",
+        )
+    if value_at(values, _K3S) is True:
+        yield (
+            f"values.{_K3S}",
+            "runs k3s, which has no flags of oidc; drop it, and the API server is Kubernetes' own",
+        )

@@ -1,0 +1,342 @@
+"""People enter a vCluster by accounts of an identity provider: flags, roles, a kubeconfig."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from kai_fleet.cluster.tenant_kubeconfig import of_secret
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.settings import load
+from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.system_names import may_name_system
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.doctor.identity_provider import is_unanswered
+from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.teams import connect, stack_state
+from sandbox.control_plane.command_lines import ControlPlane
+from sandbox.control_plane.etcd import Etcd
+from sandbox.control_plane.ports import FIRST, Ports
+from sandbox.vcluster.config import parse
+from tests.unit import vcluster_secrets
+from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.team_project import Project
+
+ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
+GROUPS = {"ml-team-vision": "edit", "leads": "admin", "auditors": "view"}
+AUTHORITY = vcluster_secrets.keys().authority.decode()
+FLAGS = [
+    "--oidc-issuer-url=https://id.example.com/realms/ml",
+    "--oidc-client-id=kubernetes",
+    "--oidc-username-claim=sub",
+    "--oidc-username-prefix=oidc:",
+    "--oidc-groups-claim=groups",
+    "--oidc-groups-prefix=oidc:",
+]
+
+
+def stack(own=None, **of_all):
+    raw = copy.deepcopy(SETTINGS)
+    raw["teams"]["ml"]["vcluster"] = own or {}
+    return raw | ({"vcluster": of_all} if of_all else {})
+
+
+def declared(own=None, **of_all):
+    loaded = load(stack(own, **of_all))
+    assert loaded.mistakes == ()
+    return fleet_of(loaded.settings).teams["ml"]
+
+
+def values(team, version="v0.36.1"):
+    return vcluster_values(vcluster(version), team, "team-ml")
+
+
+def flags(of):
+    return of["controlPlane"]["distro"]["k8s"]["apiServer"]["extraArgs"]
+
+
+@pytest.mark.parametrize("version", sorted(VCLUSTER))
+def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
+    made = values(declared({"oidc": ISSUER}), version)
+    assert flags(made) == FLAGS
+    assert unknown_keys("vcluster", version, made) == []
+
+
+@pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
+def test_the_charts_own_schema_takes_them(version, facts):
+    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
+    team = declared({"oidc": {**ISSUER, "ca": AUTHORITY}, "groups": GROUPS})
+    jsonschema.validate(values(team, version), schema)
+
+
+def test_what_the_file_says_is_in_the_flags():
+    more = {"usernameClaim": "email", "groupsClaim": "roles", "usernamePrefix": "u:"}
+    made = flags(values(declared({"oidc": {**ISSUER, **more, "groupsPrefix": "g:"}})))
+    assert made[2:] == [
+        "--oidc-username-claim=email",
+        "--oidc-username-prefix=u:",
+        "--oidc-groups-claim=roles",
+        "--oidc-groups-prefix=g:",
+    ]
+
+
+def test_flags_and_volumes_of_the_users_values_stay():
+    volume = {"name": "audit", "configMap": {"name": "audit"}}
+    mount = {"name": "audit", "mountPath": "/etc/audit"}
+    own = {
+        "controlPlane": {
+            "distro": {"k8s": {"apiServer": {"extraArgs": ["--audit-log-path=-"]}}},
+            "statefulSet": {"persistence": {"addVolumes": [volume], "addVolumeMounts": [mount]}},
+        }
+    }
+    made = values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}, "values": own}))
+    assert flags(made) == [
+        *FLAGS,
+        "--oidc-ca-file=/etc/kai-fleet/oidc/ca.crt",
+        "--audit-log-path=-",
+    ]
+    persistence = made["controlPlane"]["statefulSet"]["persistence"]
+    assert [it["name"] for it in persistence["addVolumes"]] == ["kai-fleet-oidc", "audit"]
+    assert persistence["addVolumeMounts"][1] == mount
+
+
+def test_without_a_provider_nothing_changes():
+    made = values(declared())["controlPlane"]
+    assert "apiServer" not in made["distro"]["k8s"]
+    assert "persistence" not in made["statefulSet"]
+
+
+def test_the_plan_mounts_the_authority_by_its_content():
+    plan = plan_settings(stack({"oidc": {**ISSUER, "ca": AUTHORITY}}))
+    assert plan.problems == ()
+    made = {it.name: it.inputs for it in plan.resources}
+    name = made["ml-oidc"]["metadata"]["name"]
+    assert made["ml-oidc"]["data"] == {"ca.crt": AUTHORITY}
+    assert made["ml-oidc"]["metadata"]["namespace"] == "team-ml"
+    (volume,) = made["ml-release"]["values"]["controlPlane"]["statefulSet"]["persistence"][
+        "addVolumes"
+    ]
+    assert volume["configMap"] == {"name": name}
+    other = vcluster_secrets.keys("other").authority.decode()
+    again = plan_settings(stack({"oidc": {**ISSUER, "ca": other}}))
+    assert next(it for it in again.resources if it.name == "ml-oidc").inputs["metadata"][
+        "name"
+    ] != (name), "a file that changes in place is read by no API server"
+
+
+def test_each_group_reads_all_and_changes_what_its_role_may_in_default():
+    made = {
+        it.name: it.inputs
+        for it in plan_settings(stack({"oidc": ISSUER, "groups": GROUPS})).resources
+    }
+    assert [it["name"] for it in made["ml-view"]["subjects"]] == [
+        "oidc:auditors",
+        "oidc:leads",
+        "oidc:ml-team-vision",
+    ]
+    assert made["ml-view"]["roleRef"]["name"] == "view"
+    for role, group in (("edit", "oidc:ml-team-vision"), ("admin", "oidc:leads")):
+        bound = made[f"ml-{role}"]
+        assert bound["metadata"]["namespace"] == "default", "never kube-system's accounts"
+        assert bound["roleRef"] == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": role,
+        }
+        assert [it["name"] for it in bound["subjects"]] == [group]
+    labels = made["ml-readers"]["metadata"]["labels"]
+    assert labels == {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+    seen = {kind for rule in made["ml-readers"]["rules"] for kind in rule["resources"]}
+    assert seen == {"nodes", "queues", "podgroups"}, "what `fleet my` reads besides view"
+
+
+@pytest.mark.parametrize("mode", ["default", "host"])
+def test_groups_enter_in_every_mode(mode):
+    raw = stack({"oidc": ISSUER, "groups": GROUPS})
+    team = {key: it for key, it in raw["teams"]["ml"].items() if key != "queues"}
+    team["scheduler"] = {"mode": mode}
+    if mode == "host":
+        team["queue"] = "ml"
+        raw |= {"kai": {"version": "v0.16.8"}, "queues": {"ml": {"gpu": 4}}}
+    raw["teams"] = {"ml": team}
+    names = {it.name for it in plan_settings(raw).resources}
+    assert {"ml-view", "ml-edit", "ml-admin", "ml-readers"} <= names
+
+
+def test_one_provider_serves_all_teams_and_groups_add_up():
+    team = declared({"groups": {"vision": "edit"}}, oidc=ISSUER, groups={"audit": "view"})
+    assert team.oidc.issuer == ISSUER["issuer"]
+    assert team.groups == {"audit": "view", "vision": "edit"}
+    own = declared({"oidc": {**ISSUER, "clientId": "ml"}}, oidc=ISSUER)
+    assert own.oidc.client_id == "ml"
+
+
+def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
+    grant = {"nodePool": {"kai-fleet/pool": "nlp"}}
+    platform = load(stack(oidc=ISSUER, groups={"audit": "view"}) | {"teamStacks": {"nlp": grant}})
+    output = json.loads(json.dumps(platform_facts(platform.settings).output()))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}, **grant}
+    team["vcluster"] = {"groups": {"nlp": "edit"}}
+    facts = PlatformFacts.read(output)
+    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    assert loaded.mistakes == ()
+    found = fleet_of(loaded.settings).teams["nlp"]
+    assert found.oidc.client_id == "kubernetes"
+    assert found.groups == {"audit": "view", "nlp": "edit"}
+
+
+K3S = {"controlPlane": {"distro": {"k3s": {"enabled": True}}}}
+AGAIN = {
+    "controlPlane": {"distro": {"k8s": {"apiServer": {"extraArgs": ["--oidc_groups_claim", "x"]}}}}
+}
+EXTRA_ARGS = "controlPlane.distro.k8s.apiServer.extraArgs"
+OF_ML = "kai-fleet:teams.ml.vcluster"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path", "says"),
+    [
+        ({"oidc": {**ISSUER, "issuer": "http://id.example.com"}}, "oidc.issuer", "its https://"),
+        ({"oidc": {**ISSUER, "issuer": "https://a:b@id"}}, "oidc.issuer", "its https://"),
+        ({"oidc": {"issuer": "https://id.example.com"}}, "oidc.clientId", "is missing; write"),
+        ({"oidc": {**ISSUER, "ca": "/etc/ca.pem"}}, "oidc.ca", "write the PEM text"),
+        ({"oidc": {**ISSUER, "caFile": "/x"}}, "oidc.caFile", "is an unknown key"),
+        ({"groups": {"vision": "edit"}}, "groups", "write oidc: {issuer: https://"),
+        ({"oidc": ISSUER, "groups": {"x": "cluster-admin"}}, "groups.x", "write one of 'view', 'e"),
+        ({"oidc": ISSUER, "groups": {"system:masters": "edit"}}, "groups.system:masters", "own"),
+        ({"oidc": ISSUER, "values": AGAIN}, f"values.{EXTRA_ARGS}", "drop them here"),
+        ({"oidc": ISSUER, "values": K3S}, "values.controlPlane.distro.k3s.enabled", "drop it"),
+    ],
+)  # fmt: skip
+def test_what_no_api_server_takes_is_refused_at_its_key(wrong, path, says):
+    (mistake,) = load(stack(wrong)).mistakes
+    assert mistake.path == f"{OF_ML}.{path}"
+    assert says in mistake.message
+
+
+@pytest.mark.parametrize("prefix", ["", "-", "system:", "s", "sys", "system", "system:x"])
+@pytest.mark.parametrize("key", ["usernamePrefix", "groupsPrefix"])
+def test_no_prefix_makes_kubernetes_own_names_of_a_providers(key, prefix):
+    (mistake,) = load(stack({"oidc": {**ISSUER, key: prefix}})).mistakes
+    assert mistake.path == f"{OF_ML}.oidc.{key}"
+    assert "write oidc: in quotes" in mistake.message
+    assert may_name_system(prefix)
+
+
+def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
+    raw = stack(groups={"audit": "view"})
+    raw["teams"]["two"] = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "two"}}
+    assert [it.path for it in load(raw).mistakes] == ["kai-fleet:vcluster.groups"]
+
+
+KEPT = of_secret(vcluster_secrets.data(), "https://10.0.0.1:443", "team-ml-ml")
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    project = Project.of(tmp_path, monkeypatch)
+    monkeypatch.setattr(connect, "variables", lambda platform, say: {})
+    state = stack_state.StackState(kubeconfigs={"ml": KEPT})
+    monkeypatch.setattr(stack_state, "read", lambda stack, variables: state)
+    return project
+
+
+def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(lab):
+    file = lab.root / "Pulumi.lab.yaml"
+    oidc = {**ISSUER, "ca": AUTHORITY, "scopes": ["email", "groups"]}
+    file.write_text(f"{lab.text()}  kai-fleet:vcluster: {json.dumps({'oidc': oidc})}\n")
+    out = lab.root / "people.kubeconfig"
+    ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc", "-o", str(out))
+    assert ran.code == 0, ran.refusal
+    document = yaml.safe_load(out.read_text())
+    administrators = yaml.safe_load(KEPT)
+    assert document["clusters"] == administrators["clusters"]
+    assert document["contexts"] == administrators["contexts"]
+    (user,) = document["users"]
+    assert set(user["user"]) == {"exec"}
+    login = user["user"]["exec"]
+    assert (login["command"], login["args"][:2]) == ("kubectl", ["oidc-login", "get-token"])
+    assert login["args"][2:6] == [
+        "--oidc-issuer-url=https://id.example.com/realms/ml",
+        "--oidc-client-id=kubernetes",
+        "--oidc-extra-scope=email",
+        "--oidc-extra-scope=groups",
+    ]
+    assert login["args"][6] == (
+        f"--certificate-authority-data={vcluster_secrets.encoded(AUTHORITY)}"
+    )
+    assert "kubectl krew install oidc-login" in login["installHint"]
+    assert administrators["users"][0]["user"]["client-key-data"] not in out.read_text()
+
+
+def test_a_team_without_a_provider_is_told_what_to_write(lab):
+    ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc")
+    assert ran.code == 1
+    assert "write vcluster: {oidc: {issuer: https://" in ran.refusal
+    assert "at kai-fleet:teams.ml in Pulumi.lab.yaml" in ran.refusal
+    assert ran.refusal.endswith("then run: make up STACK=lab")
+    assert ran.out == ""
+
+
+def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):
+    config = parse(values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}})))
+    assert list(config.config_maps) == ["/etc/kai-fleet/oidc"]
+    extra = (*config.api_server_args, "--watch-cache=true")
+    plane = ControlPlane(
+        "x", tmp_path, "127.0.0.1", 1, Etcd(tmp_path, Ports(FIRST)), api_server_args=extra
+    )
+    command = plane.api_server({"kube-apiserver": tmp_path}).command
+    assert command[-len(extra) :] == extra
+    assert [it for it in command if it.startswith("--watch-cache=")] == ["--watch-cache=true"]
+
+
+ENTERED = {"oidc": ISSUER, "groups": GROUPS}
+
+
+def test_the_doctor_misses_a_role_that_who_administers_took_or_changed():
+    lab = Lab(settings=stack(ENTERED))
+    assert lab.ill() == []
+    state = lab.look().teams["ml"].inside.objects
+    lab.ml["rolebindings"] = copy.deepcopy(state["rolebindings"])[1:]
+    lab.ml["clusterrolebindings"] = copy.deepcopy(state["clusterrolebindings"])
+    lab.ml["clusterrolebindings"][0]["subjects"] = []
+    gone, changed = sorted(lab.ill(), key=lambda it: it.subject, reverse=True)
+    assert gone.subject == "RoleBinding kai-fleet-edit in namespace default"
+    assert gone.cause.startswith("it is not there")
+    assert changed.subject == "ClusterRoleBinding kai-fleet-view"
+    assert changed.cause.startswith("it has other subjects than declared")
+    assert changed.fix == "`make up STACK=lab`"
+
+
+def test_the_doctor_names_a_provider_that_does_not_answer_the_api_server():
+    (finding,) = Lab(settings=stack(ENTERED), provider_unreached=True).ill()
+    assert finding.subject == "identity provider of team ml"
+    assert "no answer from https://id.example.com/realms/ml" in finding.cause
+    assert finding.fix.startswith("`kubectl -n team-ml logs ml-0 | grep oidc` says why")
+
+
+def test_the_doctor_knows_by_a_token_that_nobody_signed():
+    class Answering:
+        def __init__(self, error):
+            self.error, self.asked = error, []
+
+        def review(self, path, body):
+            self.asked.append((path, body["spec"]["token"]))
+            return {"status": {"authenticated": False, "error": self.error}}
+
+    waiting = Answering("[invalid bearer token, oidc: authenticator not initialized]")
+    assert is_unanswered(waiting, ISSUER["issuer"])
+    ((path, token),) = waiting.asked
+    assert path == "/apis/authentication.k8s.io/v1/tokenreviews"
+    body = token.split(".")[1]
+    body = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+    assert json.loads(body) == {"iss": ISSUER["issuer"]}
+    assert not is_unanswered(Answering("invalid bearer token"), ISSUER["issuer"])
