@@ -197,3 +197,82 @@ def test_the_field_says_it_in_one_line(name):
             for plan in (by_values, by_key)
         ]
         assert values[0] == values[1]
+
+
+AFFINITY = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "cpu", "operator": "Exists"}]}]
+        }
+    }
+}
+OTHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+
+
+@pytest.mark.parametrize("version", sorted(VCLUSTER))
+def test_an_affinity_is_of_the_control_plane_and_its_dns(version):
+    team = declared({"affinity": AFFINITY, "tolerations": [GPU]})
+    values = vcluster_values(vcluster(version), team, "team-ml")
+    control = values["controlPlane"]
+    etcd = control["backingStore"]["etcd"]["deploy"]["statefulSet"]["scheduling"]
+    for where in (control["statefulSet"]["scheduling"], etcd, control["coredns"]["deployment"]):
+        assert where["affinity"] == AFFINITY
+        assert where["tolerations"] == [SPECS[1]]
+    assert unknown_keys("vcluster", version, values) == []
+
+
+@pytest.mark.parametrize("version", sorted(KAI))
+def test_so_it_is_of_kai(version):
+    (own,) = declared({"affinity": AFFINITY}).kai
+    values = kai_values(kai(version), affinity=own.affinity)
+    assert values["global"]["affinity"] == AFFINITY
+    assert unknown_keys("kai", version, values) == []
+
+
+def test_an_affinity_stands_in_place_of_that_of_all_teams():
+    assert declared(affinity=AFFINITY).affinity.spec == AFFINITY
+    assert declared({"affinity": OTHER}, affinity=AFFINITY).affinity.spec == OTHER
+    wrong = {"affinity": {"nodeSelector": {"a": "b"}}}
+    (mistake,) = load(stack(wrong)).mistakes
+    assert mistake.path == "kai-fleet:teams.ml.affinity.nodeSelector"
+    assert "nodeAffinity" in mistake.message
+
+
+def test_the_hosts_kai_has_its_own():
+    on_host = {"version": "v0.16.8", "tolerations": [OWN], "affinity": AFFINITY}
+    raw = stack(kai=on_host) | {"teams": {}}
+    plan = {it.name: it.inputs for it in plan_settings(raw).resources}
+    values = plan["host-kai-release"]["values"]["global"]
+    assert values["tolerations"] == [SPECS[0]]
+    assert values["affinity"] == AFFINITY
+
+
+@pytest.mark.parametrize(
+    ("provider", "lists"),
+    [
+        ("device-plugin", [("tolerations",)]),
+        (
+            "operator",
+            [
+                ("daemonsets", "tolerations"),
+                ("node-feature-discovery", "worker", "tolerations"),
+            ],
+        ),
+    ],
+)
+def test_the_gpu_stack_is_on_every_node_that_a_team_tolerates(provider, lists):
+    """Without the device plugin there, a node with a taint has no GPUs."""
+    grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}}
+    raw = stack({"tolerations": [OWN, {"key": "spot"}]}, teamStacks=grants)
+    plain = {it.name: it.inputs for it in plan_settings(stack()).resources}
+    assert plain["host-gpu-release"]["values"] == {}
+    plan = {
+        it.name: it.inputs for it in plan_settings(raw | {"gpu": {"provider": provider}}).resources
+    }
+    for path in lists:
+        found = plan["host-gpu-release"]["values"]
+        for key in path:
+            found = found[key]
+        assert found[-2:] == [SPECS[0], {"key": "spot", "operator": "Exists"}]
+        gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+        assert gpu in found, "what the chart has by itself"

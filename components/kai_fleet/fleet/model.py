@@ -6,7 +6,7 @@ resources they are URNs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -22,6 +22,7 @@ from kai_fleet.releases.sources import KnownSources
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
+    from kai_fleet.settings.sections.affinity import Affinity
     from kai_fleet.settings.sections.cluster import Cluster
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.monitoring import Monitoring
@@ -60,6 +61,7 @@ class DeclaredKai:
     chart: str | None = None
     scheduling: Scheduling | None = field(default=None, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
+    affinity: Affinity | None = field(default=None, hash=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
@@ -200,7 +202,8 @@ class DeclaredTeam:
     are what the guards of its namespace let through, `host_guard` which queues of the host, and
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
     `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
-    `tolerations` are of everything of the team, `image_pull_secrets` Secrets of its namespace.
+    `tolerations` are of everything of the team, `affinity` of its control plane, DNS and KAI,
+    `image_pull_secrets` Secrets of its namespace.
     `oidc` is who says who enters its vCluster, and `groups` the roles of groups there.
     `volume` is the claim of its control plane, by the keys of the chart, `volume_before` what runs.
     """
@@ -237,6 +240,7 @@ class DeclaredTeam:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
+    affinity: Affinity | None = field(default=None, hash=False)
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
     oidc: Oidc | None = field(default=None, hash=False)
     groups: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -312,6 +316,12 @@ class Fleet:
     platform: str = ""
     own_team: str = ""
     foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def tolerations(self) -> Iterable[Toleration]:
+        """What any team tolerates, each once."""
+        every = (it for team in self.every_team.values() for it in team.tolerations)
+        return {it.text: it for it in every}.values()
 
     @property
     def every_team(self) -> dict[str, DeclaredTeam]:

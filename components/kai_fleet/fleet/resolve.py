@@ -82,7 +82,10 @@ class _Resolver:
         self, teams: tuple[DeclaredTeam, ...], grants: tuple[DeclaredTeam, ...]
     ) -> DeclaredCluster:
         settings, own = self.settings, self.settings.kai
-        kai = self._kai(own, own.version, key_path(("kai",))) if own else None
+        kai = None
+        if own is not None:
+            kai = self._kai(own, own.version, key_path(("kai",)))
+            kai = replace(kai, tolerations=own.tolerations, affinity=own.affinity)
         return DeclaredCluster(
             HOST,
             path=key_path(("cluster",)),
@@ -138,6 +141,7 @@ class _Resolver:
             labels=place.labels,
             annotations=place.annotations,
             tolerations=place.tolerations,
+            affinity=place.affinity,
             # A team stack's namespace is the platform's, and what its guards let through.
             rules=None
             if platform
@@ -170,7 +174,8 @@ class _Resolver:
         version = own.version if own.mode == "virtual" else None
         kai = self._kai(own, version, f"{path}.scheduler") if version else None
         if kai is not None:
-            kai = replace(kai, tolerations=settings.place_of(name).tolerations)
+            place = settings.place_of(name)
+            kai = replace(kai, tolerations=place.tolerations, affinity=place.affinity)
         return DeclaredCluster(
             name,
             path=path,

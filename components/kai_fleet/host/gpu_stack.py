@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -19,6 +19,7 @@ from kai_fleet.releases import (
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.files.secret_values import hidden
+from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
 # In a kind node the plugin finds the driver only as the node does: on the node's network, with
@@ -32,6 +33,19 @@ IN_KIND: Final[Mapping[str, Any]] = {
 # Its pods mount the node's files and devices, which clusters with a default of their own refuse.
 _PRIVILEGED: Final[Mapping[str, str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
 
+# What the charts' daemons tolerate by themselves: a list in their values takes the place of these.
+_GPU_TAINT: Final[Mapping[str, str]] = {
+    "key": "nvidia.com/gpu",
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
+_CRITICAL: Final[Mapping[str, str]] = {"key": "CriticalAddonsOnly", "operator": "Exists"}
+_CONTROL_PLANE: Final[Mapping[str, str]] = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
+
 # The one object by which a GPU operator works; its chart makes it under this name.
 _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 
@@ -40,8 +54,9 @@ _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 class GpuStackArgs:
     """`operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin alone, on nodes whose
     drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
-    none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind cluster's. `existing` is what
-    the cluster has already, which is used.
+    none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind cluster's. `tolerations` are
+    those of the teams, on whose nodes its daemons have to be. `existing` is what the cluster has
+    already, which is used.
     """
 
     provider: Literal["operator", "device-plugin", "none"] = "none"
@@ -49,6 +64,7 @@ class GpuStackArgs:
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     in_kind: bool = False
+    tolerations: Sequence[Toleration] = ()
     existing: ExistingObjects = NONE
 
 
@@ -97,7 +113,11 @@ class GpuStack(pulumi.ComponentResource):
                     ),
                 )
             )
-        values = merged(IN_KIND, args.values) if args.in_kind and is_plugin else dict(args.values)
+        values = merged(
+            IN_KIND if args.in_kind and is_plugin else {},
+            _tolerating([it.spec for it in args.tolerations], is_plugin=is_plugin),
+            args.values,
+        )
         if args.provider != "none":
             self.version, self.namespace = args.version or version, chart
             own = f"{name}-namespace"
@@ -117,6 +137,18 @@ class GpuStack(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=before)),
             )
         self.register_outputs({"provider": args.provider})
+
+
+def _tolerating(specs: Sequence[Mapping[str, str]], *, is_plugin: bool) -> dict[str, Any]:
+    """Without its daemons a node with a taint advertises no GPUs."""
+    if not specs:
+        return {}
+    if is_plugin:
+        return {"tolerations": [_CRITICAL, _GPU_TAINT, *specs]}
+    return {
+        "daemonsets": {"tolerations": [_GPU_TAINT, *specs]},
+        "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, _GPU_TAINT, *specs]}},
+    }
 
 
 def _refuse_misfits(name: str, args: GpuStackArgs) -> None:

@@ -76,6 +76,7 @@ class Platform(pulumi.ComponentResource):
                 chart=gpu_stack.chart,
                 values=gpu_stack.values,
                 in_kind=cluster.kind is not None,
+                tolerations=[*args.fleet.tolerations],
                 existing=args.existing,
             ),
             opts=on_host,

@@ -99,6 +99,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 runtime_class=args.runtime_class,
                 isolation=args.isolation,
                 tolerations=own.tolerations,
+                affinity=own.affinity,
                 overrides=merged(
                     prometheus_values(release, own.scheduling or Scheduling()), own.values
                 ),

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kai_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
+from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.tolerations import Toleration
 
@@ -27,13 +28,15 @@ def kai_values(
     runtime_class: str | None = "nvidia",
     isolation: Isolation | None = None,
     tolerations: Sequence[Toleration] = (),
+    affinity: Affinity | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then `overrides`.
 
     gpu_sharing allows fractions of a GPU; through v0.17 the charts have it off (K6). runtime_class
     is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
-    container runtime's default is not NVIDIA's (K5). `tolerations` are those of all its parts.
+    container runtime's default is not NVIDIA's (K5). `tolerations` and `affinity` are those of all
+    its parts.
     """
     reservation = (
         nested(release.runtime_class_key, runtime_class)
@@ -45,6 +48,7 @@ def kai_values(
         _isolated(release, isolation or Isolation()),
         reservation,
         {"global": {"tolerations": [it.spec for it in tolerations]}} if tolerations else {},
+        {"global": {"affinity": affinity.spec}} if affinity else {},
         release.values,
         hidden(overrides or {}),
     )

@@ -30,6 +30,7 @@ from kai_fleet.settings.mistakes import (
 )
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
@@ -76,6 +77,9 @@ class Settings(Strict):
     tolerations: list[Toleration] = Field(
         default_factory=list,
         description="Taints of nodes that every team's pods tolerate, its control plane's too.",
+    )
+    affinity: Affinity | None = Field(
+        default=None, description="Where every team's control plane, DNS and KAI are."
     )
     sources: Sources = Field(
         default_factory=Sources, description="Where charts and images may come from."
@@ -140,6 +144,7 @@ class Settings(Strict):
             tolerations=own.tolerations
             if "tolerations" in own.model_fields_set
             else self.tolerations,
+            affinity=own.affinity or self.affinity,
         )
 
     def isolation_of(self, team: str) -> Isolation:

@@ -168,6 +168,7 @@ def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
         labels=place.labels,
         annotations=place.annotations,
         tolerations=place.tolerations,
+        affinity=place.affinity,
         sources=facts.sources,
         teams={file.team.name: file.team},
         removed=file.removed,

@@ -33,7 +33,9 @@ def vcluster_values(
         _isolated(team.isolation or Isolation()),
         _placed(team.control_pool),
         _noted(team),
-        _tolerating(team.tolerations),
+        _scheduled("tolerations", [it.spec for it in team.tolerations]),
+        _scheduled("affinity", team.affinity.spec if team.affinity else {}),
+        _enforcing(team.tolerations),
         _pulling(team.image_pull_secrets),
         nested(_CLAIM, dict(team.volume)) if team.volume else {},
         _reachable(team.name, namespace, team.access or Access()),
@@ -98,21 +100,27 @@ def _placed(control_pool: Mapping[str, str]) -> dict[str, Any]:
     return {"controlPlane": {"statefulSet": scheduling, "backingStore": etcd}}
 
 
-def _tolerating(tolerations: Sequence[Toleration]) -> dict[str, Any]:
-    """The control plane and its DNS where the taints are, and every pod that it syncs."""
-    if not tolerations:
+def _scheduled(key: str, value: Any) -> dict[str, Any]:
+    """The control plane, its etcd where it has one, and its DNS."""
+    if not value:
         return {}
-    specs = [it.spec for it in tolerations]
-    scheduling = {"scheduling": {"tolerations": specs}}
+    scheduling = {"scheduling": {key: value}}
     return {
         "controlPlane": {
             "statefulSet": scheduling,
             "backingStore": {"etcd": {"deploy": {"statefulSet": scheduling}}},
-            "coredns": {"deployment": {"tolerations": specs}},
-        },
-        # vCluster then shows its own scheduler the nodes without these taints.
-        "sync": {"toHost": {"pods": {"enforceTolerations": [it.text for it in tolerations]}}},
+            "coredns": {"deployment": {key: value}},
+        }
     }
+
+
+def _enforcing(tolerations: Sequence[Toleration]) -> dict[str, Any]:
+    """Every pod that it syncs tolerates them.
+
+    vCluster then shows its own scheduler the nodes without these taints.
+    """
+    texts = [it.text for it in tolerations]
+    return nested("sync.toHost.pods.enforceTolerations", texts) if texts else {}
 
 
 def _pulling(secrets: Sequence[str]) -> dict[str, Any]:

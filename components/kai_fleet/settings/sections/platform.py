@@ -6,8 +6,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.tolerations import Toleration
 
 Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
 KaiVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
@@ -53,4 +55,8 @@ class HostKai(Scheduling):
     chart: Chart | None = Field(
         default=None, description="Another chart, oci://… or https://…, of a place in sources."
     )
+    tolerations: list[Toleration] = Field(
+        default_factory=list, description="Taints of nodes that all of its parts tolerate."
+    )
+    affinity: Affinity | None = Field(default=None, description="Where all of its parts are.")
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.isolation import Bytes, Isolation
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
@@ -130,6 +131,11 @@ class HostPlace(Strict):
     tolerations: list[Toleration] = Field(
         default_factory=list,
         description="Taints that all of its pods tolerate; in place of kai-fleet:tolerations.",
+    )
+    affinity: Affinity | None = Field(
+        default=None,
+        description="Where its control plane, its DNS and its KAI are; in place of"
+        " kai-fleet:affinity.",
     )
 
 
