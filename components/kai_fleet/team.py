@@ -13,6 +13,7 @@ from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.noted import noted
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.virtual_cluster import MOVED, VirtualCluster, VirtualClusterArgs
@@ -46,8 +47,10 @@ class Team(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("kai-fleet:index:Team", name, None, opts)
         team = args.team
+        super().__init__(
+            "kai-fleet:index:Team", name, None, noted(opts, team.labels, team.annotations)
+        )
         opts = opts or pulumi.ResourceOptions()
         first = pulumi.ResourceOptions(
             parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with

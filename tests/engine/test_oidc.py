@@ -8,17 +8,19 @@ import time
 
 import pytest
 import yaml
+from kubernetes import client
 
 from kai_fleet.kube.api import Api
 from kai_fleet.settings.sections.oidc import Oidc
 from kai_fleet_cli.doctor.identity_provider import is_unanswered
 from kai_fleet_cli.teams import oidc_kubeconfig
 from tests.engine import identity_provider
-from tests.engine.product import Product, project
+from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
+LABELS = {"example.com/site": "hq"}
 GROUPS = {"ml-team-vision": "edit", "leads": "admin", "auditors": "view"}
 # What stands in for kubectl's plugin: it hands out the token in a variable.
 PLUGIN = """#!/bin/sh
@@ -49,6 +51,7 @@ def kubeconfig(product, provider, tmp_path_factory):
         for name in ("ml", "research"):
             del config["kai-fleet:teams"][name]
         config.pop("kai-fleet:teamStacks")
+        config["kai-fleet:labels"] = LABELS
         config["kai-fleet:vcluster"]["oidc"] = oidc
         config["kai-fleet:teams"]["dev"]["vcluster"] = {"groups": GROUPS}
 
@@ -132,6 +135,8 @@ def test_who_may_view_changes_nothing_and_who_administers_gives_rights_in_defaul
     given = ("create", "rolebinding", "given", "--clusterrole=view", "--user=oidc:x")
     assert kubectl(lead, *given).returncode == 0
     assert "forbidden" in kubectl(lead, "-n", "kube-system", *given).stderr
+    bound = kubectl(lead, "get", "rolebinding", "kai-fleet-edit", "-o", "yaml").stdout
+    assert yaml.safe_load(bound)["metadata"]["labels"] == LABELS
 
 
 def test_a_providers_system_masters_is_none_of_kubernetes(kubectl, provider):
@@ -141,6 +146,17 @@ def test_a_providers_system_masters_is_none_of_kubernetes(kubectl, provider):
     assert user["username"] == "oidc:system:kube-controller-manager"
     assert user["groups"][:2] == ["oidc:system:masters", "oidc:system:nodes"]
     assert "is forbidden" in kubectl(token, "get", "pods").stderr
+
+
+def test_what_the_stack_and_the_charts_make_has_the_labels(sandbox, kubeconfig):
+    host = client.AppsV1Api(api(sandbox.kubeconfig.read_text()))
+    (control,) = host.list_namespaced_stateful_set("team-dev").items
+    quotas = client.CoreV1Api(host.api_client).list_namespaced_resource_quota("team-dev").items
+    spaces = client.CoreV1Api(host.api_client).list_namespace(label_selector="example.com/site=hq")
+    assert quotas
+    for it in (control, *quotas):
+        assert LABELS.items() <= it.metadata.labels.items(), it.metadata.name
+    assert {it.metadata.name for it in spaces.items} >= {"team-dev", "nvidia-device-plugin"}
 
 
 def test_tokens_of_others_are_none(kubectl, provider):
@@ -163,5 +179,5 @@ def test_the_doctor_knows_a_provider_that_does_not_answer(product, kubeconfig, p
     assert not is_unanswered(administrators(), provider.issuer)
     nobody = "https://127.0.0.1:9/nobody"
     product.edit(lambda config: config["kai-fleet:vcluster"]["oidc"].update(issuer=nobody))
-    api = administrators()
-    until(lambda: is_unanswered(api, nobody), 60)
+    inside = administrators()
+    until(lambda: is_unanswered(inside, nobody), 60)

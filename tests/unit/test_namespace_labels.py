@@ -8,14 +8,15 @@ import pytest
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.isolation.namespace_metadata import namespace_metadata
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.kai.values import kai_values
+from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
-from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.doctor_samples import SETTINGS, VERSION, Lab
 
 PROJECT = "field.cattle.io/projectId"
 
@@ -116,6 +117,11 @@ def test_the_control_plane_has_them_by_keys_of_its_chart(version):
     assert control["statefulSet"]["annotations"] == {"note": "x"}
     assert control["statefulSet"]["pods"] == {"labels": {"cost-centre": "17"}}
     assert control["service"]["labels"] == {"cost-centre": "17"}
+    dns = control["coredns"]["deployment"]
+    assert dns["labels"] == dns["pods"]["labels"] == {"cost-centre": "17"}
+    assert control["advanced"] == {
+        "headlessService": {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
+    }, "an account with an annotation may have a cloud's rights"
     assert unknown_keys("vcluster", version, values) == []
 
 
@@ -133,3 +139,62 @@ def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     assert loaded.mistakes == ()
     labels = fleet_of(loaded.settings).teams["nlp"].labels
     assert labels == {"cost-centre": "18", "example.com/site": "hq"}
+
+
+def objects(raw):
+    """The metadata of every object of Kubernetes that is declared, but for what charts make."""
+    return {
+        it.name: (it.type, it.inputs["metadata"])
+        for it in plan_settings(raw).resources
+        if it.type.startswith("kubernetes:") and "metadata" in it.inputs
+    }
+
+
+def test_everything_that_is_made_for_a_team_has_them():
+    own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
+    workload = {"team": "ml", "kind": "pod", "image": "a", "queue": "train"}
+    made = objects(stack(own, labels={"site": "hq"}, workloads={"w": workload}))
+    of_team = {name: it for name, it in made.items() if name.startswith(("w-", "ml-"))}
+    assert {
+        "ml-namespace",
+        "ml-pods",
+        "ml-network-pods",
+        "ml-kai-namespace",
+        "w-pod",
+    } <= of_team.keys()
+    for name, (_, metadata) in of_team.items():
+        assert metadata["labels"]["cost-centre"] == "17", name
+        assert metadata["labels"]["site"] == "hq", name
+        assert name == "w-pod" or metadata["annotations"]["note"] == "x", name
+    assert "note" not in of_team["w-pod"][1]["annotations"], "the host's guard would refuse the pod"
+    assert of_team["w-pod"][1]["labels"]["kai.scheduler/queue"] == "train"
+
+
+def test_what_the_platform_makes_has_those_of_all():
+    grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 4, "parentQueue": "nlp"}}
+    noted = {"labels": {"site": "hq"}, "annotations": {"eks.amazonaws.com/role-arn": "x"}}
+    raw = stack(**noted, teamStacks=grants, kai={"version": VERSION}, monitoring={})
+    raw |= {"teams": {}, "queues": {"nlp": {"gpu": 4}}}
+    made = objects(raw)
+    platform = {name: it for name, it in made.items() if name.startswith("host-")}
+    assert {
+        "host-gpu-namespace",
+        "host-kai-namespace",
+        "host-team-stacks-namespace",
+    } <= platform.keys()
+    for name, (kind, metadata) in platform.items():
+        assert metadata["labels"]["site"] == "hq", name
+        of_account = kind.endswith(":ServiceAccount")
+        assert of_account != ("eks.amazonaws.com/role-arn" in metadata.get("annotations", {})), name
+    assert any(kind.endswith(":ServiceAccount") for kind, _ in platform.values())
+
+
+def test_without_them_every_object_is_as_before():
+    assert objects(stack(labels={}, annotations={})) == objects(stack())
+
+
+@pytest.mark.parametrize(("version", "labelled"), [("v0.14.7", False), ("v0.16.8", True)])
+def test_the_namespace_of_shared_gpus_has_them_where_the_chart_has_a_value(version, labelled):
+    values = kai_values(kai(version), labels={"cost-centre": "17"})
+    reservation = values["global"].get("resourceReservation", {})
+    assert reservation.get("namespaceLabels") == ({"cost-centre": "17"} if labelled else None)

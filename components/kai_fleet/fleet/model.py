@@ -62,6 +62,7 @@ class DeclaredKai:
     scheduling: Scheduling | None = field(default=None, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
@@ -302,7 +303,8 @@ class Fleet:
     """One stack: its host, and the teams that it runs or grants a stack of their own.
 
     In a team stack `platform` is the stack that has the host, `own_team` the one team; elsewhere
-    they are "". `facts` is what a platform's stack tells its team stacks, None in those.
+    they are "". `labels` and `annotations` are of what the platform makes. `facts` is what a
+    platform's stack tells its team stacks, None in those.
     """
 
     cluster: Cluster
@@ -315,6 +317,8 @@ class Fleet:
     facts: PlatformFacts | None = None
     platform: str = ""
     own_team: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property

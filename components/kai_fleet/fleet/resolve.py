@@ -75,6 +75,8 @@ class _Resolver:
             facts=team_stack.facts(settings, host.queues) if platform is None else None,
             platform=host.platform,
             own_team=next(iter(teams)) if platform is not None else "",
+            labels=settings.labels,
+            annotations=settings.annotations,
             foreign_queues={name: self._foreign_queues(name) for name in grants},
         )
 
@@ -85,7 +87,12 @@ class _Resolver:
         kai = None
         if own is not None:
             kai = self._kai(own, own.version, key_path(("kai",)))
-            kai = replace(kai, tolerations=own.tolerations, affinity=own.affinity)
+            kai = replace(
+                kai,
+                tolerations=own.tolerations,
+                affinity=own.affinity,
+                labels=settings.labels,
+            )
         return DeclaredCluster(
             HOST,
             path=key_path(("cluster",)),
@@ -175,7 +182,12 @@ class _Resolver:
         kai = self._kai(own, version, f"{path}.scheduler") if version else None
         if kai is not None:
             place = settings.place_of(name)
-            kai = replace(kai, tolerations=place.tolerations, affinity=place.affinity)
+            kai = replace(
+                kai,
+                tolerations=place.tolerations,
+                affinity=place.affinity,
+                labels=place.labels,
+            )
         return DeclaredCluster(
             name,
             path=path,

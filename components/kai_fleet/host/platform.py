@@ -16,6 +16,7 @@ from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.noted import noted
 from kai_fleet.state.deployed_state import DeployedState
 
 
@@ -46,7 +47,8 @@ class Platform(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("kai-fleet:index:Platform", name, None, opts)
+        own = noted(opts, args.fleet.labels, args.fleet.annotations)
+        super().__init__("kai-fleet:index:Platform", name, None, own)
         cluster, gpu_stack, host = args.fleet.cluster, args.fleet.gpu, args.fleet.host
         self.transformations = []
         kubeconfig = args.kubeconfig
@@ -85,11 +87,11 @@ class Platform(pulumi.ComponentResource):
             f"{name}-guards", GuardPoliciesArgs(bool(host.kai)), opts=on_host
         )
         self.ready = [gpu]
-        for own in host.kai:
+        for scheduler in host.kai:
             kai = KaiScheduler(
                 f"{name}-kai",
                 KaiSchedulerArgs(
-                    own,
+                    scheduler,
                     self.access,
                     isolation=args.fleet.isolation,
                     cluster_policy_crd=not gpu.brings_cluster_policy,
@@ -107,7 +109,7 @@ class Platform(pulumi.ComponentResource):
                     on_host, pulumi.ResourceOptions(depends_on=[kai.ready])
                 ),
             )
-            scheduling = declare_scheduling(name, own, kai, self.access, on_host)
+            scheduling = declare_scheduling(name, scheduler, kai, self.access, on_host)
             self.ready = [gpu, kai, queues, *scheduling]
         self.register_outputs({"cluster": cluster.name})
 

@@ -34,6 +34,7 @@ from kai_fleet.isolation.namespace_metadata import (
     namespace_metadata,
 )
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.noted import noted
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
 
@@ -69,7 +70,8 @@ class TeamNamespace(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__(TEAM_NAMESPACE, name, None, opts)
+        own = noted(opts, args.team.labels, args.team.annotations)
+        super().__init__(TEAM_NAMESPACE, name, None, own)
         self._name, self._args = name, args
         self._of_team = f"team-{name}"
         opts = opts or pulumi.ResourceOptions()

@@ -100,6 +100,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 isolation=args.isolation,
                 tolerations=own.tolerations,
                 affinity=own.affinity,
+                labels=own.labels,
                 overrides=merged(
                     prometheus_values(release, own.scheduling or Scheduling()), own.values
                 ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kai_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
-from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.releases.chart_values import merged, nested, unknown_keys
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.isolation import Isolation
@@ -29,6 +29,7 @@ def kai_values(
     isolation: Isolation | None = None,
     tolerations: Sequence[Toleration] = (),
     affinity: Affinity | None = None,
+    labels: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then `overrides`.
@@ -36,7 +37,7 @@ def kai_values(
     gpu_sharing allows fractions of a GPU; through v0.17 the charts have it off (K6). runtime_class
     is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
     container runtime's default is not NVIDIA's (K5). `tolerations` and `affinity` are those of all
-    its parts.
+    its parts, `labels` of what its chart can label.
     """
     reservation = (
         nested(release.runtime_class_key, runtime_class)
@@ -49,9 +50,16 @@ def kai_values(
         reservation,
         {"global": {"tolerations": [it.spec for it in tolerations]}} if tolerations else {},
         {"global": {"affinity": affinity.spec}} if affinity else {},
+        _noted(release, labels or {}),
         release.values,
         hidden(overrides or {}),
     )
+
+
+def _noted(release: KaiRelease, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Those of the namespace where shared GPUs are held, in charts that have a value for them."""
+    values = nested("global.resourceReservation.namespaceLabels", dict(labels))
+    return values if labels and not unknown_keys("kai", release.version, values) else {}
 
 
 def _sharing(release: KaiRelease, on: bool) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.monitoring import dashboards, rules, scraping
+from kai_fleet.noted import noted
 from kai_fleet.settings.sections.monitoring import Monitoring
 
 OPERATOR: Final = "monitoring.coreos.com/v1"
@@ -102,9 +103,13 @@ def monitoring_of(fleet: Fleet, platform: Platform | ReferencedPlatform) -> None
     FleetMonitoring(
         "host",
         MonitoringArgs(fleet.host.monitoring, fleet.host),
-        pulumi.ResourceOptions(
-            provider=platform.provider,
-            depends_on=platform.ready,
-            transformations=platform.transformations,
+        noted(
+            pulumi.ResourceOptions(
+                provider=platform.provider,
+                depends_on=platform.ready,
+                transformations=platform.transformations,
+            ),
+            fleet.labels,
+            fleet.annotations,
         ),
     )

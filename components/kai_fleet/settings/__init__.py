@@ -69,10 +69,11 @@ class Settings(Strict):
     )
     labels: dict[NotedKey, LabelValue] = Field(
         default_factory=dict,
-        description="Labels of every team's namespace and control plane: a cost centre.",
+        description="Labels of all that the stack makes, the platform's and the teams': a cost"
+        " centre.",
     )
     annotations: dict[NotedKey, str] = Field(
-        default_factory=dict, description="Annotations of every team's namespace and control plane."
+        default_factory=dict, description="Annotations of all that the stack makes, but of pods."
     )
     tolerations: list[Toleration] = Field(
         default_factory=list,

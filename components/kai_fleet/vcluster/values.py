@@ -139,14 +139,24 @@ def _pulling(secrets: Sequence[str]) -> dict[str, Any]:
 def _noted(team: DeclaredTeam) -> dict[str, Any]:
     """The labels and annotations of the team's namespace also on what the chart makes there.
 
-    The pods have the labels alone: of annotations the guards let few domains through.
+    The pods have the labels alone: of annotations the guards let few domains through. Accounts have
+    neither: by annotations there clouds give their rights to whoever runs as one.
     """
     own = {"labels": dict(team.labels), "annotations": dict(team.annotations)}
     kept = {kind: noted for kind, noted in own.items() if noted}
     if not kept:
         return {}
     pods = {"pods": {"labels": dict(team.labels)}} if team.labels else {}
-    return {"controlPlane": {"statefulSet": {**kept, **pods}, "service": kept}}
+    with_pods = {**kept, **pods}
+    return {
+        "controlPlane": {
+            "statefulSet": with_pods,
+            "service": kept,
+            "advanced": {"headlessService": kept},
+            "coredns": {"deployment": with_pods, "service": kept},
+            "backingStore": {"etcd": {"deploy": {"statefulSet": with_pods}}},
+        }
+    }
 
 
 def _reachable(name: str, namespace: pulumi.Input[str], access: Access) -> dict[str, Any]:

@@ -122,11 +122,11 @@ class HostPlace(Strict):
     )
     labels: dict[NotedKey, LabelValue] = Field(
         default_factory=dict,
-        description="Labels of its namespace and control plane, over kai-fleet:labels.",
+        description="Labels of its namespace and all that is made for it, over kai-fleet:labels.",
     )
     annotations: dict[NotedKey, str] = Field(
         default_factory=dict,
-        description="Annotations of its namespace and control plane, over kai-fleet:annotations.",
+        description="Annotations of the same but of pods, over kai-fleet:annotations.",
     )
     tolerations: list[Toleration] = Field(
         default_factory=list,
