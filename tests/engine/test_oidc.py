@@ -12,8 +12,9 @@ from kubernetes import client
 
 from kai_fleet.kube.api import Api
 from kai_fleet.settings.sections.oidc import Oidc
+from kai_fleet.vcluster.oidc import runs_with
 from kai_fleet_cli.doctor.identity_provider import is_unanswered
-from kai_fleet_cli.teams import oidc_kubeconfig
+from kai_fleet_cli.teams import oidc_kubeconfig, stack_state
 from tests.engine import identity_provider
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
@@ -58,8 +59,11 @@ def kubeconfig(product, provider, tmp_path_factory):
     product.edit(one_team)
     made = product.up().outputs["kubeconfigs"]["dev"]
     assert product.up().changed == {}
+    resources = product.stack.export_stack().deployment["resources"]
+    declared = Oidc.model_validate(oidc)
+    assert runs_with(declared, stack_state.of_resources(resources).values["dev"])
     file = tmp_path_factory.mktemp("people") / "kubeconfig"
-    file.write_text(oidc_kubeconfig.kubeconfig(made, Oidc.model_validate(oidc)))
+    file.write_text(oidc_kubeconfig.kubeconfig(made, declared))
     return file
 
 

@@ -10,7 +10,6 @@ import jsonschema
 import pytest
 import yaml
 
-from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
@@ -29,10 +28,12 @@ from sandbox.vcluster.config import parse
 from tests.unit import vcluster_secrets
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.team_project import Project
+from tests.unit.test_team_list import KEPT, RELEASE, STATE, URN
 
 ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
 GROUPS = {"ml-team-vision": "edit", "leads": "admin", "auditors": "view"}
 AUTHORITY = vcluster_secrets.keys().authority.decode()
+ENTERED = {"oidc": ISSUER, "groups": GROUPS}
 FLAGS = [
     "--oidc-issuer-url=https://id.example.com/realms/ml",
     "--oidc-client-id=kubernetes",
@@ -193,6 +194,13 @@ def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
     assert found.groups == {"audit": "view", "nlp": "edit"}
 
 
+def test_the_guard_inside_asks_nobody_for_a_name():
+    """So that no name of a provider gets around it."""
+    guards = declared(ENTERED).guards
+    assert guards
+    assert "userInfo" not in json.dumps(guards)
+
+
 K3S = {"controlPlane": {"distro": {"k3s": {"enabled": True}}}}
 AGAIN = {
     "controlPlane": {"distro": {"k8s": {"apiServer": {"extraArgs": ["--oidc_groups_claim", "x"]}}}}
@@ -237,15 +245,20 @@ def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
     assert [it.path for it in load(raw).mistakes] == ["kai-fleet:vcluster.groups"]
 
 
-KEPT = of_secret(vcluster_secrets.data(), "https://10.0.0.1:443", "team-ml-ml")
-
-
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
     project = Project.of(tmp_path, monkeypatch)
     monkeypatch.setattr(connect, "variables", lambda platform, say: {})
-    state = stack_state.StackState(kubeconfigs={"ml": KEPT})
-    monkeypatch.setattr(stack_state, "read", lambda stack, variables: state)
+    release = {
+        "type": RELEASE,
+        "urn": f"{URN}Team$kai-fleet:index:VirtualCluster${RELEASE}::ml-release",
+        "inputs": {"values": values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}}))},
+    }
+    outputs = {"type": STATE[0]["type"], "urn": STATE[0]["urn"]}
+    outputs["outputs"] = {"kubeconfigs": {"ml": KEPT}}
+    monkeypatch.setattr(
+        stack_state, "read", lambda stack, variables: stack_state.of_resources([outputs, release])
+    )
     return project
 
 
@@ -277,6 +290,18 @@ def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(lab):
     assert administrators["users"][0]["user"]["client-key-data"] not in out.read_text()
 
 
+def test_what_the_vcluster_does_not_take_yet_is_not_given_out(lab):
+    other = {**ISSUER, "clientId": "another"}
+    file = lab.root / "Pulumi.lab.yaml"
+    file.write_text(f"{lab.text()}  kai-fleet:vcluster: {json.dumps({'oidc': other})}\n")
+    ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc")
+    assert ran.out == ""
+    assert ran.refusal == (
+        "the vCluster of team ml does not take tokens of https://id.example.com/realms/ml as"
+        " Pulumi.lab.yaml says yet; run: make up STACK=lab"
+    )
+
+
 def test_a_team_without_a_provider_is_told_what_to_write(lab):
     ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc")
     assert ran.code == 1
@@ -296,9 +321,6 @@ def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):
     command = plane.api_server({"kube-apiserver": tmp_path}).command
     assert command[-len(extra) :] == extra
     assert [it for it in command if it.startswith("--watch-cache=")] == ["--watch-cache=true"]
-
-
-ENTERED = {"oidc": ISSUER, "groups": GROUPS}
 
 
 def test_the_doctor_misses_a_role_that_who_administers_took_or_changed():

@@ -141,7 +141,8 @@ def kubeconfig(
         Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
     ] = None,
     oidc: Annotated[
-        bool, typer.Option(help="For people: they log in at the team's identity provider.")
+        bool,
+        typer.Option("--oidc", help="For people: they log in at the team's identity provider."),
     ] = False,
 ) -> None:
     """Print a team's kubeconfig, or write it: whoever has it is that vCluster's administrator.
@@ -157,13 +158,15 @@ def kubeconfig(
     place = platform.team(name)
     provider = oidc_kubeconfig.provider(place, settings_of(place.stack)) if oidc else None
     variables = connect.variables(platform, screen.say)
-    content = stack_state.read(place.stack, variables).kubeconfig(name)
+    state = stack_state.read(place.stack, variables)
+    content = state.kubeconfig(name)
     if not content:
         raise UserError(
             f"team {name} is in {place.file.name}, but was never made; run: make up"
             f" STACK={place.stack}"
         )
     if provider is not None:
+        oidc_kubeconfig.check_runs(place, provider, state.values.get(name, {}))
         content = oidc_kubeconfig.kubeconfig(content, provider)
     write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
@@ -10,6 +11,7 @@ import yaml
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.oidc import Oidc
+from kai_fleet.vcluster.oidc import runs_with
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams.lookup import TeamPlace
 
@@ -26,6 +28,15 @@ def provider(place: TeamPlace, settings: Settings) -> Oidc:
             f" make up STACK={place.stack}"
         )
     return team.oidc
+
+
+def check_runs(place: TeamPlace, oidc: Oidc, values: Mapping[str, Any]) -> None:
+    """Raise UserError where the vCluster, whose release has these values, takes no such tokens."""
+    if not runs_with(oidc, values):
+        raise UserError(
+            f"the vCluster of team {place.name} does not take tokens of {oidc.issuer} as"
+            f" {place.file.name} says yet; run: make up STACK={place.stack}"
+        )
 
 
 def kubeconfig(administrators: str, oidc: Oidc) -> str:

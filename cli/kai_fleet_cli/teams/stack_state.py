@@ -32,7 +32,7 @@ class StackState:
     """One stack as its last update left it: KAI versions and kubeconfigs by team, and outputs.
 
     The kubeconfigs are built anew: a team stack's state is the team's. `refused` says why one is
-    not there.
+    not there. `values` are those of each vCluster's release.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -40,6 +40,7 @@ class StackState:
     teams: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, str] = field(default_factory=dict, repr=False)
     refused: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
     def kubeconfig(self, team: str) -> str | None:
         """A team's; None where it has none. Raises UserError for one that is refused."""
@@ -83,7 +84,7 @@ def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
 def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
     """The state that exported resources show."""
     versions: dict[str, str] = {}
-    vclusters: set[str] = set()
+    values: dict[str, Mapping[str, Any]] = {}
     outputs: Mapping[str, Any] = {}
     for resource in resources:
         if resource.get("type") == STACK:
@@ -96,10 +97,16 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
             version = (resource.get("outputs") or {}).get("version")
             versions[name.removesuffix("-kai-release")] = str(version)
         elif name.endswith("-release"):
-            vclusters.add(name.removesuffix("-release"))
+            own = opened(resource.get("inputs") or {}).get("values")
+            values[name.removesuffix("-release")] = own or {}
     kubeconfigs, refused = _rebuilt(outputs.get("kubeconfigs") or {})
     return StackState(
-        versions, frozenset(vclusters), outputs.get("teams") or {}, kubeconfigs, refused
+        versions,
+        frozenset(values),
+        outputs.get("teams") or {},
+        kubeconfigs,
+        refused,
+        values,
     )
 
 

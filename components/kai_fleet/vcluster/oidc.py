@@ -51,6 +51,11 @@ def flags(oidc: Oidc) -> tuple[str, ...]:
     return tuple(f"--oidc-{name}={value}" for name, value in named.items())
 
 
+def runs_with(oidc: Oidc, values: Mapping[str, Any]) -> bool:
+    """Whether the API server of a release with these values takes the provider's tokens."""
+    return set(flags(oidc)) <= set(value_at(values, _FLAGS) or ())
+
+
 def authority(team: DeclaredTeam) -> tuple[str, str] | None:
     """The ConfigMap with the provider's authority, and its content; None where that is public.
 
