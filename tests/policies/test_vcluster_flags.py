@@ -199,3 +199,11 @@ def test_every_list_of_flags_in_any_version_is_looked_at():
     read = json.loads((Path(releases.__file__).parent / "vcluster_value_keys.json").read_text())
     keys = {key for group in read["keys"] for key in group["keys"] if key.endswith("extraArgs")}
     assert keys == set(FLAGS)
+
+
+@pytest.mark.parametrize("flag", ["oidc-username-prefix", "oidc-groups-prefix"])
+@pytest.mark.parametrize("prefix", ["s", "sys", "system", "system:"])
+def test_no_prefix_lets_a_provider_write_the_rest_of_kubernetes_own_names(flag, prefix):
+    message = told(API, [f"--{flag}={prefix}"])[API]
+    assert f"--{flag}, which lets a provider of identities name Kubernetes' own" in message
+    assert told(API, [f"--{flag}=sysop:"]) == {}

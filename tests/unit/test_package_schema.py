@@ -50,10 +50,11 @@ def test_every_property_is_described():
     assert [where for where, of in described() if not of.get("description")] == []
 
 
-def test_nothing_is_any_but_values_for_a_chart():
-    """What a chart takes is the chart's to say."""
+def test_nothing_is_any_but_values_for_a_chart_and_an_affinity():
+    """What a chart takes is the chart's to say, and what an affinity has, Kubernetes'."""
     loose = [where for where, of in described() if "pulumi.json#/Any" in json.dumps(of)]
-    assert {where.rpartition(".")[2] for where in loose} == {"values"}
+    affinity = {"nodeAffinity", "podAffinity", "podAntiAffinity"}
+    assert {where.rpartition(".")[2] for where in loose} == {"values", *affinity}
 
 
 def test_secrets_are_marked():
