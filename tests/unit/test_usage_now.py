@@ -250,7 +250,7 @@ def test_a_prometheus_of_the_host_is_asked_through_its_api_server(fleet):
     path = "/api/v1/namespaces/mon/services/prom:9090/proxy/api/v1/query"
 
     def answer(asked):
-        value = [0, "60" if "count_over_time" in asked else "30"]
+        value = [0, "60" if "group" in asked else "30"]
         metric = {"scheduler": "ml", "queue": "train"}
         result = [{"metric": metric, "value": value}]
         return {"status": "success", "data": {"resultType": "vector", "result": result}}

@@ -58,7 +58,8 @@ def balance(parts: Iterable[GpuBalance]) -> GpuBalance:
 class TeamUsageRow:
     """A team; `promised` is its `gpus`. `unreached` says why its cluster was not counted.
 
-    `queues` are its leaves; None is what its pods have beside its queues.
+    `queues` are its leaves; None is what its pods have beside its queues. `measured` are the hours
+    of which Prometheus has numbers of it.
     """
 
     team: str
@@ -66,6 +67,7 @@ class TeamUsageRow:
     promised: int
     queues: Mapping[str | None, GpuBalance] = field(default_factory=dict)
     unreached: str = ""
+    measured: float = 0.0
 
     @property
     def gpus(self) -> GpuBalance:

@@ -18,11 +18,9 @@ from kai_fleet_cli.report.team_usage import PodWait, StackUsage, teams_now, wait
 
 # What is asked of each API server; the addresses of vClusters are those of Services.
 KINDS: Final = frozenset({"nodes", "pods", "queues", "podgroups", "deployments", "services"})
-_NEARLY_ALL: Final = 0.98  # of a window; below it the answer says how much was measured
 _SAMPLE: Final = (
-    "This is a sample of now, not GPU-hours: the stack names no Prometheus. Write"
-    " kai-fleet:monitoring: {prometheus: {service: monitoring/prometheus-operated:9090}}"
-    " (docs/monitoring.md)."
+    "This is a sample of now, not GPU-hours: the stack names no Prometheus. For those,"
+    f" {prometheus.TURN_ON}"
 )
 
 
@@ -53,16 +51,12 @@ def usage_of(
         )
     names = [team] if team else [*settings.teams, *settings.team_stacks]
     try:
-        ask = (
-            prometheus.at_url(server.url)
-            if server.url is not None
-            else prometheus.through(sources.host(), server.service or "")
-        )
-        teams, measured = gpu_hours(ask, settings, names, window)
+        query = prometheus.of(server, sources.host)
+        teams, measured = gpu_hours(query, settings, names, window)
     except UnreachableError as error:
         raise UserError(f"{error}. For a sample of now: --now") from None
     notes = []
-    if measured < window.hours * _NEARLY_ALL:
+    if not window.covered_by(measured):
         notes.append(
             f"Prometheus has numbers of {measured:.1f} of the {window.hours:g} hours that"
             " were asked for."
