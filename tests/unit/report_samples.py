@@ -108,8 +108,17 @@ def busy():
         ),
         well=41,
         updates=(
-            StackUpdate(MADE, "update", "succeeded", "Ada", "One more team", "3 created"),
-            StackUpdate(MADE - timedelta(days=2), "update", "failed", "Ada", "A typo"),
+            StackUpdate(
+                MADE,
+                "update",
+                "succeeded",
+                changes=("team vision: new with KAI v0.16.8, vCluster default",),
+                checkout="3f2b1c9a of Ada",
+                resources="3 created",
+            ),
+            StackUpdate(
+                MADE - timedelta(days=2), "update", "failed", changes=("no team, no version",)
+            ),
         ),
         missing={"what team nlp holds and waits for": "it does not answer in time"},
     )
