@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from rich import box
 from rich.console import Console
@@ -79,11 +79,14 @@ def show_report(report: StackReport, console: Console) -> None:
         _line(console, escape(plain(text)))
     for section in sections(report):
         if section.rows:
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-            table.title = section.title
-            for number, heading in enumerate(section.headings):
-                justify: Literal["left", "right"] = "left" if number < section.words else "right"
-                table.add_column(heading, justify=justify, no_wrap=justify == "right")
+            table = Table(
+                box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left"
+            )
+            for heading, *cells in zip(section.headings, *section.rows, strict=True):
+                if len(table.columns) < section.words:
+                    table.add_column(heading, overflow="fold")
+                else:  # a number stays on its line
+                    table.add_column(heading, justify="right", min_width=max(map(len, cells)))
             for row in section.rows:
                 table.add_row(*(escape(plain(cell)) for cell in row))
             console.print(table)
