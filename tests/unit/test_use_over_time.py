@@ -36,7 +36,7 @@ class Past:
         self.queues = {("ml", "train"): (2.0, 1.0), ("ml", "serve"): (0.5, 0.5)}
         self.whole = {"team-dev": (1.0, 2.0)}
         self.capacity = {"ml-0": 4.0, "dev-0": 2.0}
-        self.held = {("team-ml", "ml-0"): 3.0, ("team-dev", "dev-0"): 1.0}
+        self.held = {("team-ml", "ml-0"): 2.5, ("team-dev", "dev-0"): 1.0}
         self.models = {"ml-0": H100, "dev-0": A100}
         self.seen = {"ml": 1.0, "host": 1.0, "team-ml": 1.0, "team-dev": 1.0}  # part of the time
         self.seen_before: dict[str, float] | None = None
@@ -113,7 +113,7 @@ def test_what_stands_idle_is_whole_gpus_by_pool_at_the_price_of_their_model():
     past.models = {"dev-0": A100}
     idle = by_name(used(past, lab.look()).idle)
     assert idle == {
-        ("kai-fleet/pool=ml", ""): PeriodUse(168, cost=168 * 4),
+        ("kai-fleet/pool=ml", ""): PeriodUse(1.5 * 168, cost=1.5 * 168 * 4),
         ("nodes that are gone", ""): PeriodUse(168, cost=168 * 1.5),
     }
 
@@ -126,8 +126,8 @@ def test_the_total_is_of_teams_and_not_of_their_queues():
 
 def test_a_team_on_two_models_pays_by_the_hours_on_each():
     past = Past()
-    past.held["team-ml", "dev-0"] = 1.0
-    assert by_name(used(past).teams)["ml", ""].cost == pytest.approx(420 * (3 * 4 + 1.5) / 4)
+    past.held = {("team-ml", "ml-0"): 1.5, ("team-ml", "dev-0"): 1.0}
+    assert by_name(used(past).teams)["ml", ""].cost == pytest.approx(168 * (1.5 * 4 + 1.5))
 
 
 def test_what_was_not_measured_is_not_zero():
@@ -138,6 +138,18 @@ def test_what_was_not_measured_is_not_zero():
     assert ("ml", "train") not in by_name(use.teams)
     assert use.total["7d"].gpu_hours == 168
     assert "Team ml is not counted: Prometheus has no numbers of it for 7d." in use.notes
+
+
+def test_a_kai_of_a_team_that_counts_less_than_the_host_is_named():
+    """It is the tenant's to change, and what the host counts is not."""
+    assert used(Past()).notes == []
+    past = Past()
+    past.held["team-ml", "ml-0"] = 4.0
+    past.held["team-dev", "dev-0"] = 2.0
+    (week, month) = used(past).notes
+    assert "Team ml held 672.0 whole GPU-hours of the host in 7d" in week
+    assert "its own KAI counts 420.0" in week
+    assert "in 30d" in month
 
 
 def test_a_trend_needs_both_periods_measured():

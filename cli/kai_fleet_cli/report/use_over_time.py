@@ -25,6 +25,7 @@ _LABEL: Final = "label_nvidia_com_gpu_product"  # of kube-state-metrics, where i
 _MODELS: Final = (
     f'last_over_time((max by (node, {_LABEL}) (kube_node_labels{{{_LABEL}!=""}}))[30d:1h])'
 )
+_SAME: Final = 1.05  # times what a KAI counts: more is more than samples differ by
 Hours = Mapping[str, float]  # GPU-hours by node, or by model
 
 
@@ -180,7 +181,7 @@ class _Period:
         return idle
 
     def notes(self) -> Iterator[str]:
-        """What was not measured."""
+        """What was not measured, and where a team's own KAI says less than the host does."""
         since, hours = self.window.since, self.window.hours
         if not self.window.covered_by(self.measured):
             measured = f"{self.measured:.1f} of the {hours:g} hours of {since}"
@@ -192,6 +193,13 @@ class _Period:
                 yield (
                     f"Of team {row.team}, Prometheus has numbers of {row.measured:.1f} of the"
                     f" {hours:g} hours of {since}."
+                )
+            held = sum(self.held.get(f"team-{row.team}", {}).values())
+            if row.mode == "virtual" and not row.unreached and held > row.gpus.used * _SAME:
+                yield (
+                    f"Team {row.team} held {held:,.1f} whole GPU-hours of the host in {since}, and"
+                    f" its own KAI counts {row.gpus.used:,.1f}: the rest is free parts of shared"
+                    " GPUs, pods beside its queues, or a KAI that the team changed."
                 )
 
 
