@@ -403,7 +403,7 @@ def test_a_stack_that_was_never_deployed_is_told_as_such(lab, monkeypatch):
 
     monkeypatch.setattr(stack_state, "ask", none)
     vacant = Lab()
-    vacant.host["namespaces"] = []
+    vacant.host["namespaces"], vacant.unreached = [], "its Secret vc-ml is not there"
     monkeypatch.setattr(build, "gather", lambda sources: vacant.look())
     ran = run("--stack", "lab")
     assert ran.exit_code == 0

@@ -81,9 +81,9 @@ def _lacking(
 
 
 def _is_there(look: Snapshot, team: TeamState) -> bool:
-    """Whether a team's namespace is on the host, or may be."""
+    """Whether a team's vCluster or its namespace answers, or may be there."""
     namespace = look.host.named("namespaces", team.wanted.namespace)
-    return namespace is not None or "namespaces" in look.host.unreadable
+    return bool(team.inside or namespace or "namespaces" in look.host.unreadable)
 
 
 def _with_hours(
