@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kai_fleet.settings import load
-from kai_fleet_cli.doctor.finding import Health
+from kubectl_fleet.live.finding import Health
 from tests.unit.doctor_samples import Lab, node
 
 H100 = "NVIDIA-H100-80GB-HBM3"

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from kai_fleet.settings import load
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report import build, charts
 from kai_fleet_cli.report import page as writing
 from kai_fleet_cli.report.build import of_file
@@ -24,6 +23,7 @@ from kai_fleet_cli.report.page import age, gpus, page
 from kai_fleet_cli.report.planned import planned
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import stack_state
+from kubectl_fleet.errors import UserError
 from tests.unit.doctor_samples import NOW, Lab, node, pod
 from tests.unit.doctor_spoils import in_host_mode, waiting
 from tests.unit.report_samples import busy, many

@@ -6,14 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet_cli.doctor.finding import ExitCode
 from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather
 from kai_fleet_cli.doctor.sources import of_stack, variables_of
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.last_changes import last_changes
@@ -24,6 +21,9 @@ from kai_fleet_cli.report.use_over_time import use_over_time
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_policies import validation
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.kube.errors import UnreachableError
+from kubectl_fleet.live.finding import ExitCode
 
 
 def of_file(stack: str, file: Path | None = None) -> StackReport:

@@ -13,7 +13,7 @@ from kai_fleet_cli.doctor.causes import COMMAND
 from kai_fleet_cli.report import charts, use_tables
 from kai_fleet_cli.report.model import StackReport
 from kai_fleet_cli.report.use_tables import UNKNOWN
-from kai_fleet_cli.usage.amounts import UNLIMITED
+from kubectl_fleet.usage.amounts import UNLIMITED
 
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 OPEN_TREES: Final = 8  # more of them are folded

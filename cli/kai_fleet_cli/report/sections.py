@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet_cli.doctor.finding import Health
 from kai_fleet_cli.report.model import StackReport
 from kai_fleet_cli.report.page import age, gpus
 from kai_fleet_cli.report.use_tables import UNKNOWN, Section, changes_from, hours, idle
+from kubectl_fleet.live.finding import Health
 
 
 def sections(report: StackReport) -> Iterator[Section]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kai_fleet.settings.sections.prices import DEFAULT, PRODUCT
-from kai_fleet.wording import listed, nearest_first
 from kai_fleet_cli.doctor.checks.nodes import gpus
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
+from kubectl_fleet.wording import listed, nearest_first
 
 _KEY = "kai-fleet:prices.gpuHour"
 
