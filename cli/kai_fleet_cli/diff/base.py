@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kai_fleet_cli.engine.interruption import graceful_shutdown
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.encrypted import encrypted
+from kubectl_fleet.errors import UserError
 
 SHORT: Final = 10  # characters of a commit's name
 # What a git hook is started with would point git at another index or work tree.
