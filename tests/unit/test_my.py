@@ -55,6 +55,9 @@ SAMPLES = {
     "deployments": [served(kai(name="kai-scheduler-default"))],
     "events": [],
     "runtimeclasses": [],
+    "replicasets": [],
+    "statefulsets": [],
+    "jobs": [],
 }
 
 
@@ -238,6 +241,114 @@ def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(server):
     (one,) = json.loads(run("my", "pending", "--json"))["pending"]
     assert (one["name"], one["standing"]) == ("stuck", None)
     assert "no such image" in one["cause"]
+
+
+GUARD = (
+    "ValidatingAdmissionPolicy 'kai-fleet-queues-ml' with binding 'kai-fleet-queues-ml' denied"
+    " request: names no queue; write kai.scheduler/queue: serve or train"
+)
+
+
+def maker(kind, name, spec, status, owner=None):
+    owners = {"ownerReferences": [{**owner, "controller": True}]} if owner else {}
+    place = {"namespace": "default", "name": name, "creationTimestamp": "2020-01-01T00:00:00Z"}
+    return {"kind": kind, "metadata": {**place, **owners}, "spec": spec, "status": status}
+
+
+def denial(kind, name, message, reason="FailedCreate", minutes=1):
+    at = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = {"kind": kind, "name": name, "namespace": "default"}
+    metadata = {"name": f"{name}.1", "namespace": "default"}
+    stamps = {"firstTimestamp": at, "lastTimestamp": at, "metadata": metadata}
+    return {"involvedObject": about, "reason": reason, "message": message, **stamps}
+
+
+RAY = "Failed to create worker Pod for the cluster default/ray, pods is forbidden: "
+DENIED = [
+    (
+        "jobs",
+        maker("Job", "fine-tune", {"completions": 1}, {}),
+        denial("Job", "fine-tune", f"Error creating: pods is forbidden: {GUARD}"),
+        ("Job", "fine-tune"),
+        "the team's guard denies its pods: names no queue; write kai.scheduler/queue: serve or",
+    ),
+    (
+        "replicasets",
+        maker(
+            "ReplicaSet",
+            "api-5d4f",
+            {"replicas": 2},
+            {"replicas": 0},
+            {"kind": "Deployment", "name": "api"},
+        ),
+        denial("ReplicaSet", "api-5d4f", 'admission webhook "v.kyverno" denied the request: no'),
+        ("Deployment", "api"),
+        "admission (v.kyverno) denies its pods: no",
+    ),
+    (
+        "replicasets",
+        maker(
+            "ReplicaSet",
+            "old",
+            {"replicas": 2},
+            {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": GUARD}]},
+        ),
+        None,  # its event is gone
+        ("ReplicaSet", "old"),
+        "the team's guard denies its pods",
+    ),
+    (
+        "statefulsets",
+        maker("StatefulSet", "db", {"replicas": 1}, {}),
+        denial("StatefulSet", "db", 'create Pod db-0 in StatefulSet db failed error: "odd"'),
+        ("StatefulSet", "db"),
+        "create Pod db-0 in StatefulSet db failed",
+    ),
+    (
+        "jobs",
+        None,
+        denial("RayCluster", "ray", RAY + GUARD, "FailedToCreateWorkerPod"),
+        ("RayCluster", "ray"),
+        "the team's guard denies its pods",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "made", "event", "named", "cause"), DENIED)
+def test_pods_that_admission_denies_are_told_by_what_makes_them(
+    server, kind, made, event, named, cause
+):
+    server.answers[ALL["pods"]] = (200, {"items": []})
+    server.answers[ALL[kind]] = (200, {"items": [made] if made else []})
+    server.answers[ALL["events"]] = (200, {"items": [event] if event else []})
+    found = json.loads(run("my", "pending", "--json"))
+    (one,) = found["denied"]
+    assert found["pending"] == []
+    assert (one["kind"], one["name"]) == named
+    assert one["cause"].startswith(cause)
+    assert one["fix"]
+    text = run("my", "pending")
+    assert max(map(len, text.splitlines())) <= 80
+    assert named[1] in text and named[0] in text and "no pod" in text
+    assert said(run("my", "pending", "-n", "web")) == "no pod waits"
+
+
+def test_what_has_its_pods_since_is_not_told(server):
+    server.answers[ALL["pods"]] = (200, {"items": []})
+    _, made, event, *_ = DENIED[0]
+    server.answers[ALL["jobs"]] = (200, {"items": [{**made, "status": {"active": 1}}]})
+    server.answers[ALL["events"]] = (200, {"items": [event]})
+    assert said(run("my", "pending")) == "no pod waits"
+
+
+def test_who_may_not_list_what_makes_pods_is_told_of_late_events(server):
+    server.answers[ALL["pods"]] = (200, {"items": []})
+    forbid(server, "jobs", "replicasets", "statefulsets")
+    events = [denial("Job", "new", GUARD), denial("Job", "old", GUARD, minutes=60)]
+    server.answers[ALL["events"]] = (200, {"items": events})
+    found = json.loads(run("my", "pending", "--json"))
+    assert [one["name"] for one in found["denied"]] == ["new"]
+    assert found["notes"] == []
 
 
 def test_closed_gates_and_new_pods(server):

@@ -96,8 +96,8 @@ def _headline(view: View, node: NodeGpus) -> str:
 
 def _rows(view: View, node: NodeGpus, glyphs: Glyphs) -> Iterator[list[RenderableType]]:
     def row(gpu: str, taken: RenderableType, holds: float, pod: PodUse) -> list[RenderableType]:
-        name = view.name(pod) + (" (ending)" if pod.ending else "")
-        return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod)]
+        name = view.name(pod.name, pod.namespace) + (" (ending)" if pod.ending else "")
+        return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod.created)]
 
     for pod, count in node.whole:
         if view.shows(pod):

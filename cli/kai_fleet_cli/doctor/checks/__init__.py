@@ -16,7 +16,6 @@ from kai_fleet_cli.doctor.checks import (
     network,
     nodes,
     pods,
-    refused,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
@@ -71,7 +70,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("topologies", shards.check_topologies),
     ("pods", pods.check_written),
     ("pending", pods.check_pending),
-    ("refused", refused.check),
+    ("refused", pods.check_refused),
     ("pod-groups", pods.check_groups),
     ("gpu-sharing", gpu_sharing.check),
 )
