@@ -97,12 +97,57 @@ def test_queues_as_a_tree_with_bars(server):
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == row("queue in use quota limit borrowed, lent waiting")
     train = next(line for line in lines if "train" in line)
-    assert train.split() == row("└ train GPU ████████▓▓ 5.02 4 8 1.02 borrowed 9")
+    assert train.split() == row("└ train GPU ████████▓▓ 5.02 4 8 1.02 borrowed")
     serve = next(line for line in lines if "serve" in line)
     assert serve.split() == row("├ serve GPU ▒▒▒░░░░░░░ 0 4 ∞ 1.02 lent")
     assert any(line.split()[:5] == row("mem █░░░░░░░░░ 1.07G 64G 64G") for line in lines)
-    assert "4 pods have a node, 1 waits: fleet my pending" in lines[-2]
-    assert lines[-1] == "8 GPUs on 1 node, 2 free"
+    assert "4 pods have a node" in lines[-4]
+    assert lines[-3] == "8 GPUs on 1 node, 2 free"
+    assert said("\n".join(lines[-2:])) == (
+        "pod nine never runs, and is not counted: it asks for 9 GPUs, and queue train may hold at"
+        " most 8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asks", "never"),
+    [
+        ({GPU: "4"}, ""),
+        ({GPU: "6"}, "it asks for 6 GPUs, and no node has more than 4"),
+    ],
+)
+def test_a_pod_that_no_node_can_take_is_not_waited_for(server, asks, never):
+    away = node("ml-0", 4, ready=False)
+    server.answers[ALL["nodes"]] = (200, {"items": [away, node("cpu", 0)]})
+    server.answers[ALL["pods"]] = (200, {"items": [pod("w", "train", asks=asks)]})
+    found = json.loads(run("my", "queues", "--json"))["queues"]
+    waiting = next(one for one in found if one["name"] == "train")["gpu"]["waiting"]
+    assert waiting == (0 if never else 4)
+    told = f"pod w never runs, and is not counted: {never}" in said(run("my", "queues"))
+    assert told is bool(never)
+
+
+def test_where_no_node_is_there_yet_one_may_come(server):
+    server.answers[ALL["nodes"]] = (200, {"items": []})
+    server.answers[ALL["pods"]] = (200, {"items": [pod("w", "train", asks={GPU: "8"})]})
+    assert "never" not in run("my", "queues")
+
+
+def test_pods_say_what_their_queues_may_have_and_what_others_hold(server):
+    text = said(run("my", "pods"))
+    assert (
+        "queue serve: quota 4, no limit, over-quota weight 1; holds 0, others below default 5.02"
+        in text
+    )
+    assert (
+        "queue train: quota 4, limit 8, over-quota weight 1; holds 5.02, others below default 0"
+        in text
+    )
+    found = json.loads(run("my", "pods", "--json"))["queues"]
+    assert [(it["name"], it["gpu"]["inUse"], it["heldByOthers"]) for it in found] == [
+        ("serve", 0, 5.02),
+        ("train", 5.02, 0),
+    ]
 
 
 def test_queues_for_machines(server):
@@ -114,11 +159,11 @@ def test_queues_for_machines(server):
         "limit": 8,
         "overQuotaWeight": 1,
         "inUse": 5.02,
-        "waiting": 9,
+        "waiting": 0,
         "borrowed": 1.02,
         "lent": 0,
     }
-    assert (train["pods"], train["waitingPods"], train["parent"]) == (3, 1, "default")
+    assert (train["pods"], train["waitingPods"], train["parent"]) == (3, 0, "default")
 
 
 def test_pods_by_gpu(server):
@@ -384,7 +429,8 @@ def test_who_may_not_list_queues_is_told_so_and_sees_the_pods_by_queue(server):
     forbid(server, "queues")
     text = run("my", "queues")
     assert "note: you may not list queues: quotas and limits are not known" in said(text)
-    assert ["train", "GPU", "5.02", "?", "?", "9"] in [line.split() for line in text.splitlines()]
+    assert "pod nine never runs" in text
+    assert ["train", "GPU", "5.02", "?", "?"] in [line.split() for line in text.splitlines()]
 
 
 def test_who_may_see_one_namespace_only_gets_what_kai_says_of_queues(server):

@@ -115,13 +115,14 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
     if seen.inside is None:
         return replace(_by_host(team, look), unreached=seen.unreached)
     usage = seen.inside.usage
+    waiting = [pod for pod in usage.waiting if not pod.never]
     scheduling = look.scheduling(seen.inside)
     declared = team.kai.wanted if team.kai else None
     return replace(
         team,
         in_use=held(usage.pods),
-        waiting=sum(pod.amounts.gpu for pod in usage.waiting),
-        waiting_pods=len(usage.waiting),
+        waiting=sum(pod.amounts.gpu for pod in waiting),
+        waiting_pods=len(waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
         vcluster=model.Version(
             team.vcluster.wanted if team.vcluster else None, _runs(look.host, seen)
