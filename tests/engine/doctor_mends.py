@@ -84,7 +84,10 @@ class Mending:
         """Run a line as a person does in the checkout, with the sandbox's tools."""
         self.ran.add(shape(command))
         sandbox, folder = self.one_team.sandbox, self.one_team.folder
-        sources = (folder, *(folder / part for part in ("components", "policies", "cli")))
+        sources = (
+            folder,
+            *(folder / part for part in ("kubectl", "components", "policies", "cli")),
+        )
         own = {
             "KAI_FLEET_SANDBOX": str(sandbox.directory),
             "PYTHONPATH": os.pathsep.join(map(str, sources)),

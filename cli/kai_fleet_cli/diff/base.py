@@ -26,7 +26,7 @@ SHORT: Final = 10  # characters of a commit's name
 # A module, and the folders that Python imports it from.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]
 _LAYOUTS: Final = (
-    ("kai_fleet_cli", ("components", "policies", "cli")),
+    ("kai_fleet_cli", ("kubectl", "components", "policies", "cli")),
     ("kai_fleet.cli", (".",)),
 )
 _GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
