@@ -140,12 +140,13 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
         why = _refused(seen.inside) if seen.inside else seen.unreached
         return replace(_by_host(team, look), unreached=why)
     usage, scheduling = inside.usage, look.scheduling(inside)
+    waiting = [pod for pod in usage.waiting if not pod.never]
     declared = team.kai.wanted if team.kai else None
     return replace(
         team,
         in_use=held(usage.pods),
-        waiting=sum(pod.amounts.gpu for pod in usage.waiting),
-        waiting_pods=len(usage.waiting),
+        waiting=sum(pod.amounts.gpu for pod in waiting),
+        waiting_pods=len(waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
         vcluster=model.Version(
             team.vcluster.wanted if team.vcluster else None, _runs(look.host, seen)

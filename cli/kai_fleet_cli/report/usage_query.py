@@ -12,7 +12,7 @@ from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from kai_fleet_cli.doctor.sources import of_stack, settings_of
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.over_time import Window, gpu_hours
-from kai_fleet_cli.report.team_usage import PodWait, StackUsage, teams_now, waits_now
+from kai_fleet_cli.report.team_usage import PodWait, StackUsage, never_now, teams_now, waits_now
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
 
@@ -45,7 +45,7 @@ def usage_of(
     server = Prometheus(url=url) if url else of_settings
     if sample or server is None:
         look = _look(sources)
-        notes = [] if sample else [_SAMPLE]
+        notes = [*([] if sample else [_SAMPLE]), *never_now(look)]
         return StackUsage(
             stack, teams_now(look), waits_now(look), notes=notes, foreign=look.foreign
         )
@@ -66,6 +66,7 @@ def usage_of(
     try:
         look = _look(sources)
         waits, foreign = waits_now(look), look.foreign
+        notes += never_now(look)
     except UserError as error:
         notes.append(f"Who waits now is not known: {error}")
     return StackUsage(stack, teams, waits, since, measured, notes, foreign)

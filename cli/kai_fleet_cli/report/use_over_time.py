@@ -9,13 +9,13 @@ from typing import Final
 
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.prices import DEFAULT, PRODUCT, Prices
-from kai_fleet_cli.doctor.checks.nodes import in_pool
 from kai_fleet_cli.doctor.cluster_state import Snapshot
 from kai_fleet_cli.report.model import PeriodUse, UseOverTime, UseRow
 from kai_fleet_cli.report.over_time import Window, gpu_hours, held_by, resource_label
 from kai_fleet_cli.report.planned import pool_name
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import GpuBalance, TeamUsageRow
+from kubectl_fleet.live.node_facts import in_pool
 
 PERIODS: Final = ("7d", "30d")
 _NO_POOL: Final = "no labels of a pool"

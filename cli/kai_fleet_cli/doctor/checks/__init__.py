@@ -17,7 +17,6 @@ from kai_fleet_cli.doctor.checks import (
     nodes,
     pods,
     prices,
-    refused,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
@@ -73,7 +72,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("topologies", shards.check_topologies),
     ("pods", pods.check_written),
     ("pending", pods.check_pending),
-    ("refused", refused.check),
+    ("refused", pods.check_refused),
     ("pod-groups", pods.check_groups),
     ("gpu-sharing", gpu_sharing.check),
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kai_fleet.settings.sections.prices import DEFAULT, PRODUCT
-from kai_fleet_cli.doctor.checks.nodes import gpus
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
+from kubectl_fleet.live.node_facts import gpus
 from kubectl_fleet.wording import listed, nearest_first
 
 _KEY = "kai-fleet:prices.gpuHour"
