@@ -276,7 +276,7 @@ def test_a_cluster_of_ones_own_is_previewed_made_and_left_alone(own):
 
 def test_the_doctor_and_the_teams_plugin_look_at_it(own, ml_engineer):
     own.printed("fleet", "team", "kubeconfig", "ml", "--stack", "prod", "--output", "ml.yaml")
-    shows = {"queues": "train", "pods": "no pod", "pending": "no pod waits"}
+    shows = {"queues": "train", "pods": "8 free", "pending": "no pod waits"}
     for environment in (own, ml_engineer):
         # As kubectl finds its plugins.
         path = os.pathsep.join([str(environment.bin), own.variables["PATH"]])
