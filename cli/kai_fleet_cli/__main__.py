@@ -9,7 +9,6 @@ import typer
 from kai_fleet_cli import checkout
 from kai_fleet_cli.commands import (
     doctor,
-    my,
     plan,
     recovery,
     releases,
@@ -20,7 +19,8 @@ from kai_fleet_cli.commands import (
     updates,
     usage,
 )
-from kai_fleet_cli.errors import run_command
+from kubectl_fleet.commands import app as my
+from kubectl_fleet.errors import run_command
 
 app = typer.Typer(
     help="GPU platforms for many teams, as code.",
@@ -48,7 +48,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(teams.app, name="team")
-app.add_typer(my.app, name="my")
+app.add_typer(my, name="my")
 app.add_typer(sandbox.app, name="sandbox")
 
 

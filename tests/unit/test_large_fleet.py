@@ -14,13 +14,13 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 import trustme
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.kubeconfig import connection
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
 from kai_fleet_cli.report.usage_query import KINDS, usage_of
 from kai_fleet_cli.stack_file import reading
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.kubeconfig import connection
 from tests.unit import canned_api, doctor_samples, http_server
 from tests.unit.test_usage_now import pod, queue
 
@@ -148,7 +148,7 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(
             gather, "_access", lambda reader, seen, team: gather._Access(kubeconfig(team.name))
         )
-        monkeypatch.setattr(build, "last_updates", lambda *_: ())  # the engine is not asked
+        monkeypatch.setattr(build, "last_changes", lambda *_: [])  # the engine is not asked
         yield Own, kubeconfig
 
 

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import PlatformFacts
@@ -21,6 +20,7 @@ from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.doctor.identity_provider import is_unanswered
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.teams import connect, stack_state
+from kubectl_fleet.releases import VCLUSTER, vcluster
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import FIRST, Ports
@@ -350,7 +350,7 @@ def test_the_doctor_knows_by_a_token_that_nobody_signed():
         def __init__(self, error):
             self.error, self.asked = error, []
 
-        def review(self, path, body):
+        def post(self, path, body):
             self.asked.append((path, body["spec"]["token"]))
             return {"status": {"authenticated": False, "error": self.error}}
 

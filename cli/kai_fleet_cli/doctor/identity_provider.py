@@ -6,8 +6,8 @@ import base64
 import json
 from typing import Final
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.errors import KubeError
 
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _NOT_YET: Final = "oidc: authenticator not initialized"
@@ -28,7 +28,7 @@ def is_unanswered(api: Api, issuer: str) -> bool:
         "spec": {"token": f"{header}.{body}.bm9uZQ"},
     }
     try:
-        status = api.review(_REVIEWS, review).get("status")
+        status = api.post(_REVIEWS, review).get("status")
     except KubeError:
         return False
     return isinstance(status, dict) and _NOT_YET in str(status.get("error", ""))

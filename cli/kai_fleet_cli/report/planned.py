@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.releases import support
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.declared import host_of
-from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import OWN_STACK
-from kai_fleet_cli.usage.queues import QueueUse, tree
-from kai_fleet_policies.problem import Level, Problem
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.releases import support
+from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.usage.queues import QueueUse, tree
 
 LIVE_PARTS = "GPUs in use, idle and waited for, nodes, the doctor's findings"
 
@@ -45,9 +45,13 @@ def pools_of(teams: Iterable[DeclaredTeam]) -> dict[str, list[str]]:
     """The node pools as `key=value` texts, and the teams that have each."""
     pools: dict[str, list[str]] = {}
     for team in teams:
-        labels = ", ".join(f"{key}={value}" for key, value in sorted(team.node_pool.items()))
-        pools.setdefault(labels, []).append(team.name)
+        pools.setdefault(pool_name(team.node_pool), []).append(team.name)
     return pools
+
+
+def pool_name(labels: Mapping[str, str]) -> str:
+    """The labels of a node pool as text."""
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def version(wanted: str | None, running: str | None, made: datetime) -> Version | None:

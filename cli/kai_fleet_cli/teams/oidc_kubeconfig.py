@@ -12,8 +12,8 @@ from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.oidc import Oidc
 from kai_fleet.vcluster.oidc import runs_with
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams.lookup import TeamPlace
+from kubectl_fleet.errors import UserError
 
 INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kai_fleet import releases
 from kai_fleet.fleet.installed import InstalledChart
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
-from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 from kai_fleet.releases.sources import KnownSources
+from kubectl_fleet import releases
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
+from kubectl_fleet.paths import at
+from kubectl_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.monitoring import Monitoring
     from kai_fleet.settings.sections.oidc import Oidc
     from kai_fleet.settings.sections.platform import Gpu
+    from kai_fleet.settings.sections.prices import Prices
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Access, Mode
     from kai_fleet.settings.sections.tolerations import Toleration
@@ -142,6 +144,7 @@ class DeclaredCluster:
     declared: bool = False
     gpu_resource: str = NVIDIA
     monitoring: Monitoring | None = None
+    prices: Prices | None = None
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
 
@@ -272,13 +275,6 @@ class DeclaredTeam:
     def guards(self) -> tuple[dict[str, Any], ...]:
         """The objects of the guard inside its vCluster."""
         return tuple(inside_vcluster(self.guard)) if self.guard is not None else ()
-
-
-def at(path: str, *fields: str) -> str:
-    """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
-    if not path or path.startswith("urn:"):
-        return path
-    return ".".join((path, *fields))
 
 
 @dataclass(frozen=True)

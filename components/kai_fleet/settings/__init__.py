@@ -39,6 +39,7 @@ from kai_fleet.settings.sections.labels import LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
+from kai_fleet.settings.sections.prices import Prices
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
@@ -88,6 +89,9 @@ class Settings(Strict):
     monitoring: Monitoring | None = Field(
         default=None,
         description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
+    )
+    prices: Prices | None = Field(
+        default=None, description="What GPUs cost, for `fleet report`; it changes no resource."
     )
     teams: dict[TeamName, TeamSettings] = Field(
         default_factory=dict, description="Each team below its name; `host` is none."

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 
 class Rule(Protocol):
@@ -27,46 +27,47 @@ class Rule(Protocol):
         """
 
 
-# In the order of the page of rules; each is a module of a folder here.
+# In the order of the page of rules; each is a module of a folder here, or of those that judge what
+# runs in a team's own cluster, too.
 RULES: Final[tuple[Rule, ...]] = tuple(
-    cast(Rule, import_module(f"{__name__}.{module}"))
+    cast(Rule, import_module(module, __name__))
     for module in (
-        "queues.queue_tree",
-        "queues.queue_quota",
-        "queues.queue_units",
-        "queues.queue_depth",
-        "queues.queue_duration",
-        "queues.queue_cluster_scoped",
-        "queues.queue_zero_quota",
-        "workloads.workload_leaf_queue",
-        "workloads.workload_scheduler",
-        "workloads.workload_known_keys",
-        "workloads.workload_gpu_request",
-        "workloads.workload_gpu_sharing",
-        "workloads.workload_vllm_memory",
-        "workloads.namespace_reserved",
-        "teams.team_node_pools",
-        "teams.team_one_mode",
-        "teams.team_unique",
-        "teams.team_granted",
-        "teams.team_parent_queue",
-        "teams.team_queue_limit",
-        "teams.team_isolation",
-        "teams.team_gang",
-        "charts.sources_known",
-        "kai.kai_version_known",
-        "kai.kai_version_supported",
-        "kai.kai_value_known",
-        "kai.kai_value_reaches",
-        "kai.kai_feature_known",
-        "vclusters.vcluster_version_known",
-        "vclusters.vcluster_version_supported",
-        "vclusters.vcluster_values",
-        "vclusters.vcluster_isolation",
-        "vclusters.vcluster_flags",
-        "vclusters.vcluster_upgrade",
-        "vclusters.vcluster_volume",
-        "kai.gpu_one_sharer",
+        "kubectl_fleet.rules.queue_tree",
+        ".queues.queue_quota",
+        ".queues.queue_units",
+        "kubectl_fleet.rules.queue_depth",
+        ".queues.queue_duration",
+        ".queues.queue_cluster_scoped",
+        ".queues.queue_zero_quota",
+        "kubectl_fleet.rules.workload_leaf_queue",
+        "kubectl_fleet.rules.workload_scheduler",
+        "kubectl_fleet.rules.workload_known_keys",
+        "kubectl_fleet.rules.workload_gpu_request",
+        "kubectl_fleet.rules.workload_gpu_sharing",
+        ".workloads.workload_vllm_memory",
+        ".workloads.namespace_reserved",
+        ".teams.team_node_pools",
+        ".teams.team_one_mode",
+        ".teams.team_unique",
+        ".teams.team_granted",
+        ".teams.team_parent_queue",
+        ".teams.team_queue_limit",
+        ".teams.team_isolation",
+        ".teams.team_gang",
+        ".charts.sources_known",
+        ".kai.kai_version_known",
+        ".kai.kai_version_supported",
+        ".kai.kai_value_known",
+        ".kai.kai_value_reaches",
+        ".kai.kai_feature_known",
+        ".vclusters.vcluster_version_known",
+        ".vclusters.vcluster_version_supported",
+        ".vclusters.vcluster_values",
+        ".vclusters.vcluster_isolation",
+        ".vclusters.vcluster_flags",
+        ".vclusters.vcluster_upgrade",
+        ".vclusters.vcluster_volume",
+        ".kai.gpu_one_sharer",
     )
 )
 

@@ -16,23 +16,21 @@ from kai_fleet_cli.doctor.checks import (
     monitoring,
     network,
     nodes,
-    pending,
-    refused,
-    rule_violations,
+    pods,
+    prices,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
     gpu_sharing,
     kai_parts,
     leftovers,
-    pod_groups,
     queues,
     shards,
     webhooks,
 )
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.objects import MALFORMED, malformed
+from kubectl_fleet.live.finding import Finding
+from kubectl_fleet.live.objects import MALFORMED, malformed
 
 READABLE: Final = "readable"
 
@@ -65,6 +63,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("network-plugin", network.check_plugin),
     ("network-reach", network.check_addresses),
     ("monitoring", monitoring.check),
+    ("prices", prices.check),
     ("kai-parts", kai_parts.check),
     ("webhooks", webhooks.check),
     ("leftovers", leftovers.check),
@@ -73,10 +72,10 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("groups", groups.check),
     ("shards", shards.check),
     ("topologies", shards.check_topologies),
-    ("pods", rule_violations.check),
-    ("pending", pending.check),
-    ("refused", refused.check),
-    ("pod-groups", pod_groups.check),
+    ("pods", pods.check_written),
+    ("pending", pods.check_pending),
+    ("refused", pods.check_refused),
+    ("pod-groups", pods.check_groups),
     ("gpu-sharing", gpu_sharing.check),
 )
 
