@@ -27,8 +27,8 @@ def test_versions_of_the_table_pass(version):
     ("version", "says"),
     [
         ("v0.9.4", "write v0.9.3 or v0.9.8"),
-        ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v0.17.0"),
-        ("v1.2.0", "write v0.17.0 or v0.16.8, or add untested"),
+        ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v0.18.0"),
+        ("v1.2.0", "write v0.18.0 or v0.17.0, or add untested"),
         ("0.9.3", "keep their v; write v0.9.3"),
         ("latest", "which is not supported here; write "),
         (None, "has no version, and the highest published one (v0.20.1) is retracted"),
@@ -40,7 +40,7 @@ def test_other_versions_are_refused_with_the_nearest(version, says):
     assert says in problem.message
 
 
-@pytest.mark.parametrize(("version", "level"), [("v0.18.0", "advisory"), ("v0.15.0", "mandatory")])
+@pytest.mark.parametrize(("version", "level"), [("v0.18.6", "advisory"), ("v0.15.0", "mandatory")])
 def test_untested_lets_newer_versions_through_and_no_others(version, level):
     right = cluster()
     tried = replace(right, kai=(replace(right.kai[0], version=version, untested=True),))
@@ -88,12 +88,23 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
     assert all("look for a newer kai-fleet" in message for message in said) and len(said) == 2
 
 
+@pytest.mark.parametrize(("kubernetes", "newer"), [("v1.37.0", True), ("v1.36.2", False)])
+def test_a_kubernetes_that_no_list_names_is_warned_about(kubernetes, newer):
+    team = DeclaredTeam(
+        "ml", version="v0.36.1", kubernetes_version=kubernetes, path="kai-fleet:teams.ml"
+    )
+    host = replace(cluster(), virtual_clusters=(team,))
+    said = found("vcluster-kubernetes-known", host)
+    assert [it.path for it in said] == ["kai-fleet:teams.ml.vcluster.kubernetesVersion"] * newer
+    assert all("up to v1.36 (KAI up to v1.36); write v1.36.0" in it.message for it in said)
+
+
 def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():
     """Both are asked in an update: the gate about the file, the pack about what is declared."""
     team = {
-        "scheduler": {"mode": "virtual", "version": "v0.18.0", "untested": True},
+        "scheduler": {"mode": "virtual", "version": "v0.18.6", "untested": True},
         "nodePool": {"pool": "a"},
-        "vcluster": {"version": "v0.37.0", "untested": True},
+        "vcluster": {"version": "v0.38.0", "untested": True},
     }
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
     assert validation.validate(raw).refused == []

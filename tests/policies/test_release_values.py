@@ -111,6 +111,14 @@ def test_owners_in_host_mode_are_refused():
     assert found("vcluster-values", team(values=values)) == []
 
 
+def test_what_is_free_up_to_a_size_is_told_as_such():
+    free = {"controlPlane": {"backingStore": {"etcd": {"embedded": {"enabled": True}}}}}
+    paid = {"sleep": {"auto": {"afterInactivity": "1h"}}}
+    tier = "a vCluster licence, free up to 64 CPUs and 32 GPUs where vCluster Platform is connected"
+    assert tier in only("vcluster-values", team(values=free)).message
+    assert "free" not in only("vcluster-values", team(values=paid)).message
+
+
 def test_a_licence_allows_the_keys_of_paid_tiers_but_not_what_never_starts():
     paid = {"sleep": {"auto": {"afterInactivity": "1h"}}}
     assert found("vcluster-values", team(values=paid))
@@ -121,8 +129,8 @@ def test_a_licence_allows_the_keys_of_paid_tiers_but_not_what_never_starts():
 
 def test_only_vcluster_versions_of_the_table():
     assert found("vcluster-version-known", team()) == []
-    problem = only("vcluster-version-known", team(version="v0.37.0"))
-    assert "write v0.36.1 or v0.35.3, or add untested: true beside it" in problem.message
+    problem = only("vcluster-version-known", team(version="v0.38.0"))
+    assert "write v0.37.0 or v0.36.1, or add untested: true beside it" in problem.message
     assert "untested" not in only("vcluster-version-known", team(version="0.36.1")).message
 
 

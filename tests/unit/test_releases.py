@@ -101,12 +101,6 @@ def test_anything_goes_below_an_open_key():
     assert unknown_keys("kai", "v0.16.8", values) == []
 
 
-@pytest.mark.parametrize("version", KAI)
-def test_gpu_sharing_is_on_unless_switched_off(version):
-    assert kai_values(kai(version))["global"]["gpuSharing"] is True
-    assert kai_values(kai(version), gpu_sharing=False)["global"]["gpuSharing"] is False
-
-
 @pytest.mark.parametrize(
     ("version", "key"),
     [
@@ -142,7 +136,7 @@ def test_overrides_are_merged_over_the_table():
 
 def test_containers_without_a_gpu_see_none_where_the_version_can_do_that():
     hidden = {v for v in KAI if kai_values(kai(v))["global"].get("blockNvidiaVisibleDevices")}
-    assert hidden == {"v0.16.7", "v0.16.8", "v0.17.0"}
+    assert hidden == {"v0.16.7", "v0.16.8", "v0.16.9", "v0.17.0", "v0.18.0"}
     off = kai_values(kai("v0.16.8"), isolation=Isolation(level="off"))["global"]
     assert "blockNvidiaVisibleDevices" not in off
 
@@ -166,8 +160,9 @@ def test_every_line_and_its_newest_patches_are_known(version):
 
 
 def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
-    assert vcluster("v0.37.0", untested=True).version == "v0.37.0"
-    for version, word in (("v0.37.0", False), ("v0.1.0", True)):
+    assert vcluster("v0.38.0", untested=True).version == "v0.38.0"
+    assert vcluster("v0.35.5", untested=True).chart_version == "0.35.5"
+    for version, word in (("v0.38.0", False), ("v0.35.5", False), ("v0.1.0", True)):
         with pytest.raises(UnknownVersionError):
             vcluster(version, untested=word)
 
@@ -175,9 +170,10 @@ def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
 @pytest.mark.parametrize(
     ("version", "known"),
     [
-        ("v0.16.9", "v0.16.8"),  # a newer patch of a line that is not the newest
+        ("v0.16.10", "v0.16.9"),  # a newer patch of a line that is not the newest
         ("v0.9.21", "v0.9.20"),
-        ("v0.18.0", "v0.17.0"),
+        ("v0.18.6", "v0.18.0"),
+        ("v0.19.0", "v0.18.0"),
         ("v0.16.6", None),
         ("v0.11.5", None),
         ("v0.16.8", None),
@@ -206,7 +202,9 @@ def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version
         ("v0.9.3", False, "line v0.9 is out of support since 2026-09-30"),
         ("v0.7.11", False, "no support dates are published for line v0.7"),
         ("v0.20.1", False, "retracted: its chart is that of v0.10.2"),
-        ("v0.18.0", False, "not tried with this program"),
+        ("v0.17.0", False, "line v0.17 is out of support since 2026-09-23"),
+        ("v0.18.0", True, "supported until 2027-09-30"),
+        ("v0.18.6", False, "not tried with this program"),
         ("v0.5.0", False, "not supported here"),
     ],
 )
@@ -270,8 +268,8 @@ def test_the_api_answers_to_every_name_it_is_reached_by():
 
 
 def test_the_maintained_version_that_is_proposed_is_the_newest_of_its_line():
-    assert nearest_maintained("v0.17.0", date(2026, 11, 24)) == "v0.16.8"
-    assert nearest_maintained("v0.16.7", date(2026, 11, 24)) == "v0.16.8"
+    assert nearest_maintained("v0.17.0", date(2026, 11, 24)) == "v0.18.0"
+    assert nearest_maintained("v0.16.7", date(2026, 11, 24)) == "v0.16.9"
     assert nearest_maintained("v0.9.3", date(2028, 1, 1)) is None
 
 
@@ -279,4 +277,4 @@ def test_a_line_that_ends_within_a_quarter_is_advised_only_where_no_other_is_lef
     assert nearest_maintained("v0.9.3", date(2026, 6, 1)) == "v0.9.20"
     assert nearest_maintained("v0.9.3", date(2026, 9, 1)) == "v0.12.23"
     assert nearest_maintained("v0.9.3", date(2026, 11, 24)) == "v0.14.7"
-    assert nearest_maintained("v0.9.3", date(2027, 6, 1)) == "v0.16.8"
+    assert nearest_maintained("v0.9.3", date(2027, 6, 1)) == "v0.18.0"

@@ -1,6 +1,6 @@
 """The release tables: what each supported version of KAI, vCluster and the GPU stack needs."""
 
-from kai_fleet.releases.kai_table import KAI, KaiRelease
+from kai_fleet.releases.kai_table import KAI, KUBERNETES, KaiRelease
 from kai_fleet.releases.lookup import (
     DISABLED,
     UnknownVersionError,
@@ -37,6 +37,7 @@ __all__ = [
     "GPU_OPERATOR_REPOSITORY",
     "GPU_OPERATOR_VERSION",
     "KAI",
+    "KUBERNETES",
     "VCLUSTER",
     "VCLUSTER_REPOSITORY",
     "KaiRelease",

@@ -67,6 +67,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         "vclusters.vcluster_upgrade",
         "vclusters.vcluster_volume",
         "kai.gpu_one_sharer",
+        "vclusters.vcluster_kubernetes_known",
     )
 )
 

@@ -72,7 +72,7 @@ class Vcluster(Strict):
     """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
 
     version: Version | None = Field(
-        default=None, description="Such as v0.36.1; the newest of the table if unset."
+        default=None, description="Such as v0.36.1, which it is if unset."
     )
     kubernetes_version: Version | None = Field(
         default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
@@ -100,7 +100,8 @@ class Vcluster(Strict):
         default=None, description="Size of its volume, 5Gi unless set. It stays."
     )
     licensed: bool = Field(
-        default=False, description="There is a vCluster licence: the Pro image and its keys."
+        default=False,
+        description="There is a vCluster licence, or its free tier: the Pro image, its keys.",
     )
 
 
