@@ -32,6 +32,20 @@ IN_KIND: Final[Mapping[str, Any]] = {
 # Its pods mount the node's files and devices, which clusters with a default of their own refuse.
 _PRIVILEGED: Final[Mapping[str, str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
 
+# As GKE has it in kube-system: it bounds nothing, and is the permission (gpu-operator#660).
+_SYSTEM_PRIORITIES: Final[Any] = {
+    "hard": {"pods": "1G"},
+    "scope_selector": {
+        "match_expressions": [
+            {
+                "scope_name": "PriorityClass",
+                "operator": "In",
+                "values": ["system-node-critical", "system-cluster-critical"],
+            }
+        ]
+    },
+}
+
 # The one object by which a GPU operator works; its chart makes it under this name.
 _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 
@@ -40,14 +54,16 @@ _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 class GpuStackArgs:
     """`operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin alone, on nodes whose
     drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
-    none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind cluster's. `existing` is what
-    the cluster has already, which is used.
+    none; KAI schedules CPU pods too. `system_priorities`: pods of the system's priority classes may
+    be in its namespace, as GKE admits them nowhere else. `in_kind`: the nodes are a kind cluster's.
+    `existing` is what the cluster has already, which is used.
     """
 
     provider: Literal["operator", "device-plugin", "none"] = "none"
     version: str | None = None
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    system_priorities: bool = False
     in_kind: bool = False
     existing: ExistingObjects = NONE
 
@@ -105,6 +121,17 @@ class GpuStack(pulumi.ComponentResource):
                 before.append(
                     kubernetes.core.v1.Namespace(
                         own, metadata={"name": chart, "labels": _PRIVILEGED}, opts=child
+                    )
+                )
+            if args.system_priorities:
+                before.append(
+                    kubernetes.core.v1.ResourceQuota(
+                        f"{name}-system-priorities",
+                        metadata={"name": "system-priorities", "namespace": chart},
+                        spec=_SYSTEM_PRIORITIES,
+                        opts=pulumi.ResourceOptions.merge(
+                            child, pulumi.ResourceOptions(depends_on=list(before))
+                        ),
                     )
                 )
             kubernetes.helm.v3.Release(

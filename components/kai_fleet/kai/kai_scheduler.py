@@ -13,6 +13,7 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import child_of
@@ -70,6 +71,7 @@ class KaiScheduler(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
         before: list[pulumi.Resource] = []
         own_namespace, existing = f"{name}-namespace", args.existing
+        others = priority_values(release, own.values, existing) if existing else {}
         if not (existing and existing.of_others(NAMESPACE, KAI_NAMESPACE, own_namespace)):
             before.append(
                 kubernetes.core.v1.Namespace(
@@ -100,7 +102,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 isolation=args.isolation,
                 tolerations=own.tolerations,
                 overrides=merged(
-                    prometheus_values(release, own.scheduling or Scheduling()), own.values
+                    prometheus_values(release, own.scheduling or Scheduling()), others, own.values
                 ),
             ),
             timeout=args.ready_timeout,

@@ -224,7 +224,12 @@ def gpu_stack(request: ComponentRequest) -> Result:
     stack["gpu"] = request.part(of=platform.Gpu)
     gpu = request.settings(stack, {"gpu": ""}).gpu
     args = GpuStackArgs(
-        gpu.provider, gpu.version, gpu.chart, gpu.values, existing=request.existing()
+        gpu.provider,
+        gpu.version,
+        gpu.chart,
+        gpu.values,
+        gpu.system_priorities,
+        existing=request.existing(),
     )
     component = GpuStack(request.name, args, request.on_cluster())
     return component, {"version": component.version, "namespace": component.namespace}

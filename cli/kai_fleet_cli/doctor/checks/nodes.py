@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
+from kai_fleet.fleet import taints
 from kai_fleet.fleet.model import HOST, NVIDIA
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.objects import KubeObject
-from kai_fleet_policies.adapters import plain
 
 _MEMORY = "nvidia.com/gpu.memory"
 
@@ -45,7 +44,7 @@ def ready(node: KubeObject) -> bool:
 
 def in_pool(node: KubeObject, pool: Mapping[str, str]) -> bool:
     """Whether a node carries all the labels of a pool."""
-    return all(node.labels.get(key) == value for key, value in pool.items())
+    return taints.in_pool(node.labels, pool)
 
 
 def _advertised(snapshot: Snapshot) -> Findings:
@@ -120,35 +119,12 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
 
 def _tainted(host: ClusterState, team: TeamState) -> Findings:
     """A pool of which every node has a taint that the team's pods do not tolerate."""
-    wanted, pods = team.wanted, ("sync", "toHost", "pods", "enforceTolerations")
+    wanted = team.wanted
     nodes = [it for it in host.all("nodes") if ready(it) and in_pool(it, wanted.node_pool)]
-    foreign = [
-        [
-            taint
-            for taint in node.spec.get("taints") or []
-            if taint.get("effect") in ("NoSchedule", "NoExecute")
-            and not str(taint["key"]).startswith("node.kubernetes.io/")
-            and not any(
-                it.tolerates(taint["key"], taint.get("value", ""), taint["effect"])
-                for it in wanted.tolerations
-            )
-        ]
-        for node in nodes
-    ]
-    if wanted.granted or not nodes or not all(foreign) or plain.get(wanted.values, *pods):
-        return
-    keys = ("key", "value", "effect")
-    taint = foreign[0][0]
-    place = (
-        f"kai-fleet:teamStacks.{wanted.name} of the platform" if wanted.own_stack else wanted.path
-    )
-    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
-    yield host.warning(
-        f"taints of the nodes of team {wanted.name}",
-        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
-        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{{{written}}}] at {place}, then {host.update}",
-    )
+    if closed := taints.closed_pool(wanted, [node.spec.get("taints") or [] for node in nodes]):
+        cause, fix = closed
+        subject = f"taints of the nodes of team {wanted.name}"
+        yield host.warning(subject, cause, f"{fix}, then {host.apply}")
 
 
 def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findings:
@@ -163,7 +139,7 @@ def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findin
             "nodes inside",
             f"it sees nodes of other pools ({names}): its scheduler hands out GPUs of others",
             f"take sync.fromHost.nodes out of {team.wanted.path}.vcluster.values,"
-            f" then {inside.update}",
+            f" then {inside.apply}",
         )
     elif wanted - there:
         names = ", ".join(sorted(wanted - there)[:3])

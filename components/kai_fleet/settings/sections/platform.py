@@ -44,6 +44,10 @@ class Gpu(Strict):
     values: Values = Field(default_factory=dict, description="Merged over the chart's values.")
 
 
+    system_priorities: bool = Field(
+        default=False,
+        description="Admit system priority classes in its namespace by a ResourceQuota: for GKE.",
+    )
 class HostKai(Scheduling):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
