@@ -32,7 +32,8 @@ class ClusterState:
 
     `objects` are by the plural name of their kind; a kind that is not served, or that this user
     may not read, is not in it, and the latter is in `unreadable`. `update` says, for a sentence,
-    what makes the stack as declared; `kubectl` how this cluster is asked by hand.
+    what makes the stack as declared, whatever was changed beside it; `kubectl` how this cluster is
+    asked by hand.
     """
 
     name: str
@@ -47,6 +48,11 @@ class ClusterState:
     def is_unread(self) -> bool:
         """Whether this user may read nothing of it."""
         return bool(self.unreadable) and not any(self.objects.values())
+
+    @property
+    def apply(self) -> str:
+        """What has an edit of the stack file take effect, for a sentence."""
+        return self.update.replace(" --refresh", "")
 
     @property
     def helm(self) -> str:
@@ -157,6 +163,7 @@ class ClusterState:
             key=self.wanted.key,
             queues=self.wanted.queues_key,
             update=self.update,
+            apply=self.apply,
             kubectl=self.kubectl,
         )
         return known._replace(fix=fix)

@@ -142,8 +142,9 @@ def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: s
         if known is not None:
             yield host.broken(subject, *known[:2])
             return
-        fix = f"look with: `{kubectl} logs {name}-0`; then {_update(host, team)}"
-        yield host.broken(subject, _why_not_ready(host, team), fix)
+        look = f"look with: `{kubectl} logs {name}-0` and `{kubectl} describe pod {name}-0`"
+        cause, fix = _why_not_ready(host, team)
+        yield host.broken(subject, cause, fix or look)
 
 
 def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str) -> Findings:
@@ -228,21 +229,21 @@ def _control_plane(host: ClusterState, name: str, namespace: str) -> Iterator[Ku
             yield pod
 
 
-def _why_not_ready(host: ClusterState, team: TeamState) -> str:
-    """The first reason that its pods, their containers or its events give."""
+def _why_not_ready(host: ClusterState, team: TeamState) -> tuple[str, str]:
+    """The first reason that its pods, their containers or its events give, and its fix if known."""
     name, namespace = team.wanted.name, team.wanted.namespace
     for pod in _control_plane(host, name, namespace):
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
-            return f"pod {pod.name} has no node: {scheduled.get('message', '')}"
+            return f"pod {pod.name} has no node: {scheduled.get('message', '')}", ""
         known = host.explain(*pod.container_messages)
         if known is not None:
-            return known.cause
+            return known.cause, known.fix
     for event in host.all("events"):
         about = event.get("involvedObject") or {}
         if about.get("namespace") == namespace and about.get("name") in (name, f"{name}-0"):
-            return f"it is not ready: {event.get('message', '')}"[:300]
-    return "it is not ready, and nothing says why"
+            return f"it is not ready: {event.get('message', '')}"[:300], ""
+    return "it is not ready, and nothing says why", ""
 
 
 def _certificate(host: ClusterState, team: TeamState, item: KubeObject | None) -> Findings:

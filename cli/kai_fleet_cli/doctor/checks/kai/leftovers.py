@@ -130,7 +130,7 @@ def _modes(snapshot: Snapshot) -> Findings:
             "KAI on the host and inside vClusters",
             f"the host's KAI deletes the fraction pods of {', '.join(inside)} each time it starts",
             "a host is in virtual mode or in host mode: drop kai-fleet:kai, or give these teams"
-            f" scheduler.mode: host; then {snapshot.host.update}",
+            f" scheduler.mode: host; then {snapshot.host.apply}",
             check=MODES,
         )
 

@@ -29,7 +29,7 @@ def _none(cluster: ClusterState) -> Findings:
         yield cluster.warning(
             f"queues of {whose}",
             "there is none: KAI runs, and schedules no pod",
-            f"declare one at {cluster.wanted.queues_key}, then {cluster.update}",
+            f"declare one at {cluster.wanted.queues_key}, then {cluster.apply}",
         )
 
 
