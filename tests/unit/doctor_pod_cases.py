@@ -165,6 +165,13 @@ PODS: dict[str, Case] = {
         "it is off, and 2 pods ask for a share",
         "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
     ),
+    "another mode of sharing than the declared one": (
+        edit("configs", "kai-config", "spec", "global", "gpuSharingMode", value="HamiCore"),
+        "gpu-sharing",
+        "GPU sharing",
+        "its mode is HamiCore, and NonMemoryEnforced is declared",
+        "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
+    ),
     "sharing is off": (
         both(
             scheduling(gpuSharing=False),

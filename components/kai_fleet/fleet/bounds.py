@@ -8,6 +8,7 @@ from typing import Final
 from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.releases import takes_external_pod_groups
+from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.settings.sections.team_stack import Grant
@@ -62,6 +63,9 @@ def host_rules(
         volumes=isolation.volumes,
         grace_seconds=isolation.bounds.grace_seconds,
         tolerations=[it.text for it in settings.place_of(name).tolerations],
+        nv_fractions=by_host
+        and settings.kai is not None
+        and settings.sharing_of(settings.kai) == NV_FRACTIONS,
     )
 
 

@@ -18,6 +18,7 @@ from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
+from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
@@ -48,11 +49,12 @@ class DeclaredKai:
     """A KAI scheduler; `version` is None where it is left open.
 
     `values` are those that were written for it, `untested` lets a version newer than the table by.
+    `sharing` is how pods share GPUs.
     """
 
     version: str | None
     namespace: str | None = KAI_NAMESPACE
-    gpu_sharing: bool = True
+    sharing: SharingMode = NOT_ENFORCED
     path: str = ""
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     untested: bool = False
@@ -157,9 +159,14 @@ class DeclaredCluster:
         return self.kai[0].release if self.kai else None
 
     @property
+    def sharing(self) -> SharingMode:
+        """How its KAI lets pods share GPUs."""
+        return self.kai[0].sharing if self.kai else NOT_ENFORCED
+
+    @property
     def gpu_sharing(self) -> bool:
         """Whether its KAI lets pods share GPUs."""
-        return self.kai[0].gpu_sharing if self.kai else True
+        return self.sharing != releases.DISABLED
 
     @property
     def shards(self) -> Sequence[str]:

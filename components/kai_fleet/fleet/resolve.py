@@ -20,6 +20,7 @@ from kai_fleet.fleet.model import (
 )
 from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.releases import DEFAULT_VCLUSTER
+from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.platform import HostKai
@@ -213,7 +214,7 @@ class _Resolver:
     def _kai(self, own: HostKai | Scheduler, version: str | None, path: str) -> DeclaredKai:
         return DeclaredKai(
             version,
-            gpu_sharing=self.settings.shares_gpus(own),
+            sharing=mode_in(version or "", own.values) or self.settings.sharing_of(own),
             path=path,
             values=own.values,
             untested=own.untested,

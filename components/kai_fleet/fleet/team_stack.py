@@ -30,7 +30,13 @@ def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
         cluster=HostCluster(name=settings.cluster.name, context=settings.cluster.context),
         gpu_resource=settings.gpu.resource,
         gpu_provider=settings.gpu.provider,
-        kai=HostScheduler(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
+        kai=HostScheduler(
+            version=kai.version,
+            gpu_sharing=settings.shares_gpus(kai),
+            gpu_sharing_mode=settings.sharing_of(kai),
+        )
+        if kai
+        else None,
         queues={
             queue.name: HostQueue(
                 parent=queue.parent, shard=queue.shard, resources=queue.spec["resources"]
@@ -83,7 +89,7 @@ def host(
     return DeclaredCluster(
         HOST,
         path=key_path(("cluster",)),
-        kai=(DeclaredKai(kai.version, gpu_sharing=kai.gpu_sharing, path=PLATFORM),) if kai else (),
+        kai=(DeclaredKai(kai.version, sharing=kai.mode, path=PLATFORM),) if kai else (),
         queues=(*_host_queues(platform), *team.host_queues),
         virtual_clusters=(*_neighbours(platform), *own),
         grants=tuple(

@@ -97,7 +97,7 @@ class KaiScheduler(pulumi.ComponentResource):
             namespace=KAI_NAMESPACE,
             values=kai_values(
                 release,
-                gpu_sharing=own.gpu_sharing,
+                sharing=own.sharing,
                 runtime_class=args.runtime_class,
                 isolation=args.isolation,
                 tolerations=own.tolerations,
@@ -163,7 +163,9 @@ class KaiScheduler(pulumi.ComponentResource):
             way = kai_transition(known, release) if known else None
             verb = "upgraded in place" if way and way.kind == "in-place" else "replaced"
             why = way.why if way else f"{before} → {release.version}: {before} is not in the table"
-            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay", self)
+            grouped = release.groups_deployments and not (known and known.groups_deployments)
+            news = "; a Deployment made after it is one PodGroup" if grouped else ""
+            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{news}", self)
             if way and way.kind == "in-place":
                 return []
         # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).

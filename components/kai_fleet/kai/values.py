@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
+from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.tolerations import Toleration
@@ -23,7 +24,7 @@ RESTRICTED: Final[Mapping[str, Any]] = {
 def kai_values(
     release: KaiRelease,
     *,
-    gpu_sharing: bool = True,
+    sharing: SharingMode = NOT_ENFORCED,
     runtime_class: str | None = "nvidia",
     isolation: Isolation | None = None,
     tolerations: Sequence[Toleration] = (),
@@ -31,7 +32,7 @@ def kai_values(
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then `overrides`.
 
-    gpu_sharing allows fractions of a GPU; through v0.17 the charts have it off (K6). runtime_class
+    sharing is how pods share GPUs; through v0.17 the charts have it off (K6). runtime_class
     is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
     container runtime's default is not NVIDIA's (K5). `tolerations` are those of all its parts.
     """
@@ -41,20 +42,13 @@ def kai_values(
         else {}
     )
     return merged(
-        {"global": _sharing(release, gpu_sharing)},
+        sharing_values(release.version, sharing),
         _isolated(release, isolation or Isolation()),
         reservation,
         {"global": {"tolerations": [it.spec for it in tolerations]}} if tolerations else {},
         release.values,
         hidden(overrides or {}),
     )
-
-
-def _sharing(release: KaiRelease, on: bool) -> dict[str, Any]:
-    """Written also where it is off: from v0.18 a chart that is told nothing shares GPUs."""
-    if has_sharing_modes(release.version):
-        return {"gpuSharingMode": "NonMemoryEnforced" if on else DISABLED}
-    return {"gpuSharing": on}
 
 
 def _isolated(release: KaiRelease, isolation: Isolation) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from kai_fleet.settings.sections import (
     platform,
     queues,
     scheduling,
+    sharing,
     teams,
     workloads,
 )
@@ -163,6 +164,8 @@ class _Types:
             return {"type": "object", "additionalProperties": item, **secret}
         if origin is list:
             return {"type": "array", "items": self._type(arguments[0], enum, owner)}
+        if bare is sharing.GpuSharing:  # as it was; a program writes a mode as a value of the chart
+            return {"type": "boolean"}
         if inspect.isclass(bare) and issubclass(bare, BaseModel):
             return self._object(bare)
         return {"type": _scalar(annotation, owner)}

@@ -15,7 +15,9 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
@@ -152,12 +154,16 @@ class Settings(Strict):
             return self.kai.version if self.kai else None
         return scheduler.version
 
-    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
-        """Whether a KAI lets pods share GPUs.
+    def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
+        """How a KAI lets pods share GPUs.
 
         It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
         """
-        return kai.gpu_sharing and self.gpu.resource == NVIDIA
+        return kai.gpu_sharing.mode if self.gpu.resource == NVIDIA else DISABLED
+
+    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
+        """Whether a KAI lets pods share GPUs."""
+        return self.sharing_of(kai) != DISABLED
 
     def access_of(self, team: str) -> Access:
         """How a team's vCluster is reached."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from kai_fleet.releases import DISABLED, version_key
+from kai_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
@@ -125,12 +127,25 @@ def _kais(settings: Settings) -> Iterator[tuple[Location, HostKai | Scheduler]]:
 
 def _sharing(settings: Settings) -> Iterator[Mistake]:
     for place, kai in _kais(settings):
-        written = kai.gpu_sharing and "gpu_sharing" in kai.model_fields_set
+        written = kai.gpu_sharing.mode != DISABLED and "gpu_sharing" in kai.model_fields_set
         if written and not settings.shares_gpus(kai):
             yield Mistake(
                 key_path((*place, "gpuSharing")),
                 f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"
                 f" drop it, pods with {settings.gpu.resource} get whole GPUs",
+            )
+    if settings.kai is not None and settings.sharing_of(settings.kai) == NV_FRACTIONS:
+        gpu, wanted = settings.gpu, FRACTIONS_OPERATOR
+        needs = f"and {key_path(('kai', 'gpuSharing'))} is {NV_FRACTIONS}, which needs NVIDIA's GPU"
+        if gpu.provider == "device-plugin":
+            yield Mistake(
+                key_path(("gpu", "provider")),
+                f"is device-plugin, {needs} operator; write operator, or none where it is",
+            )
+        elif gpu.version and version_key(gpu.version) < version_key(wanted):
+            yield Mistake(
+                key_path(("gpu", "version")),
+                f"is {gpu.version}, {needs} operator {wanted} or newer; write {wanted}, or drop it",
             )
 
 

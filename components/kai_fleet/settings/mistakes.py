@@ -90,6 +90,7 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "scheduler": "{mode: virtual, version: v0.16.8}",
     "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
     "access": "{type: LoadBalancer}",
+    "gpuSharing": "true, false, or a mode such as {mode: NvFractions}",
     "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
     "children": "names of queues with a mapping each, such as train: {gpu: 4}",
     "teams": "each team below its name, such as ml: {scheduler: …}",

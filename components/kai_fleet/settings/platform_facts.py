@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.monitoring import Monitoring
@@ -44,6 +45,12 @@ class HostScheduler(Fact):
 
     version: str
     gpu_sharing: bool = True
+    gpu_sharing_mode: SharingMode | None = None
+
+    @property
+    def mode(self) -> SharingMode:
+        """How it shares GPUs; a platform of an older kai-fleet tells only whether it does."""
+        return self.gpu_sharing_mode or of_switch(self.gpu_sharing)
 
 
 class HostQueue(Fact):

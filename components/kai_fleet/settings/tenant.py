@@ -15,6 +15,7 @@ from kai_fleet.settings.files.queue_files import with_trees
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.platform import Gpu, HostKai
+from kai_fleet.settings.sections.sharing import GpuSharing
 from kai_fleet.settings.sections.team_stack import Credentials, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, mode_mistakes
 
@@ -158,7 +159,7 @@ def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
         platform=facts,
         cluster=Cluster(name=facts.cluster.name, context=own.context, kubeconfig=own.kubeconfig),
         gpu=Gpu.model_validate({"resource": facts.gpu_resource, "provider": facts.gpu_provider}),
-        kai=HostKai(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
+        kai=HostKai(version=kai.version, gpu_sharing=GpuSharing(mode=kai.mode)) if kai else None,
         vcluster=facts.vcluster,
         guard=facts.guard,
         monitoring=facts.monitoring,

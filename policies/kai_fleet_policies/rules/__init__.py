@@ -67,6 +67,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         "vclusters.vcluster_upgrade",
         "vclusters.vcluster_volume",
         "kai.gpu_one_sharer",
+        "kai.gpu_sharing_mode",
         "vclusters.vcluster_kubernetes_known",
     )
 )

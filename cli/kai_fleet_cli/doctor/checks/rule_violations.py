@@ -98,14 +98,14 @@ def _cluster(state: ClusterState, pods: Sequence[KubeObject]) -> DeclaredCluster
 
     A queue that the stack declares and nobody has is `queues`': who needs it is well written.
     """
-    release, sharing = state.kai, state.wanted.gpu_sharing
+    release, sharing = state.kai, state.wanted.sharing
     queues = [(item.name, item.spec) for item in state.all("queues")]
     there = {name for name, _ in queues}
     queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
     return DeclaredCluster(
         name=state.name,
         path=state.wanted.key,
-        kai=(DeclaredKai(release.version, gpu_sharing=sharing),) if release else (),
+        kai=(DeclaredKai(release.version, sharing=sharing),) if release else (),
         queues=tuple(_queue(name, spec) for name, spec in queues),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )

@@ -62,7 +62,8 @@ class GpuShare(Strict):
 
     devices: int | None = Field(default=None, ge=1, le=64, description="Whole GPUs for each pod.")
     fraction: Fraction | None = Field(
-        default=None, description="Part of one GPU, such as 0.5. KAI does not isolate its memory."
+        default=None,
+        description="Part of one GPU, such as 0.5. Its memory is bound as gpuSharing says.",
     )
     memory: GpuMemory | None = Field(
         default=None, description="Memory of one GPU, such as 2000Mi; the rest is for others."

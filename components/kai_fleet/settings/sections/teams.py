@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections import sharing
 from kai_fleet.settings.sections.isolation import Bytes, Isolation
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
@@ -22,6 +23,7 @@ from kai_fleet.settings.sections.platform import (
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.sharing import Sharing
 from kai_fleet.settings.sections.tolerations import Toleration
 
 ObjectName = Annotated[
@@ -46,7 +48,10 @@ class Scheduler(Scheduling):
     version: KaiVersion | None = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
-    gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    gpu_sharing: Sharing = Field(
+        default_factory=sharing.default,
+        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
+    )
     untested: bool = Field(default=False, description=UNTESTED)
     chart: Chart | None = Field(
         default=None, description="Another chart, oci://… or https://…, of a place in sources."

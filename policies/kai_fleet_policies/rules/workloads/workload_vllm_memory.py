@@ -10,6 +10,7 @@ from typing import Any
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.pods import PodContainer, PodTemplate
 from kai_fleet.releases.keys import SCHEDULER
+from kai_fleet.releases.sharing import HAMI_CORE
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -24,8 +25,9 @@ NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = (
-    "KAI does not isolate GPU memory, and vLLM takes 90% of a GPU unless told otherwise: two"
-    " servers on one GPU run out of memory (W7)."
+    "vLLM takes 90% of a GPU unless told otherwise, and KAI isolates its memory in no mode but"
+    " HamiCore and NvFractions: two servers on one GPU run out of memory, or one is killed at its"
+    " limit (W7)."
 )
 REMEDY = "Write --gpu-memory-utilization with the same number as the annotation gpu-fraction."
 
@@ -38,7 +40,12 @@ _SLACK = 0.005
 
 
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
-    """The vLLM containers of each workload that asks KAI for a share of a GPU."""
+    """The vLLM containers of each workload that asks KAI for a share of a GPU.
+
+    In mode HamiCore a container sees its share as the whole GPU, and 90% of that is right.
+    """
+    if any(kai.sharing == HAMI_CORE for kai in cluster.scheduling.kai):
+        return
     for workload in cluster.workloads:
         annotations = workload.annotations
         if workload.scheduler != SCHEDULER or annotations is UNKNOWN:
