@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.releases.chart_values import value_at
+from kai_fleet.paths import value_at
 
 Taint = Mapping[str, Any]
 

@@ -42,13 +42,6 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def value_at(values: Any, *path: str) -> Any:
-    """The value at a path; None where it, or a mapping above it, is not there."""
-    for part in path:
-        values = values.get(part) if isinstance(values, Mapping) else None
-    return values
-
-
 @dataclass(frozen=True)
 class UnknownKey:
     """A value that a version's chart does not read; `instead` is the likeliest one that it does.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
-from kai_fleet.releases.chart_values import value_at
+from kai_fleet.paths import value_at
 from kai_fleet.releases.lookup import DISABLED, has_sharing_modes, version_key
 
 SharingMode = Literal["Disabled", "NonMemoryEnforced", "HamiCore", "NvFractions"]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.keys import SCHEDULER
 from kai_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -30,7 +30,7 @@ _SHARES = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Workloads with a GPU share against the KAI that schedules them."""
     host = cluster.scheduling
     modes = {release.sharing for release in host.kai}
