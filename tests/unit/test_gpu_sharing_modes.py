@@ -10,14 +10,14 @@ from kai_fleet.guards.evaluation import account, creation, refusals
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.values import kai_values
-from kai_fleet.releases import KAI, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.unknown import UNKNOWN
 from kai_fleet_policies.validation import validate
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import KAI, kai
 from tests.attacks.objects import pod
 from tests.policies.samples import resource
 from tests.unit.test_program import CLUSTER, HOST, ML

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.paths import value_at
+from kubectl_fleet.paths import value_at
 
 Taint = Mapping[str, Any]
 

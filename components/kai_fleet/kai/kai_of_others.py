@@ -8,11 +8,11 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.cluster.existing_objects import ExistingObjects
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
-from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.releases import KaiRelease
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 # As each chart makes them.
 CLASSES: Final[Mapping[str, int]] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.chart_values import merged, nested
-from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import KaiRelease
+from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 
 RESTRICTED: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,

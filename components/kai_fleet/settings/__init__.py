@@ -15,9 +15,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
-from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
@@ -46,6 +44,8 @@ from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Access, HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.settings.sections.workloads import Workload
+from kubectl_fleet.releases import DISABLED
+from kubectl_fleet.releases.sharing import SharingMode
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kai_fleet.releases import DISABLED, version_key
-from kai_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
@@ -16,6 +14,8 @@ from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistak
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.workloads import workload_mistakes
 from kai_fleet.settings.team_gpus import too_many_gpus
+from kubectl_fleet.releases import DISABLED, version_key
+from kubectl_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings

@@ -12,13 +12,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Mode, Vcluster
+from kubectl_fleet.releases.sharing import SharingMode, of_switch
 
 
 class NoPlatformError(Exception):

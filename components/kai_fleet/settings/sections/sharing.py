@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.settings.sections.model import Strict
+from kubectl_fleet.releases.sharing import SharingMode, of_switch
 
 
 def _or_switch(schema: dict[str, Any]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam, at
-from kai_fleet.releases.sharing import (
+from kubectl_fleet import releases
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.sharing import (
     FRACTIONS_DRIVER,
     FRACTIONS_OPERATOR,
     HAMI_CORE,
@@ -16,9 +17,8 @@ from kai_fleet.releases.sharing import (
     SINCE,
     has_mode,
 )
-from kai_fleet.wording import listed
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, called, mandatory
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, called, mandatory
+from kubectl_fleet.wording import listed
 
 NAME = "gpu-sharing-mode"
 LEVEL = Level.MANDATORY

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, called
+from kubectl_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called
 
 NAME = "vcluster-kubernetes-known"
 LEVEL = Level.ADVISORY
