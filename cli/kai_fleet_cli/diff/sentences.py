@@ -95,13 +95,14 @@ def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[str]
     if old.vcluster != new.vcluster:
         step = vcluster_switch(old.vcluster, new.vcluster)
         yield f"vCluster {old.vcluster or '?'} → {new.vcluster or '?'}, {step}"
-    if old.gpus != new.gpus:
-        yield f"GPUs {_gpus(old.gpus)} → {_gpus(new.gpus)}"
+    if (had := _gpus(old)) != (has := _gpus(new)):
+        yield f"GPUs {had} → {has}"
     if old.pool != new.pool:
         yield f"nodes {old.pool or 'any'} → {new.pool or 'any'}"
     if old.inside.kai is not None and new.inside.kai is not None:
         yield from queue_sentences(_queues(mine))
-    told = {name for name in ("pool", "mode", "gpus") if getattr(old, name) != getattr(new, name)}
+    told = {name for name in ("pool", "mode") if getattr(old, name) != getattr(new, name)}
+    told |= {"gpus"} if had != has else set()
     told |= {"kai"} if old.inside.kai != new.inside.kai else set()
     told |= set() if _queues(mine).same else {"queues"}
     yield from _rest(mine, told)
@@ -133,7 +134,7 @@ def _added(team: TeamPicture) -> str:
     kai = f" with KAI {team.inside.kai}" if team.inside.kai else ""
     return (
         f"new team in mode {team.mode}{kai}, vCluster {team.vcluster}{on},"
-        f" {_gpus(team.gpus)} GPUs{queues}"
+        f" {_gpus(team)} GPUs{queues}"
     )
 
 
@@ -146,8 +147,8 @@ def _removed(team: TeamPicture) -> str:
     )
 
 
-def _gpus(amount: float | None) -> str:
-    return "unbounded" if amount is None else f"{amount:g}"
+def _gpus(team: TeamPicture) -> str:
+    return team.gpus_in_words("unbounded")
 
 
 def _of(whole: Difference, team: str) -> Difference:

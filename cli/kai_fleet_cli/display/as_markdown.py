@@ -79,7 +79,7 @@ def _team_table(stack: Picture) -> str:
                 _text(team.scheduler),
                 _support(team.inside.kai),
                 team.vcluster or _NONE,
-                _gpus(team.gpus),
+                team.gpus_in_words("no bound"),
                 str(len(team.inside.queues)) if team.inside.queues else _NONE,
             )
             for team in stack.teams.values()

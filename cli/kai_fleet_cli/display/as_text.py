@@ -95,7 +95,7 @@ def _team_table(stack: Picture) -> Table:
             escape(team.scheduler),
             team.vcluster or "-",
             escape(team.pool) or "any",
-            "-" if team.gpus is None else f"{team.gpus:g}",
+            team.gpus_in_words("-"),
             str(len(team.inside.queues)) if team.inside.queues else "-",
         )
     return table

@@ -66,7 +66,7 @@ def pools(teams: Iterable[TeamPicture]) -> str:
 
 
 def _team(team: TeamPicture) -> str:
-    bound = "no bound on GPUs" if team.gpus is None else f"{team.gpus:g} GPUs"
+    bound = f"{team.gpus_in_words('no bound on')} GPUs"
     lines = [team.name.translate(_ESCAPED), bound]
     if team.inside.queues:
         lines.append(f"{_amount('gpu', team.inside.guaranteed_gpus)} guaranteed")

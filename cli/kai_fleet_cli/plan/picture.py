@@ -8,6 +8,7 @@ from typing import Any
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.fleet.queues import DeclaredQueue
+from kai_fleet.releases import mig
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
@@ -32,7 +33,9 @@ class ClusterPicture:
 
 @dataclass(frozen=True)
 class TeamPicture:
-    """One team. `gpus` is its bound on whole GPUs, None where the plan sets none."""
+    """One team. `gpus` is its bound as KAI counts them, None where the plan sets none; `slices` are
+    those of MIG among them.
+    """
 
     name: str
     mode: Mode | None
@@ -40,6 +43,15 @@ class TeamPicture:
     gpus: float | None
     pool: str
     inside: ClusterPicture = field(default_factory=ClusterPicture)
+    slices: Mapping[str, int] = field(default_factory=dict)
+
+    def gpus_in_words(self, unbounded: str) -> str:
+        """Its bound by kind: `8`, or `8, 14 mig-1g.10gb`."""
+        if self.gpus is None:
+            return unbounded
+        whole = f"{self.gpus - mig.gpus_of(self.slices):g}"
+        parts = [f"{n} {name.rpartition('/')[2]}" for name, n in self.slices.items()]
+        return ", ".join((whole, *parts))
 
     @property
     def scheduler(self) -> str:
@@ -115,6 +127,7 @@ def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPictu
         mode=None if team.mode is UNKNOWN else team.mode,
         vcluster=f"v{version.removeprefix('v')}" if version else "",
         gpus=None if team.gpus is UNKNOWN else team.gpus,
+        slices={} if team.gpus is UNKNOWN else team.slices,
         pool=_pool(team),
         inside=inside.get(name, ClusterPicture()),
     )

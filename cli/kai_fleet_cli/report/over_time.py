@@ -77,9 +77,7 @@ def _team(
     used = whole.get(f"team-{name}", 0.0)
     without_queues = GpuBalance(used, used)
     if name not in settings.teams:  # of a stack of its own, which has its queues
-        return TeamUsageRow(
-            name, OWN_STACK, settings.team_stacks[name].gpus, {None: without_queues}
-        )
+        return TeamUsageRow(name, OWN_STACK, settings.gpus_of(name), {None: without_queues})
     team = settings.teams[name]
     mode = team.scheduler.mode
     scheduler = name if mode == "virtual" else "host"
@@ -90,7 +88,7 @@ def _team(
         balances[queue] = GpuBalance(borrowed=borrowed, **hours)
     if mode == "default":
         balances[None] = without_queues
-    return TeamUsageRow(name, mode, team.gpus, balances)
+    return TeamUsageRow(name, mode, settings.gpus_of(name), balances)
 
 
 def _queues(settings: Settings, name: str) -> Sequence[str]:

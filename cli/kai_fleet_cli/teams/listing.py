@@ -167,7 +167,7 @@ def _used(states: Mapping[str, stack_state.StackState]) -> tuple[dict[str, float
 def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
     """The GPUs that queues promise a team; None where no queue does."""
     if place.mode == "virtual":
-        return queues.guaranteed(place.raw.get("queues"), place.gpus)
+        return queues.guaranteed(place.raw.get("queues"), place.gpus, place.pools)
     if place.mode != "host":
         return None
     quotas = queues.gpu_quotas(platform.raw.get("queues"), None)

@@ -36,9 +36,9 @@ def begin(
             f"team {trial} is there already; first: fleet team adopt {name}, or fleet team drop"
             f" {name}. If it is not made yet: make up STACK={platform.teams[trial].stack}"
         )
-    whole = place.raw.get("gpus", 0)
-    if not isinstance(whole, int) or not 0 < gpus < whole:
-        fits = f"from 1 to {whole - 1}" if isinstance(whole, int) and whole > 1 else "that it has"
+    whole = place.whole_gpus
+    if not 0 < gpus < whole:
+        fits = f"from 1 to {whole - 1}" if whole > 1 else "that it has"
         raise UserError(
             f"--gpus {gpus} cannot be taken from team {name}, which has {whole}; write a number"
             f" {fits}"
@@ -121,7 +121,7 @@ def _end(
             f" fleet team remove {trial.name}"
         )
     tree = queues.joined(_tree(place), _tree(trial))
-    gpus = place.raw.get("gpus", 0) + trial.raw.get("gpus", 0)
+    gpus = place.whole_gpus + trial.whole_gpus
     values = _below(
         place, {("gpus",): gpus, **{("queues", *field): n for field, n in tree.items()}, **own}
     )

@@ -1,25 +1,24 @@
 """What a pod requests, as Kubernetes adds it up and as KAI counts it against a queue.
 
 Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node_info.go` and
-`gpu_sharing_node_info.go` (memory), `pkg/scheduler/api/common_info/resources/mig.go` (MIG).
+`gpu_sharing_node_info.go` (memory).
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from kai_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
+from kai_fleet.releases.mig import gpus_of
 from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.usage.amounts import Amounts, rounded
 
 GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of its reservation
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
-_MIG: Final = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
 _TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
 _MIB_IN_MB: Final = 2**20 / 10**6
 
@@ -28,8 +27,8 @@ _MIB_IN_MB: Final = 2**20 / 10**6
 class GpuRequest:
     """What a pod requests of GPUs: `whole` devices, or a part of each of `devices` devices.
 
-    The part is a `fraction`, or `mebibytes` of memory. `mig` counts the slices of MIG devices:
-    KAI counts `nvidia.com/mig-3g.20gb` as 3 GPUs of the queue.
+    The part is a `fraction`, or `mebibytes` of memory. `mig` are the GPUs that KAI counts for
+    slices.
     """
 
     whole: float = 0.0
@@ -63,11 +62,7 @@ class GpuRequest:
 def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -> GpuRequest:
     """From a pod's annotations and the sum of its requests. What cannot be read counts nothing."""
     whole = whole_gpus(requests)
-    mig = sum(
-        int(profile[1]) * amount
-        for name, amount in requests.items()
-        if name.startswith("nvidia.com/mig-") and (profile := _MIG.fullmatch(name))
-    )
+    mig = gpus_of(requests)
     if FRACTION not in annotations and MEMORY not in annotations:
         return GpuRequest(whole, mig=mig)
     try:

@@ -17,6 +17,7 @@ from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
+from kai_fleet.releases import mig
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 from kai_fleet.releases.sources import KnownSources
 
@@ -107,13 +108,14 @@ class DeclaredCluster:
 
     `declared` is False where there is no stack file: then only what is wrong in itself can be said.
     `path` is where the cluster stands in the file, `key` where its KAI does, `queues_key` where its
-    queues do. `gpus` bounds all pods in it (the quota of the team whose vCluster this is).
-    `scheduled_by` is the host where the host's KAI places the pods of this vCluster, and
-    `team_queue` the only queue that its pods may name then. `reserved` are the namespaces of the
-    platform, and `queues_of` the only queues that pods of a namespace may name, for the namespaces
-    that it lists. `guarded` is whether a QueueGuard denies pods in every namespace. `grants` is
-    what team stacks may have here; `platform` is the stack that says so, where this is a team
-    stack. `installed` are charts, which come from `sources`: those of a whole stack are the host's.
+    queues do. `gpus` bounds all pods in it (the quota of the team whose vCluster this is), `pools`
+    those of each shard. `scheduled_by` is the host where the host's KAI places the pods of this
+    vCluster, and `team_queue` the only queue that its pods may name then. `reserved` are the
+    namespaces of the platform, and `queues_of` the only queues that pods of a namespace may name,
+    for the namespaces that it lists. `guarded` is whether a QueueGuard denies pods in every
+    namespace. `grants` is what team stacks may have here; `platform` is the stack that says so,
+    where this is a team stack. `installed` are charts, which come from `sources`: those of a whole
+    stack are the host's.
     """
 
     name: str = ""
@@ -125,6 +127,7 @@ class DeclaredCluster:
     virtual_clusters: tuple[DeclaredTeam, ...] = ()
     device_plugins: tuple[DevicePlugin, ...] = ()
     gpus: float | None = None
+    pools: Mapping[str, int] = field(default_factory=dict)
     scheduled_by: DeclaredCluster | None = None
     team_queue: str | None = None
     reserved: frozenset[str] = RESERVED
@@ -185,9 +188,10 @@ class DeclaredTeam:
 
     `path` is where it stands in the stack file, `version_key` where its vCluster's version does, ""
     for the one below its own. `node_pool` are the labels of its nodes, `control_pool` those of the
-    nodes for its control plane. `gpus` is the most whole GPUs that its pods may hold, None without
-    a bound. `queue` is its leaf queue in host mode, and `host_queues` those that it declares below
-    the `parent_queue` that it is granted.
+    nodes for its control plane. `gpus` is the most GPUs that its pods may hold as KAI counts them,
+    None without a bound; `slices` are those of MIG among them, by the names of their resources, and
+    `pools` how many there are on each of several pools, by shard. `queue` is its leaf queue in host
+    mode, and `host_queues` those that it declares below the `parent_queue` that it is granted.
 
     `version` to `access` are the vCluster's: `values` as they were written, `licensed` where there
     is a vCluster licence, `untested` to let a version newer than the table by, `version_before`
@@ -208,6 +212,8 @@ class DeclaredTeam:
     version: str | None = None
     node_pool: Mapping[str, str] = field(default_factory=dict)
     gpus: float | None = None
+    slices: Mapping[str, int] = field(default_factory=dict, hash=False)
+    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
     mode: Mode = "default"
     queue: str | None = None
     kai: tuple[DeclaredKai, ...] = ()
@@ -243,6 +249,12 @@ class DeclaredTeam:
     def version_path(self) -> str:
         """Where its version is written."""
         return self.version_key or at(self.path, "vcluster", "version")
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """What its quota is, by the names of the resources."""
+        whole = (self.gpus or 0) - mig.gpus_of(self.slices)
+        return {self.inside.gpu_resource: max(0, int(whole)), **self.slices}
 
     @property
     def may_use_gpus(self) -> bool:

@@ -128,7 +128,9 @@ class _Resolver:
             mode=mode,
             node_pool=dict(team.node_pool),
             control_pool=self._control_pools[name],
-            gpus=team.gpus,
+            gpus=settings.gpus_of(name),
+            slices=settings.slices_of(name),
+            pools=team.pools,
             queue=team.queue,
             parent_queue=parent,
             host_queues=declared_queues(team.queues, f"{path}.queues", parent=parent, shard=shard)
@@ -164,7 +166,7 @@ class _Resolver:
     def _inside(self, name: str) -> DeclaredCluster:
         """The inside of a team's vCluster."""
         settings, team = self.settings, self.settings.teams[name]
-        own, path = team.scheduler, settings.team_path(name)
+        own, path, gpus = team.scheduler, settings.team_path(name), settings.gpus_of(name)
         version = own.version if own.mode == "virtual" else None
         kai = self._kai(own, version, f"{path}.scheduler") if version else None
         if kai is not None:
@@ -173,11 +175,17 @@ class _Resolver:
             name,
             path=path,
             kai=(kai,) if kai else (),
-            queues=declared_queues(team.queues, f"{path}.queues", gpu_limit=team.gpus)
+            queues=declared_queues(
+                team.queues, f"{path}.queues", gpu_limit=gpus, pools=team.gpus_by_pool
+            )
             if kai
             else (),
-            gpus=team.gpus,
-            features=kai.features if kai else (),
+            gpus=gpus,
+            pools=team.gpus_by_pool,
+            features=tuple(
+                replace(it, path=f"{path}.pools") if team.pools and it.kind == "shards" else it
+                for it in (kai.features if kai else ())
+            ),
             declared=True,
             gpu_resource=settings.gpu.resource,
             key=f"{path}.scheduler",
@@ -198,7 +206,8 @@ class _Resolver:
             mode="virtual" if settings.kai is None else "host",
             node_pool=dict(grant.node_pool),
             control_pool=self._control_pools[name],
-            gpus=grant.gpus,
+            gpus=settings.gpus_of(name),
+            slices=settings.slices_of(name),
             parent_queue=grant.parent_queue,
             isolation=place.isolation,
             labels=place.labels,
@@ -271,12 +280,12 @@ class _Resolver:
     def _queue_limits(self) -> dict[str, int]:
         """The most GPUs of the host's queues that are teams': those of the teams together (T13)."""
         limits: dict[str, int] = {}
-        for queue, gpus in (
-            *((team.queue, team.gpus) for team in self.settings.teams.values()),
-            *((grant.parent_queue, grant.gpus) for grant in self.settings.team_stacks.values()),
+        for name, queue in (
+            *((name, team.queue) for name, team in self.settings.teams.items()),
+            *((name, grant.parent_queue) for name, grant in self.settings.team_stacks.items()),
         ):
             if queue is not None:
-                limits[queue] = limits.get(queue, 0) + gpus
+                limits[queue] = limits.get(queue, 0) + self.settings.gpus_of(name)
         return limits
 
     @cached_property

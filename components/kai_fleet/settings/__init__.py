@@ -31,6 +31,7 @@ from kai_fleet.settings.mistakes import (
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.cluster import Cluster
+from kai_fleet.settings.sections.gpu_kinds import counted, slices
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kind import access_in_kind
@@ -144,6 +145,16 @@ class Settings(Strict):
     def isolation_of(self, team: str) -> Isolation:
         """What keeps a team from others: the stack's, with what is said for the team."""
         return self.place_of(team).isolation
+
+    def slices_of(self, team: str) -> dict[str, int]:
+        """The MIG slices that a team may hold, by the names of their resources."""
+        own = self.teams.get(team) or self.team_stacks[team]
+        return slices(own.gpus, self.isolation_of(team).devices)
+
+    def gpus_of(self, team: str) -> int:
+        """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
+        own = self.teams.get(team) or self.team_stacks[team]
+        return counted(own.gpus, self.isolation_of(team).devices)
 
     def kai_of(self, team: str) -> str | None:
         """The version of the KAI that schedules a team's pods; None where none does."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from kai_fleet.releases import mig
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
@@ -41,6 +42,8 @@ def between_keys(settings: Settings) -> Iterator[Mistake]:
                 f" {key_path(('teams',))}",
             )
     yield from _sharing(settings)
+    for name in (*settings.teams, *settings.team_stacks):
+        yield from gpu_kind_mistakes(settings, name)
     if settings.gpu.resource != NVIDIA and settings.gpu.provider != "none":
         yield Mistake(
             key_path(("gpu", "provider")),
@@ -87,6 +90,27 @@ def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
             f"{settings.team_path(team)}.vcluster.access.host",
             "is missing: a NodePort is reached at a node; write its name or address",
         )
+
+
+def gpu_kind_mistakes(settings: Settings, name: str) -> Iterator[Mistake]:
+    """Kinds of GPUs that are none of the host's, or that a team is granted twice."""
+    own = settings.teams.get(name)
+    path = settings.team_path(name) if own else key_path(("teamStacks", name))
+    path = f"{path}.pools" if own and own.pools else f"{path}.gpus"
+    gpus = (own or settings.team_stacks[name]).gpus
+    for kind, count in gpus.items() if isinstance(gpus, dict) else ():
+        resource = settings.gpu.resource
+        if kind != resource and (resource != NVIDIA or not kind.startswith(mig.PREFIX)):
+            yield Mistake(
+                path,
+                f"has {kind}, and the host's GPUs are {resource} (kai-fleet:gpu.resource); write"
+                f" {resource}: {count}",
+            )
+        elif kind in settings.isolation_of(name).devices:
+            yield Mistake(
+                path,
+                f"has {kind}, which isolation.devices has as well; drop it there",
+            )
 
 
 def _outside_queues(settings: Settings) -> Iterator[Mistake]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from kai_fleet.settings.sections.gpu_kinds import whole
 from kai_fleet.settings.sections.gpu_share import GpuShare
 from kai_fleet.settings.sections.teams import TeamSettings
 from kai_fleet.settings.sections.workloads import Workload
@@ -20,12 +21,15 @@ def too_many_gpus(team: TeamSettings, workloads: Mapping[str, Workload]) -> str 
         for name, workload in workloads.items()
         if workload.gpu is not None and workload.ready_seconds != 0
     }
-    needed = gpus_at_once(team, asking.values())
-    if needed <= team.gpus:
+    needed, there = gpus_at_once(team, asking.values()), whole(team.gpus)
+    if needed <= there:
         return None
     names = ", ".join(asking)
+    has, more = f"is {there}", f"gpus: {needed}"
+    if isinstance(team.gpus, dict):
+        has, more = f"has {there} whole GPUs", f"{needed} for those"
     return (
-        f"is {team.gpus}, and its workloads need {needed} at once ({names}): write gpus: {needed},"
+        f"{has}, and its workloads need {needed} at once ({names}): write {more},"
         " or readySeconds: 0 for those that may wait for a GPU"
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, validated
 from kai_fleet.settings.cross_checks import (
     access_mistakes,
+    gpu_kind_mistakes,
     of_scheduling,
     workloads_mistakes,
 )
@@ -125,6 +126,7 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
             )
         )
     found += access_mistakes(tenant, tenant.team)
+    found += gpu_kind_mistakes(tenant, tenant.team)
     found += workloads_mistakes(tenant, dropped)
     found += _credentials(file.cluster, facts)
     if "node_pool" in file.team.vcluster.model_fields_set:

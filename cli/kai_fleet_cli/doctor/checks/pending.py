@@ -7,6 +7,7 @@ from typing import Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases.mig import slices
 from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
 from kai_fleet_cli.doctor.checks.nodes import gpus, ready
@@ -16,6 +17,7 @@ from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.known_messages import Reason
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.usage.amounts import UNLIMITED
+from kai_fleet_cli.usage.requests import requests_of
 
 _INSUFFICIENT: Final = "Insufficient"
 _A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
@@ -143,6 +145,15 @@ def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reas
                 f"ask for at most {limit:g}, or {_raise(scheduling, name, wants, team)}",
                 f"never {name}",
             )
+    of_team = team.slices if team is not None and team.declared else {}
+    for kind, asked in slices(requests_of(pod.spec)).items():
+        if kind in of_team and asked > of_team[kind]:
+            return Reason(
+                f"it asks for {asked:g} {kind}, and its team may hold at most {of_team[kind]}: it"
+                " never runs",
+                f"ask for at most {of_team[kind]}, or have {kind} raised for the team",
+                f"never {kind}",
+            )
     if team is not None and team.declared and team.gpus is not None and wants > team.gpus:
         return Reason(
             f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
@@ -167,17 +178,21 @@ def _too_large(cluster: ClusterState, pod: KubeObject) -> Reason | None:
     use = cluster.use_of(pod)
     if use is None or "nodes" in cluster.unreadable:
         return None
-    wants = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
-    resource = cluster.wanted.gpu_resource
-    most = max((gpus(node, resource) for node in cluster.all("nodes") if ready(node)), default=0.0)
-    if wants <= most:
-        return None
-    fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
-    return Reason(
-        f"it asks for {wants:g} GPUs, and no Ready node has more than {most:g}: it never runs",
-        fix if most else "add nodes with GPUs to the pool, or ask for none",
-        "never node",
-    )
+    whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
+    asked = {cluster.wanted.gpu_resource: whole, **slices(requests_of(pod.spec))}
+    for kind, wants in asked.items():
+        nodes = [node for node in cluster.all("nodes") if ready(node)]
+        most = max((gpus(node, kind) for node in nodes), default=0.0)
+        if wants > most:
+            what = "GPUs" if kind == cluster.wanted.gpu_resource else kind
+            fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
+            return Reason(
+                f"it asks for {wants:g} {what}, and no Ready node has more than {most:g}: it never"
+                " runs",
+                fix if most else f"add nodes with {what} to the pool, or ask for none",
+                "never node",
+            )
+    return None
 
 
 def _together(cluster: ClusterState, pod: KubeObject) -> tuple[float, str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.gpu_kinds import Gpus, counted, together
 from kai_fleet.settings.sections.isolation import Bytes, Isolation
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
@@ -21,7 +23,7 @@ from kai_fleet.settings.sections.platform import (
     Version,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
-from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
 from kai_fleet.settings.sections.tolerations import Toleration
 
 ObjectName = Annotated[
@@ -131,8 +133,15 @@ class TeamSettings(HostPlace):
     node_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="Labels of the nodes that are the team's own."
     )
-    gpus: int = Field(
-        default=0, ge=0, le=1_000_000, description="The most whole GPUs its pods may hold."
+    gpus: Gpus = Field(
+        default=0,
+        description="The most whole GPUs its pods may hold. In a stack file also by kind:"
+        " {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}.",
+    )
+    pools: dict[ShardName, Gpus] = Field(
+        default_factory=dict,
+        description="virtual mode, in place of gpus: how many on each kind of its nodes, by the"
+        " value of their label kai.scheduler/node-pool. Each is a shard of the team's KAI.",
     )
     queue: QueueName | None = Field(default=None, description="host mode: its leaf queue.")
     queues: QueueTree = Field(
@@ -143,12 +152,25 @@ class TeamSettings(HostPlace):
     vcluster: Vcluster = Field(default_factory=Vcluster)
 
     @model_validator(mode="after")
-    def _quotas_filled_in(self) -> Self:
-        if not self.queues:
-            return self
-        inside = self.scheduler.mode == "virtual"
-        tree = with_quotas(self.queues, self.gpus if inside else None)
-        return self.model_copy(update={"queues": tree})
+    def _filled_in(self) -> Self:
+        """Its pools are shards, its GPUs the pools' together, and each queue has its quotas."""
+        filled: dict[str, Any] = {}
+        gpus, inside = self.gpus, self.scheduler.mode == "virtual"
+        if self.pools and inside:
+            named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
+            shards = {**named, **self.scheduler.shards}
+            filled["scheduler"] = self.scheduler.model_copy(update={"shards": shards})
+            if "gpus" not in self.model_fields_set:
+                gpus = filled["gpus"] = together(self.pools.values())
+        if self.queues:
+            most = counted(gpus, self.isolation.devices) if inside else None
+            filled["queues"] = with_quotas(self.queues, most, self.gpus_by_pool)
+        return self.model_copy(update=filled) if filled else self
+
+    @property
+    def gpus_by_pool(self) -> dict[str, int]:
+        """The most GPUs of each of its pools as KAI counts them."""
+        return {name: counted(gpus, {}) for name, gpus in self.pools.items()}
 
 
 _SCHEDULING = tuple(Scheduling.model_fields)
@@ -180,8 +202,26 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
             "queue",
             "is one of two ways: drop it, or drop queues and use the granted queue itself",
         )
+    yield from _pool_mistakes(team)
     if mode == "host" and team.queue is None and not below_grant:
         yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
     if mode != "host" and team.queue is not None:
         use = "queues: {…}" if mode == "virtual" else "nothing"
         yield "queue", f"is for mode host; in mode {mode} write {use}"
+
+
+def _pool_mistakes(team: TeamSettings) -> Iterator[tuple[str, str]]:
+    """What does not fit between a team's pools and its other keys."""
+    if not team.pools:
+        return
+    names = ", ".join(team.pools)
+    if team.scheduler.mode != "virtual":
+        yield "pools", f"are for mode virtual; in mode {team.scheduler.mode} write gpus"
+        return
+    both = together(team.pools.values())
+    if "gpus" in team.model_fields_set and team.gpus != both:
+        yield "gpus", f"is {team.gpus}, and its pools have {both} together; drop it"
+    for name, queue in team.queues.items():
+        if (queue.shard or DEFAULT_SHARD) not in team.pools:
+            has = f"is {queue.shard}" if queue.shard else "is missing"
+            yield f"queues.{name}.shard", f"{has}: the team has pools; write one of {names}"

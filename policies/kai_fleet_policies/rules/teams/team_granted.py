@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.claims import labels
+from kai_fleet_policies.claims import gpus, labels
 from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
 from kai_fleet_policies.unknown import UNKNOWN
 
@@ -54,15 +54,24 @@ def _against(
             " have the grant changed",
         )
     own, most = team.gpus, grant.gpus
-    if own is not None and most is not None and own is not UNKNOWN and own > most:
-        yield mandatory(
-            subject,
-            at(team.path, "gpus"),
-            f"has {own:g} GPUs, but {where} grants {most:g}; write {most:g} or less,"
-            " or have the grant raised",
-        )
+    if own is not None and most is not None and own is not UNKNOWN:
+        yield from _gpus(team, grant, where)
     if team.mode == "host":
         yield from _queue(team, grant, cluster)
+
+
+def _gpus(team: DeclaredTeam, grant: DeclaredTeam, where: str) -> Iterator[Problem]:
+    """Each kind of GPU against the grant: a slice is no whole GPU, whatever KAI counts it as."""
+    for kind, own in team.kinds.items():
+        most = grant.kinds.get(kind, 0)
+        if own > most:
+            what = "GPUs" if kind == team.inside.gpu_resource else kind
+            yield mandatory(
+                f"team {called(team.name)}",
+                at(team.path, "gpus"),
+                f"has {own} {what}, but {where} grants {most}; write {most} or less,"
+                " or have the grant raised",
+            )
 
 
 def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Iterator[Problem]:
@@ -104,7 +113,7 @@ def _written(team: DeclaredTeam) -> str:
     if team.node_pool is not UNKNOWN and team.node_pool:
         parts.append(f"nodePool: {labels(team.node_pool)}")
     if team.gpus is not None and team.gpus is not UNKNOWN:
-        parts.append(f"gpus: {team.gpus:g}")
+        parts.append(f"gpus: {gpus(team)}")
     if team.mode == "host":
         parts.append("parentQueue: …")
     return f"{{{', '.join(parts)}}}"

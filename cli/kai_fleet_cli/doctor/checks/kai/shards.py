@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kai_fleet.releases.keys import QUEUE_LABEL
-from kai_fleet.settings.sections.scheduling import DEFAULT_SHARD, NODE_POOL
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, QUEUE_LABEL
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.finding import Finding
 
