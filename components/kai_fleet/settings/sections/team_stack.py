@@ -29,7 +29,7 @@ class Grant(HostPlace):
         default_factory=dict, description="Labels of the nodes that are the team's own."
     )
     gpus: Gpus = Field(
-        default=0, description="The most GPUs it may ask for, or those of each kind."
+        default=0, description="The most GPUs it may ask for. In a stack file also by kind."
     )
     parent_queue: QueueName | None = Field(
         default=None, description="host mode: the leaf of kai-fleet:queues that is the team's."
