@@ -64,8 +64,8 @@ def test_the_quota_of_each_kind_is_looked_at(hard, cause):
     bounds = made.named("resourcequotas", "gpus", "host")["spec"]["hard"]
     bounds.pop(f"requests.{SLICE}")
     bounds |= {f"requests.{SLICE}": hard} if hard else {}
-    (found,) = said(made, "gpu-quota")
-    assert cause in found.cause
+    (found,) = [it for it in made.ill() if it.subject.startswith("ResourceQuota gpus")]
+    assert (found.check, cause in found.cause) == ("gpu-quota", True)
 
 
 @pytest.mark.parametrize(
