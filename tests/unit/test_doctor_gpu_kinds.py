@@ -2,6 +2,7 @@
 
 import pytest
 
+from kai_fleet_cli.doctor.known_messages import meaning
 from tests.unit.doctor_samples import Lab, pod
 
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -99,3 +100,22 @@ def test_each_pool_is_looked_at_by_itself(there, well):
     for it in found:
         assert it.subject == "pool a100 of team ml"
         assert it.fix == "add nodes to the pool, or lower kai-fleet:teams.ml.pools.a100"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("1 non MIG jobs cant run on a node with MigStrategy='mixed'.", "mig-mixed"),
+        ("2 only whole gpu jobs can run on a node with MigStrategy='single'.", "mig-single"),
+        ("3 MIG job cannot be scheduled on non-MIG node.", "mig-none"),
+        (f"1 node(s) didn't have enough of mig profile: {SLICE}.", "no-room"),
+        (
+            "1 node(s) didn't have enough resources: GPUs. \n1 non MIG jobs cant run on a node with"
+            " MigStrategy='mixed'.",
+            "no-room",
+        ),
+    ],
+)
+def test_what_kai_says_of_slices_is_known(text, name):
+    """Texts of node_info.go and pod_errors.go, as KAI counts the nodes."""
+    assert meaning(f"Unable to schedule pod: {text}").name == name
