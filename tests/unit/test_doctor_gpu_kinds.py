@@ -85,21 +85,32 @@ def test_a_pod_that_asks_for_too_many_slices_is_told(count, cause):
     assert any(cause in it.cause for it in said(made, "pending")), made.ill()
 
 
-@pytest.mark.parametrize(("there", "well"), [("4", True), ("3", False)])
-def test_each_pool_is_looked_at_by_itself(there, well):
+def pools(labels, there="4"):
     made = Lab()
     ml = made.settings["teams"]["ml"]
     del ml["gpus"]
     ml |= {"pools": {"a100": 4}, "queues": {"train": {"shard": "a100"}}}
     for place in ("host", "ml"):
         node = made.named("nodes", "ml-0", place)
-        node["metadata"]["labels"]["kai.scheduler/node-pool"] = "a100"
+        node["metadata"]["labels"] |= labels
         node["status"]["allocatable"]["nvidia.com/gpu"] = there
-    found = said(made, "nodes")
+    return made
+
+
+@pytest.mark.parametrize(("there", "well"), [("4", True), ("3", False)])
+def test_each_pool_is_looked_at_by_itself(there, well):
+    found = said(pools({"kai.scheduler/node-pool": "a100"}, there), "nodes")
     assert (found == []) == well
     for it in found:
         assert it.subject == "pool a100 of team ml"
         assert it.fix == "add nodes to the pool, or lower kai-fleet:teams.ml.pools.a100"
+
+
+@pytest.mark.parametrize("labels", [{}, {"kai.scheduler/node-pool": "a10"}])
+def test_nodes_on_none_of_the_pools_are_told(labels):
+    (found,) = said(pools(labels), "nodes")
+    assert found.cause == "ml-0 is on none of its pools (a100): none of its queues gets GPUs there"
+    assert "`kubectl label node ml-0 kai.scheduler/node-pool=a100 --overwrite`" in found.fix
 
 
 @pytest.mark.parametrize(

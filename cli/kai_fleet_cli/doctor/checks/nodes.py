@@ -113,9 +113,19 @@ def _kinds(
     if not wanted.pools:
         for kind, most in wanted.kinds.items():
             yield from _kind(host, wanted, subject, nodes, kind, most, f"{wanted.path}.gpus")
+        return
+    shards = {node.name: node.labels.get(NODE_POOL, DEFAULT_SHARD) for node in nodes}
+    if loose := [name for name, shard in shards.items() if shard not in wanted.pools]:
+        yield host.warning(
+            subject,
+            f"{', '.join(loose[:3])} {'is' if len(loose) == 1 else 'are'} on none of its pools"
+            f" ({', '.join(wanted.pools)}): none of its queues gets GPUs there",
+            f"label them: `{host.kubectl} label node {' '.join(loose[:3])}"
+            f" {NODE_POOL}={next(iter(wanted.pools))} --overwrite`, or with another of its pools",
+        )
     for name, gpus_there in wanted.pools.items():
         # A shard without any node is told by the check of shards.
-        own = [node for node in nodes if node.labels.get(NODE_POOL, DEFAULT_SHARD) == name]
+        own = [node for node in nodes if shards[node.name] == name]
         resource = wanted.inside.gpu_resource
         kinds = {resource: gpus_there} if isinstance(gpus_there, int) else gpus_there
         for kind, most in kinds.items() if own else ():
