@@ -254,7 +254,7 @@ class _Resolver:
                 shard=of.get(at or ""),
                 # `nvidia` where the GPU stack makes that class, and a GPU is asked for.
                 runtime_class=own.runtime_class or (_NVIDIA_CLASS if nvidia else None),
-                gpu_resource=settings.gpu.resource,
+                gpu_resource=(own.gpu and own.gpu.slice) or settings.gpu.resource,
                 path=key_path(("workloads", name)),
             )
         return resolved

@@ -255,6 +255,8 @@ def _workload_args(request: ComponentRequest) -> PodArgs | GpuDeploymentArgs | V
         some_team = {"scheduler": scheduler, "gpus": 1_000_000, "queues": {queue: {}}}
     else:
         some_team = {"scheduler": {"mode": "default"}, "gpus": 1_000_000}
+    if kind := (own.get("gpu") or {}).get("slice"):
+        some_team["isolation"] = {"devices": {kind: 1_000_000}}
     stack = {
         "cluster": _SOME_CLUSTER,
         "gpu": {"resource": raw.get("gpuResource", platform.NVIDIA)},

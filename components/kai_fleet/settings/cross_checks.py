@@ -196,6 +196,6 @@ def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mista
             yield Mistake(key_path(("workloads", name, key)), sentence)
     for name, team in settings.teams.items():
         own = {key: w for key, w in settings.workloads.items() if w.team == name}
-        too_many = too_many_gpus(team, own) if own else None
+        too_many = too_many_gpus(team, own, settings.slices_of(name)) if own else None
         if too_many:
             yield Mistake(key_path(("teams", name, "gpus")), too_many)
