@@ -106,6 +106,17 @@ def test_each_pool_is_looked_at_by_itself(there, well):
         assert it.fix == "add nodes to the pool, or lower kai-fleet:teams.ml.pools.a100"
 
 
+def test_a_pod_that_its_pool_is_too_small_for_is_told_where_to_raise_it():
+    made = pools({"kai.scheduler/node-pool": "a100"}, "8")
+    queue = {"quota": 4, "limit": 4, "overQuotaWeight": 1}
+    (train,) = [it for it in made.ml["queues"] if it["metadata"]["name"] == "train"]
+    train["spec"] = {"resources": {"gpu": queue}}
+    shard = {"kai.scheduler/node-pool": "a100"}
+    made.ml["pods"].append(pod("w", limits={"nvidia.com/gpu": "6"}, labels=shard))
+    fixes = [it.fix for it in said(made, "pending")]
+    assert fixes == ["ask for at most 4, or raise kai-fleet:teams.ml.pools.a100"]
+
+
 @pytest.mark.parametrize("labels", [{}, {"kai.scheduler/node-pool": "a10"}])
 def test_nodes_on_none_of_the_pools_are_told(labels):
     (found,) = said(pools(labels), "nodes")

@@ -251,6 +251,11 @@ class DeclaredTeam:
         return self.version_key or at(self.path, "vcluster", "version")
 
     @property
+    def gpus_path(self) -> str:
+        """Where its GPUs are written."""
+        return at(self.path, "pools" if self.pools else "gpus")
+
+    @property
     def kinds(self) -> dict[str, int]:
         """What its quota is, by the names of the resources."""
         whole = (self.gpus or 0) - mig.gpus_of(self.slices)

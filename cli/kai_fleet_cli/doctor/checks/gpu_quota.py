@@ -33,7 +33,7 @@ def _quota(host: ClusterState, wanted: DeclaredTeam) -> Findings:
         elif wanted.gpus is not None and parse_quantity(hard[key]) != most:
             what = kind if slices else "GPUs"
             cause = f"it lets the team have {hard[key]} {what}, and {most} are declared"
-            fix = f"{host.update}, or write {hard[key]} at {wanted.path}.gpus"
+            fix = f"{host.update}, or write {hard[key]} at {wanted.gpus_path}"
             findings.append(host.broken(subject, cause, fix))
     yield from host.or_well(findings, subject)
 

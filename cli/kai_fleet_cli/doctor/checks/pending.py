@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_fleet.releases.keys import (
+    DEFAULT_SHARD,
+    KAI_NAMESPACE,
+    POD_GROUP,
+    QUEUE_LABEL,
+    SCHEDULER,
+)
 from kai_fleet.releases.mig import slices
 from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
@@ -157,7 +163,7 @@ def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reas
     if team is not None and team.declared and team.gpus is not None and wants > team.gpus:
         return Reason(
             f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
-            f"ask for at most {team.gpus}, or raise {team.path}.gpus",
+            f"ask for at most {team.gpus}, or raise {team.gpus_path}",
             f"never team {team.name}",
         )
     if (reason := _too_large(cluster, pod)) is not None:
@@ -239,7 +245,9 @@ def _raise(cluster: ClusterState, queue: str, to: float, team: DeclaredTeam | No
         return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"
     if wanted is not None and team is not None and not wanted.get("parentQueue"):
         gpu = (wanted.get("resources") or {}).get("gpu") or {}
-        if gpu.get("limit") == team.gpus:
-            return f"raise {team.path}.gpus"
+        declared = cluster.wanted.tree.by_name.get(queue)
+        pool = (declared.shard if declared else None) or DEFAULT_SHARD
+        if gpu.get("limit") == cluster.wanted.pools.get(pool, team.gpus):
+            return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
     # Without a stack's file nobody knows who declares it.
     return f"raise gpu.limit of {queue} at {cluster.wanted.queues_key}"

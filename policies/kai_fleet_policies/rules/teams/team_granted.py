@@ -68,7 +68,7 @@ def _gpus(team: DeclaredTeam, grant: DeclaredTeam, where: str) -> Iterator[Probl
             what = "GPUs" if kind == team.inside.gpu_resource else kind
             yield mandatory(
                 f"team {called(team.name)}",
-                at(team.path, "gpus"),
+                team.gpus_path,
                 f"has {own} {what}, but {where} grants {most}; write {most} or less,"
                 " or have the grant raised",
             )
