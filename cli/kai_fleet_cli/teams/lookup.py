@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.gpu_kinds import counted
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import read_text
+from kubectl_fleet.errors import UserError
 
 PLATFORM: Final = "platform"
 TEAM: Final = "team"

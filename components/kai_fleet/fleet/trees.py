@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.fleet.queues import DeclaredQueue, QueueShare, Resource
-from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.sections.queues import Queue, walk
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare, Resource
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
 def declared_queues(

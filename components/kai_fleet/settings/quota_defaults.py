@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.quantities import UNLIMITED
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.queues import Queue, QueueTree, Share

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kubectl_fleet.live.finding import Finding
+from kubectl_fleet.quantities import parse_quantity
 
 
 def check(snapshot: Snapshot) -> Findings:

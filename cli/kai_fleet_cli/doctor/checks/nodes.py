@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 
 from kai_fleet.fleet.model import HOST, NVIDIA, DeclaredTeam
-from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kai_fleet.releases.mig import PREFIX
-from kai_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kai_fleet_cli.doctor.node_facts import gpus, in_pool, ready
-from kai_fleet_cli.doctor.objects import KubeObject
-from kai_fleet_policies.adapters import plain
+from kubectl_fleet.declared import plain
+from kubectl_fleet.live.node_facts import gpus, in_pool, ready
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
+from kubectl_fleet.releases.mig import PREFIX
+from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
 
 _MEMORY = "nvidia.com/gpu.memory"
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from kai_fleet.releases import mig
-from kai_fleet.releases.keys import GPU_RESOURCES
+from kubectl_fleet.releases import mig
+from kubectl_fleet.releases.keys import GPU_RESOURCES
 
 _MOST: Final = 1_000_000
 _EXAMPLE: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"

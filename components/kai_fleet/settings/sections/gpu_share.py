@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from kai_fleet.quantities import parse_quantity
-from kai_fleet.releases import mig
 from kai_fleet.settings.sections.model import Strict
+from kubectl_fleet.quantities import parse_quantity
+from kubectl_fleet.releases import mig
 
 _MEBIBYTE: Final = 2**20
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")

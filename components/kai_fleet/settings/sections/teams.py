@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.gpu_kinds import Gpus, counted, together
@@ -25,6 +24,7 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 ObjectName = Annotated[
     str,
