@@ -54,10 +54,10 @@ def test_the_chart_gets_both_by_its_own_keys(version):
 
 
 def test_they_are_of_all_teams_or_of_one_and_values_go_before_them():
-    assert fleet(size="20Gi").teams["ml"].volume == {"size": "20Gi"}
-    assert fleet({"size": "8Gi"}, size="20Gi").teams["ml"].volume == {"size": "8Gi"}
+    assert fleet(size="20Gi").teams["ml"].store.claim == {"size": "20Gi"}
+    assert fleet({"size": "8Gi"}, size="20Gi").teams["ml"].store.claim == {"size": "8Gi"}
     values = nested(CLAIM, {"size": "9Gi"})
-    assert fleet({"size": "8Gi", "values": values}).teams["ml"].volume == {"size": "9Gi"}
+    assert fleet({"size": "8Gi", "values": values}).teams["ml"].store.claim == {"size": "9Gi"}
     untouched = vcluster_values(vcluster("v0.36.1"), fleet().teams["ml"], "team-ml")
     assert "persistence" not in untouched["controlPlane"]["statefulSet"]
 

@@ -95,6 +95,11 @@ def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[str]
     if old.vcluster != new.vcluster:
         step = vcluster_switch(old.vcluster, new.vcluster)
         yield f"vCluster {old.vcluster or '?'} → {new.vcluster or '?'}, {step}"
+    if old.store != new.store:
+        yield (
+            f"store {old.store} → {new.store}, which the preview refuses where it runs already:"
+            " vCluster moves no state"
+        )
     if old.gpus != new.gpus:
         yield f"GPUs {_gpus(old.gpus)} → {_gpus(new.gpus)}"
     if old.pool != new.pool:

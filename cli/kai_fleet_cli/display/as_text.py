@@ -12,7 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
+from kai_fleet.fleet.control_plane import REPLICAS, RESOURCES, default_resources
 from kai_fleet.fleet.model import HOST
+from kai_fleet.releases import DEFAULT_VCLUSTER
+from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.vcluster_store import at, store_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture
@@ -122,7 +126,9 @@ def _detail(type_: str, inputs: Mapping[str, Any]) -> str:
     """The one thing about a resource that a reviewer looks for."""
     match type_:
         case "kubernetes:helm.sh/v3:Release":
-            return f"{inputs.get('chart')} {inputs.get('version', '')}".strip()
+            chart = f"{inputs.get('chart')} {inputs.get('version', '')}".strip()
+            is_vcluster = str(inputs.get("chart")).rpartition("/")[2] == "vcluster"
+            return f"{chart}: {_control_plane(inputs)}" if is_vcluster else chart
         case type_ if type_ == QUEUE:
             gpu = inputs["spec"]["resources"]["gpu"]
             return f"gpu quota {_amount(gpu['quota'])}, limit {_amount(gpu['limit'])}"
@@ -137,6 +143,19 @@ def _detail(type_: str, inputs: Mapping[str, Any]) -> str:
         case "kubernetes:core/v1:Namespace":
             return str(inputs["metadata"]["name"])
     return ""
+
+
+def _control_plane(inputs: Mapping[str, Any]) -> str:
+    """What a vCluster's chart makes, its defaults included: `from to` are request and limit."""
+    values, version = inputs.get("values") or {}, str(inputs.get("version") or DEFAULT_VCLUSTER)
+    resources = merged(default_resources(version), at(values, RESOURCES) or {})
+    shown = [
+        f"{name} {' to '.join(str(it[name]) for it in resources.values() if name in it)}"
+        for name in ("cpu", "memory")
+        if any(name in it for it in resources.values())
+    ]
+    pods = counted(int(at(values, REPLICAS) or 1), "pod")
+    return ", ".join((pods, f"store {store_of(values).words}", *shown))
 
 
 def _pod(annotations: Mapping[str, str], spec: Mapping[str, Any]) -> str:

@@ -66,6 +66,11 @@ class ClusterState:
         """The objects of a kind in one namespace."""
         return (item for item in self.all(kind) if item.namespace == namespace)
 
+    def control_plane(self, team: DeclaredTeam) -> KubeObject | None:
+        """What runs a team's vCluster: a StatefulSet, or a Deployment where it has no volume."""
+        kinds = ("statefulsets", "deployments")
+        return next(filter(None, (self.named(k, team.name, team.namespace) for k in kinds)), None)
+
     @cached_property
     def _by_kind(self) -> Mapping[str, Sequence[KubeObject]]:
         return {kind: [KubeObject(it) for it in items] for kind, items in self.objects.items()}
@@ -231,7 +236,14 @@ class Snapshot:
         """Of each team whose kubeconfig is not its vCluster's: what is there, and what mends it."""
         return [
             f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again: "
-            + " and ".join(mending_commands(name, team.wanted.namespace, self.host.kubectl))
+            + " and ".join(
+                mending_commands(
+                    name,
+                    team.wanted.namespace,
+                    self.host.kubectl,
+                    team.wanted.store.workload,
+                )
+            )
             for name, team in self.teams.items()
             if team.foreign
         ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.fleet.queues import DeclaredQueue
+from kai_fleet.releases.vcluster_store import EMBEDDED, store_of
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
@@ -32,7 +33,9 @@ class ClusterPicture:
 
 @dataclass(frozen=True)
 class TeamPicture:
-    """One team. `gpus` is its bound on whole GPUs, None where the plan sets none."""
+    """One team. `gpus` is its bound on whole GPUs, None where the plan sets none; `store` is where
+    its vCluster keeps its state.
+    """
 
     name: str
     mode: Mode | None
@@ -40,6 +43,7 @@ class TeamPicture:
     gpus: float | None
     pool: str
     inside: ClusterPicture = field(default_factory=ClusterPicture)
+    store: str = EMBEDDED
 
     @property
     def scheduler(self) -> str:
@@ -117,6 +121,7 @@ def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPictu
         gpus=None if team.gpus is UNKNOWN else team.gpus,
         pool=_pool(team),
         inside=inside.get(name, ClusterPicture()),
+        store=store_of(team.values).words,
     )
 
 

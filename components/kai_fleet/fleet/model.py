@@ -12,22 +12,26 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
+from kai_fleet.fleet.control_plane import access_values
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
+from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 from kai_fleet.releases.sources import KnownSources
+from kai_fleet.releases.vcluster_store import ChartStore
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
+    from kai_fleet.settings.sections.access import Access
     from kai_fleet.settings.sections.cluster import Cluster
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.monitoring import Monitoring
     from kai_fleet.settings.sections.platform import Gpu
     from kai_fleet.settings.sections.scheduling import Scheduling
-    from kai_fleet.settings.sections.teams import Access, Mode
+    from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.tolerations import Toleration
     from kai_fleet.settings.sections.workloads import Workload
 
@@ -200,7 +204,8 @@ class DeclaredTeam:
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
     `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
     `tolerations` are of everything of the team, `image_pull_secrets` Secrets of its namespace.
-    `volume` is the claim of its control plane, by the keys of the chart, `volume_before` what runs.
+    `control_plane` is what the keys of its control plane say, by those of the chart, with a
+    database's address in clear; `store` is where it keeps its state, `store_before` what runs now.
     """
 
     name: str
@@ -236,8 +241,16 @@ class DeclaredTeam:
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
-    volume: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    volume_before: Mapping[str, Any] | None = field(default=None, hash=False)
+    control_plane: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    store: ChartStore = field(default_factory=ChartStore, hash=False)
+    store_before: ChartStore | None = field(default=None, hash=False)
+
+    @cached_property
+    def chart_values(self) -> Mapping[str, Any]:
+        """What its keys and its own values say together, by the keys of the chart."""
+        if self.access is None:
+            return self.values  # of a program's release, which has them all
+        return merged(access_values(self.access), self.control_plane, self.values)
 
     @property
     def version_path(self) -> str:

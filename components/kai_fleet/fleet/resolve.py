@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.fleet import bounds, team_stack
 from kai_fleet.fleet.charts import charts_of_platform, charts_of_team
+from kai_fleet.fleet.control_plane import control_plane_values
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import (
     HOST,
@@ -20,12 +21,15 @@ from kai_fleet.fleet.model import (
 )
 from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.releases import DEFAULT_VCLUSTER
+from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.vcluster_store import store_of
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.teams import Access, Scheduler, Vcluster
-from kai_fleet.state.deployed_state import DeployedState, claim_of
+from kai_fleet.settings.sections.teams import Scheduler, Vcluster
+from kai_fleet.state.deployed_state import DeployedState
 
 _NVIDIA_CLASS: Final = "nvidia"
 _VERSION_OF_ALL: Final = key_path(("vcluster", "version"))
@@ -113,7 +117,7 @@ class _Resolver:
     def _team(self, name: str) -> DeclaredTeam:
         settings, team = self.settings, self.settings.teams[name]
         vcluster, path = self._vclusters[name], settings.team_path(name)
-        place = settings.place_of(name)
+        place, control_plane = settings.place_of(name), control_plane_values(vcluster)
         platform, mode = settings.platform_facts, team.scheduler.mode
         inside = self._inside(name)
         now = self.deployed.version(f"{name}-release")
@@ -154,8 +158,9 @@ class _Resolver:
             licensed=vcluster.licensed,
             untested=vcluster.untested,
             image_pull_secrets=vcluster.image_pull_secrets,
-            volume=_volume(vcluster),
-            volume_before=self.deployed.volumes.get(f"{name}-release"),
+            control_plane=control_plane,
+            store=store_of(merged(control_plane, vcluster.values)),
+            store_before=self.deployed.stores.get(f"{name}-release"),
             kai=inside.kai,
             inside=inside,
             own_stack=platform is not None,
@@ -288,9 +293,3 @@ class _Resolver:
     def _foreign_queues(self, team: str) -> list[str]:
         """Queues and teams whose names only begin like those of a team's own queues."""
         return [name for name in self._names if name.startswith(f"{team}-")]
-
-
-def _volume(vcluster: Vcluster) -> dict[str, Any]:
-    """The claim of a control plane; values that say it go before its keys, as everywhere."""
-    own = {"storageClass": vcluster.storage_class, "size": vcluster.size}
-    return {key: it for key, it in own.items() if it is not None} | claim_of(vcluster.values)

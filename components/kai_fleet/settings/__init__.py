@@ -30,6 +30,7 @@ from kai_fleet.settings.mistakes import (
 )
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
@@ -41,7 +42,7 @@ from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, Tea
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
-from kai_fleet.settings.sections.teams import Access, HostPlace, Scheduler, TeamSettings, Vcluster
+from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.settings.sections.workloads import Workload
 
@@ -124,6 +125,8 @@ class Settings(Strict):
         own = self.teams[team].vcluster
         given = {key: getattr(own, key) for key in own.model_fields_set}
         values = merged(self.vcluster.values, own.values)
+        of_all = self.vcluster.access
+        given["access"] = own.access if of_all is None else of_all.over(own.access)
         merged_over = self.vcluster.model_copy(update={**given, "values": values})
         if self.cluster.kind is None:
             return merged_over

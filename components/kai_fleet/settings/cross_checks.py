@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from pydantic import BaseModel
+
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
+from kai_fleet.settings.sections.access import Access, access_mistakes
+from kai_fleet.settings.sections.control_plane import store_mistakes
 from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
 from kai_fleet.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, HostKai
@@ -14,6 +18,7 @@ from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistak
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.workloads import workload_mistakes
 from kai_fleet.settings.team_gpus import too_many_gpus
+from kai_fleet.wording import MASK
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings
@@ -55,7 +60,7 @@ def between_keys(settings: Settings) -> Iterator[Mistake]:
         )
         for key, sentence in mode_mistakes(team):
             yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
-        yield from access_mistakes(settings, name)
+    yield from vcluster_mistakes(settings)
     yield from _outside_queues(settings)
     yield from _of_monitoring(settings)
     yield from _of_kind(settings)
@@ -79,14 +84,67 @@ def _without_kai(settings: Settings) -> Iterator[Mistake]:
     )
 
 
-def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
-    """What is missing to reach a team's vCluster, the stack's defaults filled in."""
-    access = settings.access_of(team)
-    if access.type == "NodePort" and access.host is None:
-        yield Mistake(
-            f"{settings.team_path(team)}.vcluster.access.host",
-            "is missing: a NodePort is reached at a node; write its name or address",
+def vcluster_mistakes(settings: Settings) -> Iterator[Mistake]:
+    """What does not fit together in the teams' vClusters, the stack's defaults filled in, where it
+    stands: a default of the stack's once.
+    """
+    told: set[Mistake] = set()
+    for name in settings.teams:
+        for mistake in _of_vcluster(settings, name):
+            if mistake not in told:
+                yield mistake
+            told.add(mistake)
+    yield from _databases(settings)
+
+
+def _of_vcluster(settings: Settings, name: str) -> Iterator[Mistake]:
+    """Of one team, at the stack's own key where that says it."""
+    own, whole = settings.teams[name].vcluster, settings.vcluster_of(name)
+    access = whole.access or Access()
+    mistakes: list[tuple[str, BaseModel | None, tuple[str, str]]]
+    mistakes = [("access", own.access, it) for it in access_mistakes(access)]
+    if settings.platform_facts is not None and access.type == "Gateway":
+        sentence = (
+            "is Gateway, and a team's own stack may make no TLSRoute; write Ingress or"
+            " LoadBalancer, or have the platform's stack run the team"
         )
+        mistakes.append(("access", own.access, ("type", sentence)))
+    mistakes += [("store", own.store, it) for it in store_mistakes(whole.store)]
+    for section, written, (key, sentence) in mistakes:
+        inherited = section not in own.model_fields_set or not _writes(written, key)
+        of_stack = getattr(settings.vcluster, section)
+        if settings.platform_facts is None and inherited and _writes(of_stack, key):
+            yield Mistake(key_path(("vcluster", section, key)), sentence)
+        else:
+            yield Mistake(f"{settings.team_path(name)}.vcluster.{section}.{key}", sentence)
+
+
+def _writes(section: BaseModel | None, key: str) -> bool:
+    """Whether a section has this key of the file."""
+    fields = type(section).model_fields if section is not None else {}
+    names = {field.alias or name: name for name, field in fields.items()}
+    return section is not None and names.get(key) in section.model_fields_set
+
+
+def _databases(settings: Settings) -> Iterator[Mistake]:
+    """Each vCluster has a database to itself: two in one write over each other's objects."""
+    if settings.vcluster.store.data_source is not None:
+        yield Mistake(
+            key_path(("vcluster", "store", "dataSource")),
+            "is one database for all teams, and each writes over the others' objects; write one at"
+            f" {key_path(('teams', 'NAME', 'vcluster', 'store', 'dataSource'))} of each",
+        )
+    first: dict[str, str] = {}
+    for name, team in settings.teams.items():
+        secret = team.vcluster.store.data_source
+        url = secret.get_secret_value() if secret is not None else MASK
+        other = first.setdefault(url, name)
+        if url != MASK and other != name:
+            yield Mistake(
+                f"{settings.team_path(name)}.vcluster.store.dataSource",
+                f"is the database of team {other}, and both write over each other's objects; write"
+                " another database of that server",
+            )
 
 
 def _outside_queues(settings: Settings) -> Iterator[Mistake]:

@@ -114,7 +114,6 @@ _FORMS: Final = {
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
     r"^([a-z0-9](": "a label key such as kai-fleet/pool",
     r"^([A-Za-z0-9](": "a label value: letters, digits, dashes, dots",
-    r"^[A-Za-z0-9](": "a host name or an address",
 }
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, validated
 from kai_fleet.settings.cross_checks import (
-    access_mistakes,
     of_scheduling,
+    vcluster_mistakes,
     workloads_mistakes,
 )
 from kai_fleet.settings.files.queue_files import with_trees
@@ -124,7 +124,7 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
                 " with a version",
             )
         )
-    found += access_mistakes(tenant, tenant.team)
+    found += vcluster_mistakes(tenant)
     found += workloads_mistakes(tenant, dropped)
     found += _credentials(file.cluster, facts)
     if "node_pool" in file.team.vcluster.model_fields_set:

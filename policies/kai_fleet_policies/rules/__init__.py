@@ -65,6 +65,9 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         "vclusters.vcluster_isolation",
         "vclusters.vcluster_flags",
         "vclusters.vcluster_upgrade",
+        "vclusters.vcluster_access",
+        "vclusters.vcluster_store",
+        "vclusters.vcluster_resources",
         "vclusters.vcluster_volume",
         "kai.gpu_one_sharer",
     )

@@ -171,7 +171,7 @@ def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findin
             "nodes inside",
             f"it does not see nodes of its pool ({names}): nothing is scheduled there",
             f"restart the vCluster, which takes them over: `{host.kubectl} -n"
-            f" {team.wanted.namespace} delete pod {team.wanted.name}-0`",
+            f" {team.wanted.namespace} delete pod -l app=vcluster,release={team.wanted.name}`",
         )
     else:
         yield inside.well("nodes inside")

@@ -9,6 +9,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.access import Access
+from kai_fleet.settings.sections.control_plane import ControlPlaneResources, StorageClass, Store
 from kai_fleet.settings.sections.isolation import Bytes, Isolation
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
@@ -27,11 +29,6 @@ from kai_fleet.settings.sections.tolerations import Toleration
 ObjectName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
-]
-# "" is the cluster's default; as an alternative in the type it would be an enum of no name in SDKs.
-StorageClass = Annotated[
-    str,
-    StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
 ]
 Mode = Literal["virtual", "host", "default"]
 
@@ -52,20 +49,6 @@ class Scheduler(Scheduling):
         default=None, description="Another chart, oci://… or https://…, of a place in sources."
     )
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
-
-
-class Access(Strict):
-    """How the vCluster's API is reached from where Pulumi runs."""
-
-    type: Literal["LoadBalancer", "NodePort", "ClusterIP"] = Field(
-        default="LoadBalancer", description="ClusterIP: only from inside the host cluster."
-    )
-    host: str | None = Field(
-        default=None,
-        pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$",
-        description="Name or address to use; NodePort needs one of a node.",
-    )
-    port: int | None = Field(default=None, ge=1, le=65535, description="Fixed node port.")
 
 
 class Vcluster(Strict):
@@ -99,6 +82,14 @@ class Vcluster(Strict):
     size: Bytes | None = Field(
         default=None, description="Size of its volume, 5Gi unless set. It stays."
     )
+    replicas: int = Field(
+        default=1,
+        ge=1,
+        le=9,
+        description="How many pods its control plane has; more than one needs another store.",
+    )
+    store: Store = Field(default_factory=Store)
+    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
     licensed: bool = Field(
         default=False, description="There is a vCluster licence: the Pro image and its keys."
     )

@@ -25,14 +25,16 @@ _DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The volume of each vCluster against the one that it was made with, where that is known."""
     for team in cluster.virtual_clusters:
-        if team.volume_before is None:
-            continue
+        if team.store_before is None or team.store_before.type != team.store.type:
+            continue  # vcluster-store says so
         for key, default in _DEFAULTS.items():
-            before = team.volume_before.get(key) or default
-            after = team.volume.get(key) or default
+            before = team.store_before.claim.get(key) or default
+            after = team.store.claim.get(key) or default
             if same_claim(key, before, after):
                 continue
-            subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", key)
+            store = ("store",) if team.store.type == "etcd" else ()
+            path = at(team.path, "vcluster", *store, key)
+            subject = f"vCluster {called(team.name)}"
             yield mandatory(subject, path, _sentence(team, key, before, after))
 
 
@@ -59,10 +61,12 @@ def _sentence(team: DeclaredTeam, key: str, before: Any, after: Any) -> str:
     written = before or '""'
     says = f"changes from {was} to {is_now}, and the volume is made already; write {written}"
     if key == "size" and (_amount(after) or 0) > (_amount(before) or 0):
+        etcds = [f"data-{team.name}-etcd-{n}" for n in range(team.store.members)]
+        claims = " ".join(etcds) if team.store.type == "etcd" else f"data-{team.name}-0"
         grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
         return (
             f"{says}, and have the volume itself grow where its class can: `kubectl -n"
-            f" {team.namespace} patch pvc data-{team.name}-0 -p '{grow}'`"
+            f" {team.namespace} patch pvc {claims} -p '{grow}'`"
         )
     return (
         f"{says}. Another volume needs another vCluster: add a team of another name beside it and"
