@@ -199,6 +199,7 @@ def test_a_host_name_is_one_teams(way):
     found = refused(INGRESS, nlp=way)
     assert list(found) == ["kai-fleet:teams.nlp.vcluster.access.host"]
     assert "where team ml is reached already" in str(found)
+    assert "such as nlp.vc.example.com" in str(found)
     assert refused(INGRESS, nlp=way | {"host": "nlp.vc.example.com"}) == {}
 
 

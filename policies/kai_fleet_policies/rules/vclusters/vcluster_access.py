@@ -57,7 +57,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                     team,
                     key,
                     f"is {host}, where team {other} is reached already: clients of the one would"
-                    f" come to the other; write another name, such as {team.name}.{host}",
+                    f" come to the other; write another name, such as {team.name}.{_domain(host)}",
                 )
         yield from _versions(team)
         yield from _annotations(team, values)
@@ -78,6 +78,12 @@ def _hosts(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
         for host in more or [value_of(values, f"{switch}.{name}")]:
             if host is not UNKNOWN and (own is None or host != own):
                 yield str(host or ""), f"values.{switch}"
+
+
+def _domain(host: str) -> str:
+    """What a name of another team may be below."""
+    above = host.partition(".")[2]
+    return above if "." in above else host
 
 
 def _rules(values: Values) -> list[object]:
