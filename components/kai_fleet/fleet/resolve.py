@@ -20,7 +20,6 @@ from kai_fleet.fleet.model import (
     Fleet,
 )
 from kai_fleet.fleet.trees import declared_queues
-from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import store_of
 from kai_fleet.settings import Settings, key_path
@@ -30,6 +29,7 @@ from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Scheduler, Vcluster
 from kai_fleet.state.deployed_state import DeployedState
+from kubectl_fleet.releases import DEFAULT_VCLUSTER
 
 _NVIDIA_CLASS: Final = "nvidia"
 _VERSION_OF_ALL: Final = key_path(("vcluster", "version"))

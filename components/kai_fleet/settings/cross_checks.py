@@ -18,7 +18,7 @@ from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistak
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.workloads import workload_mistakes
 from kai_fleet.settings.team_gpus import too_many_gpus
-from kai_fleet.wording import MASK
+from kubectl_fleet.wording import MASK
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings

@@ -9,7 +9,6 @@ import pulumi
 
 from kai_fleet.fleet.control_plane import DATA_SOURCE, access_values
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.vcluster_store import at
 from kai_fleet.settings.files.secret_values import hidden
@@ -17,6 +16,7 @@ from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import VclusterRelease
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}

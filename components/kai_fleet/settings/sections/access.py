@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from kai_fleet.settings.sections.isolation import Cidr
 from kai_fleet.settings.sections.labels import LabelKey
 from kai_fleet.settings.sections.model import Strict
-from kai_fleet.wording import listed
+from kubectl_fleet.wording import listed
 
 _LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _NAME: Final = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, StringConstraints
 
 from kai_fleet.settings.sections.isolation import Bytes, Cpus
 from kai_fleet.settings.sections.model import Strict
-from kai_fleet.wording import listed
+from kubectl_fleet.wording import listed
 
 # "" is the cluster's default; as an alternative in the type it would be an enum of no name in SDKs.
 StorageClass = Annotated[

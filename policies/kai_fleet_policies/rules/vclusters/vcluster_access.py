@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet import releases
 from kai_fleet.fleet.control_plane import access_values
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet.wording import listed
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
 from kai_fleet_policies.rules.vclusters import Values, value_of
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.wording import listed
 
 NAME = "vcluster-access"
 LEVEL = Level.MANDATORY

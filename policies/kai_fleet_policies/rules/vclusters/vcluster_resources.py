@@ -13,13 +13,13 @@ from kai_fleet.fleet.control_plane import (
     default_resources,
 )
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import ETCD, store_of
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
 from kai_fleet_policies.rules.vclusters import value_of
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import DEFAULT_VCLUSTER
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
 
 NAME = "vcluster-resources"
 LEVEL = Level.MANDATORY

@@ -8,8 +8,10 @@ from typing import Final
 from kai_fleet.fleet.control_plane import REPLICAS
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import EMBEDDED, SWITCHES, ChartStore, store_of
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.problem import (
+from kai_fleet_policies.rules.vclusters import value_of
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import (
     Level,
     Problem,
     Severity,
@@ -19,8 +21,6 @@ from kai_fleet_policies.problem import (
     mandatory,
     undecided,
 )
-from kai_fleet_policies.rules.vclusters import value_of
-from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "vcluster-store"
 LEVEL = Level.MANDATORY
