@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
-from kai_fleet.releases import VCLUSTER, vcluster_support
+from kai_fleet.releases import VCLUSTER, advice, vcluster_support
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.known_messages import Reason
 from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
@@ -157,7 +157,8 @@ def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str
             f"{_update(host, team)}, or write {runs} at {wanted.path}.vcluster.version",
         )
     elif not (support := vcluster_support(runs, host.now.date())).maintained:
-        fix = f"go up one line at a time at {wanted.path}.vcluster.version"
+        key = wanted.written_at("vcluster", "version")
+        fix = f"{advice(VCLUSTER, runs, host.now.date())}, at {key}"
         yield host.warning(subject, f"it runs {runs}: {support.words}", fix)
 
 
