@@ -61,6 +61,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         "kai.kai_feature_known",
         "vclusters.vcluster_version_known",
         "vclusters.vcluster_version_supported",
+        "vclusters.vcluster_kubernetes",
         "vclusters.vcluster_values",
         "vclusters.vcluster_isolation",
         "vclusters.vcluster_flags",
