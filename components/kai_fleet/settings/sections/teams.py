@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
-from kai_fleet.settings.sections.isolation import Bytes, Isolation
+from kai_fleet.settings.sections.isolation import Isolation, Volume
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import (
@@ -96,7 +96,7 @@ class Vcluster(Strict):
         default=None,
         description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
     )
-    size: Bytes | None = Field(
+    size: Volume | None = Field(
         default=None, description="Size of its volume, 5Gi unless set. It stays."
     )
     licensed: bool = Field(
