@@ -133,10 +133,10 @@ def _running(
 def _undeclared(stack: str, team: str) -> str:
     """What the next update does about a team that no file has: the rule `team-removal`."""
     try:
-        named = team in (reading.read(reading.path_of(stack)).get("removed") or ())
+        removed = reading.read(reading.path_of(stack)).get("removed")
     except reading.StackFileError:
-        named = False
-    if named:
+        removed = None
+    if isinstance(removed, list) and team in removed:
         return f"team {team} is in no file any more; the next update removes it"
     return (
         f"team {team} is in no file any more, and stack {stack} has it still: updates of it are"
