@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kai_fleet.releases import KAI, advised
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
@@ -75,7 +76,7 @@ def _without_kai(settings: Settings) -> Iterator[Mistake]:
     yield Mistake(
         key_path(("kai",)),
         f"is missing: {need}, and no KAI is declared for the host; write"
-        f" {{version: {EXAMPLE_VERSION}}}",
+        f" {{version: {advised(KAI) or EXAMPLE_VERSION}}}",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from kai_fleet.releases import KAI, advised
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.isolation import Isolation, Volume
@@ -164,7 +165,7 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
     if mode == "virtual" and team.scheduler.version is None:
         yield (
             "scheduler.version",
-            f"is missing: mode virtual runs its own KAI; write {EXAMPLE_VERSION}",
+            f"is missing: mode virtual runs its own KAI; write {advised(KAI) or EXAMPLE_VERSION}",
         )
     if mode != "virtual":
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
