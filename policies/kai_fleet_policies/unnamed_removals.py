@@ -13,7 +13,7 @@ import pulumi
 
 from kai_fleet.settings import key_path
 from kai_fleet.settings.mistakes import within
-from kai_fleet_policies.problem import Problem, mandatory
+from kubectl_fleet.rules.problem import Problem, mandatory
 
 if TYPE_CHECKING:
     from kai_fleet_policies.validation import SettingsVerdict

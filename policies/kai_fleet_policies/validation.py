@@ -17,8 +17,8 @@ from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import partly_read, rules, unnamed_removals
 from kai_fleet_policies.adapters import from_fleet
-from kai_fleet_policies.problem import Level, Problem, mandatory, told_once
 from kai_fleet_policies.rules import Rule
+from kubectl_fleet.rules.problem import Level, Problem, mandatory, told_once
 
 CONFIG_RULE: Final = "config"
 

@@ -6,7 +6,7 @@ from kai_fleet_cli.commands.options import NamedStack, Sure, with_exit_codes
 from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 
 def cancel(stack: NamedStack) -> None:

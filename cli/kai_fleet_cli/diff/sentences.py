@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.diff.transitions import (
@@ -18,6 +17,7 @@ from kai_fleet_cli.diff.transitions import (
 )
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 from kai_fleet_policies.adapters.declared_trees import QUEUE
+from kubectl_fleet.wording import counted, listed
 
 _PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import HOST
-from kai_fleet.wording import counted
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, picture
+from kubectl_fleet import releases
+from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange

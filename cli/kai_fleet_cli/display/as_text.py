@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.tree import Tree
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet.wording import counted
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kai_fleet_policies.problem import Level
+from kubectl_fleet.rules.problem import Level
+from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import FieldChange, ResourceChange

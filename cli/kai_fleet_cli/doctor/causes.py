@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from kai_fleet_cli.doctor.finding import Finding, Health
+from kubectl_fleet.live.finding import Finding, Health
 
 COMMAND: Final = re.compile(r"`([^`]+)`")
 _SUBJECT: Final = re.compile(r"(?P<kind>.+?) (?P<name>\S+?)(?: in namespace (?P<namespace>\S+))?")

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from kai_fleet_cli.doctor.causes import COMMAND
 from kai_fleet_cli.doctor.diagnosis import Diagnosis
-from kai_fleet_cli.doctor.finding import Health
+from kubectl_fleet.live.finding import Health
 
 _STYLE = {Health.BROKEN: "red", Health.WARNING: "yellow"}
 

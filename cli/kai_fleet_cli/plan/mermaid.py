@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kai_fleet.fleet.queues import (
+from kai_fleet_cli.plan.picture import TeamPicture
+from kai_fleet_policies.amounts import written
+from kubectl_fleet.declared.queues import (
     RESOURCES,
     UNLIMITED,
     DeclaredQueue,
@@ -13,9 +15,7 @@ from kai_fleet.fleet.queues import (
     QueueShare,
     Resource,
 )
-from kai_fleet_cli.plan.picture import TeamPicture
-from kai_fleet_policies.amounts import written
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
 
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
 _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.unknown import UNKNOWN
 
 
 @dataclass(frozen=True)

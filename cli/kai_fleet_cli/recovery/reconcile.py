@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pulumi import automation
 from rich.prompt import Confirm
 
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
+from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
     from kai_fleet_cli.recovery.interrupted import Settlement

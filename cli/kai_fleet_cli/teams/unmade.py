@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kai_fleet.wording import listed
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams.changes import TeamChange, only_update
 from kai_fleet_cli.teams.lookup import PlatformFile
 from kai_fleet_cli.teams.questions import TeamAnswers
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import listed
 
 
 def change(

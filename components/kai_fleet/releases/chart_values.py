@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kai_fleet.releases.kai_table import KAI
-from kai_fleet.releases.lookup import closest_known, covers, taken_for
-from kai_fleet.releases.vcluster_table import VCLUSTER
-from kai_fleet.wording import listed, spelt_like
+from kubectl_fleet.releases.kai_table import KAI
+from kubectl_fleet.releases.lookup import closest_known, covers, taken_for
+from kubectl_fleet.releases.vcluster_table import VCLUSTER
+from kubectl_fleet.wording import listed, spelt_like
 
 Chart = Literal["kai", "vcluster"]
 # Where vCluster's chart has the volume of the control plane.

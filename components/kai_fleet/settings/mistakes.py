@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from kai_fleet.settings import known_keys
 from kai_fleet.settings.known_keys import Location as Location
-from kai_fleet.wording import listed, on_one_line, spelt_like
+from kubectl_fleet.wording import listed, on_one_line, spelt_like
 
 NAMESPACE: Final = "kai-fleet"
 # A team's keys, and those of its platform about it, are in two files: how many steps lead to them,

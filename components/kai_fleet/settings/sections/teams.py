@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from kai_fleet.releases import KAI, advised
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.isolation import Isolation, Volume
@@ -24,6 +23,7 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import KAI, advised
 
 ObjectName = Annotated[
     str,

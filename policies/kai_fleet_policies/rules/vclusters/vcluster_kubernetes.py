@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
-from kai_fleet_policies.problem import Level, Problem, Severity, called, mandatory
 from kai_fleet_policies.rules.vclusters import value_of
+from kubectl_fleet import releases
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory
 
 NAME = "vcluster-kubernetes"
 LEVEL = Level.MANDATORY

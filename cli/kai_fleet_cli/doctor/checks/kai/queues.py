@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet.fleet.queues import RESOURCES
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kubectl_fleet.declared.queues import RESOURCES
 
 _BY_CHART = ("default-parent-queue", "default-queue")
 _FIELDS = ("parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime", "displayName")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 _KINDS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 _SERVICE = "kubernetes.io/service-name"
