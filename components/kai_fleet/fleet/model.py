@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.monitoring import Monitoring
     from kai_fleet.settings.sections.platform import Gpu
+    from kai_fleet.settings.sections.prices import Prices
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Access, Mode
     from kai_fleet.settings.sections.tolerations import Toleration
@@ -139,6 +140,7 @@ class DeclaredCluster:
     declared: bool = False
     gpu_resource: str = NVIDIA
     monitoring: Monitoring | None = None
+    prices: Prices | None = None
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
 

@@ -98,6 +98,7 @@ class _Resolver:
             declared=True,
             gpu_resource=settings.gpu.resource,
             monitoring=settings.monitoring,
+            prices=settings.prices,
         )
 
     def _charts(self) -> list[InstalledChart]:

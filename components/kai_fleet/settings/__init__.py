@@ -45,6 +45,7 @@ from kai_fleet.settings.sections.platform import (
     Name,
     TeamName,
 )
+from kai_fleet.settings.sections.prices import Prices
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant, TeamStack
@@ -93,6 +94,9 @@ class Settings(Strict):
     monitoring: Monitoring | None = Field(
         default=None,
         description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
+    )
+    prices: Prices | None = Field(
+        default=None, description="What GPUs cost, for `fleet report`; it changes no resource."
     )
     teams: dict[TeamName, TeamSettings] = Field(
         default_factory=dict, description="Each team below its name; `host` is none."

@@ -101,6 +101,7 @@ _SENTENCES: Final = {
     "recursion_loop": "contains itself; a queue cannot be below itself, write the tree out",
     "string_too_long": "is longer than {max_length} characters; write a shorter one",
     "string_too_short": "is empty; write a value or drop the key",
+    "too_short": "is empty; write a value or drop the key",
     "greater_than_equal": "is {value}; write {ge} or more",
     "less_than_equal": "is {value}; write {le} or less",
 }
@@ -114,6 +115,8 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
     "children": "names of queues with a mapping each, such as train: {gpu: 4}",
     "teams": "each team below its name, such as ml: {scheduler: …}",
+    "prices": "{currency: EUR, gpuHour: {default: 1.10}}",
+    "gpuHour": "models with a price each, such as default: 1.10",
 }
 _WANTED: Final = {
     "bool_type": "true or false",
@@ -131,6 +134,7 @@ _FORMS: Final = {
     r"^v?[0-9]": "a version such as v0.36.1",
     r"^v[0-9]": "a version such as v0.16.8, with its v",
     r"^[1-9]": "a duration such as 30s, 15m or 1h",
+    r"^[A-Z]": "three capital letters, such as EUR",
     r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
     r"^([a-z0-9](": "a label key such as kai-fleet/pool",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Problem, at, called, mandatory, undecided
+from kubectl_fleet.rules.problem import Problem, called, mandatory, undecided
 
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
