@@ -16,6 +16,7 @@ from kubectl_fleet.wording import counted
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange
     from kai_fleet_cli.diff.report import DiffReport
+    from kai_fleet_cli.report.model import StackReport
 
 _NONE: Final = "-"
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
@@ -148,6 +149,23 @@ def _support(version: str | None) -> str:
     return releases.support(version).words
 
 
+def report_page(report: StackReport) -> str:
+    """The report as a page, without its queue trees; ending in a newline."""
+    from kai_fleet_cli.report.sections import sections, summary
+
+    parts = [f"## GPUs of stack {_text(report.stack)}", *map(_text, summary(report))]
+    for section in sections(report):
+        parts.append(f"### {_text(section.title)}")
+        if section.rows:
+            numbers = len(section.headings) - section.words
+            lines = [[_text(cell) for cell in cells] for cells in (section.headings, *section.rows)]
+            parts.append(_table(lines[0], lines[1:], numbers=numbers))
+        else:
+            parts.append("None.")
+        parts += map(_text, section.sentences)
+    return "\n\n".join(parts) + "\n"
+
+
 def diff_page(report: DiffReport) -> str:
     """The whole page, ending in a newline."""
     parts = [f"## Stack {_text(report.stack)}: {report.verdict}"]
@@ -263,9 +281,13 @@ def _value(value: object, other: object) -> str:
     return _code(f"{'…' if begin else ''}{shown}{cut}")
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the cells are Markdown already, `_text` and `_code` make them."""
-    lines = [headings, ["---"] * len(headings), *rows]
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """A table; the cells are Markdown already, `_text` and `_code` make them.
+
+    The last `numbers` columns are aligned to the right.
+    """
+    words = len(headings) - numbers
+    lines = [headings, [*["---"] * words, *["---:"] * numbers], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

@@ -19,6 +19,7 @@ from kai_fleet.releases.vcluster_store import at, store_of
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture
 from kai_fleet_policies.adapters.declared_trees import QUEUE
+from kubectl_fleet.kube.text import plain
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level
 from kubectl_fleet.wording import counted
@@ -26,6 +27,7 @@ from kubectl_fleet.wording import counted
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import FieldChange, ResourceChange
     from kai_fleet_cli.diff.report import DiffReport
+    from kai_fleet_cli.report.model import StackReport
 
 _SIGNS: Final = {
     "created": "[green]+[/]",
@@ -70,6 +72,32 @@ def show_diff(report: DiffReport, console: Console) -> None:
         _line(console, problem_line(problem))
     colour = _COLOURS.get(report.verdict)
     _line(console, f"[{colour}]{report.verdict}[/]" if colour else report.verdict)
+
+
+def show_report(report: StackReport, console: Console) -> None:
+    """Print a report, without its queue trees."""
+    from kai_fleet_cli.report.sections import sections, summary
+
+    _line(console, f"[bold]GPUs of stack {escape(report.stack)}[/]")
+    for text in summary(report):
+        _line(console, escape(plain(text)))
+    for section in sections(report):
+        if section.rows:
+            table = Table(
+                box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left"
+            )
+            for heading, *cells in zip(section.headings, *section.rows, strict=True):
+                if len(table.columns) < section.words:
+                    table.add_column(heading, overflow="fold")
+                else:  # a number stays on its line
+                    table.add_column(heading, justify="right", min_width=max(map(len, cells)))
+            for row in section.rows:
+                table.add_row(*(escape(plain(cell)) for cell in row))
+            console.print(table)
+        else:
+            _line(console, f"\n{section.title}: none")
+        for sentence in section.sentences:
+            _line(console, f"[dim]{escape(plain(sentence))}[/]")
 
 
 def problem_line(problem: Mapping[str, str], where: str = "") -> str:
