@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from kai_fleet.settings.sections.isolation import Bytes, Cpus
+from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
 from kai_fleet.settings.sections.model import Strict
 from kubectl_fleet.wording import listed
 
@@ -39,7 +39,7 @@ class Store(Strict):
     storage_class: StorageClass | None = Field(
         default=None, description="etcd: of each one's volume; vcluster.storageClass unless set."
     )
-    size: Bytes | None = Field(
+    size: Volume | None = Field(
         default=None, description="etcd: of each one's volume; vcluster.size unless set."
     )
     data_source: SecretStr | None = Field(
@@ -54,8 +54,8 @@ class ResourceAmounts(Strict):
     """Amounts of what a node has."""
 
     cpu: Cpus | None = Field(default=None, description="CPU.")
-    memory: Bytes | None = Field(default=None, description="Memory.")
-    ephemeral_storage: Bytes | None = Field(default=None, description="Of the node's own disk.")
+    memory: Memory | None = Field(default=None, description="Memory.")
+    ephemeral_storage: Scratch | None = Field(default=None, description="Of the node's own disk.")
 
 
 class ControlPlaneResources(Strict):

@@ -98,7 +98,7 @@ def _requests_of_etcd(values: Any) -> dict[str, Any]:
 
 def _amount(quantity: Any) -> Decimal | None:
     # A policy pack starts without the types of settings.
-    from kai_fleet.settings.quantities import parse_quantity
+    from kubectl_fleet.quantities import parse_quantity
 
     try:
         return None if quantity is None else parse_quantity(quantity)
