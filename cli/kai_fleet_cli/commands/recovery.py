@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.commands.options import NamedStack, Sure, with_exit_codes
 from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
@@ -40,7 +41,7 @@ def restore(
     environment = for_stack(stack, say, validated=False)
     copy, deployment = file_backend.newest_copy(stack, environment.variables)
     count = len(deployment.get("resources") or [])
-    say(f"the newest copy that can be read is {copy}: {count} resources")
+    say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")
     command = f"{resume.FLEET} restore --stack {stack}"
     loss = f"the state of stack {stack} would be replaced by it (pulumi stack import)"
     question.require_answer(screen, command, loss, yes=yes)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.finding import Finding, Health
 
 COMMAND: Final = re.compile(r"`([^`]+)`")
@@ -74,8 +75,7 @@ def _subject(things: Sequence[_Thing]) -> str:
     names = [it.name if one_place else f"{it.namespace}/{it.name}" for it in things[:_SHOWN]]
     more = f" and {len(things) - _SHOWN} more" if len(things) > _SHOWN else ""
     place = f" in namespace {namespace}" if one_place and namespace else ""
-    plural = "es" if kind.endswith(("ss", "x")) else "s"
-    return f"{len(things)} {kind}{plural}{place}: {', '.join(names)}{more}"
+    return f"{counted(len(things), kind)}{place}: {', '.join(names)}{more}"
 
 
 def _whole(name: str) -> re.Pattern[str]:

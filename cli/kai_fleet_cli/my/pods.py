@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.my.bars import Glyphs, part
 from kai_fleet_cli.my.view import View, command
 from kai_fleet_cli.usage.amounts import in_words, short
@@ -126,10 +127,7 @@ def _rest(view: View) -> list[str]:
     waiting = sum(pod.waits for pod in view.pods)
     lines = []
     if without:
-        lines.append(f"{without} pod{'' if without == 1 else 's'} without a GPU")
+        lines.append(f"{counted(without, 'pod')} without a GPU")
     if waiting:
-        lines.append(
-            f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for a node:"
-            f" {command('pending')}"
-        )
+        lines.append(f"{counted(waiting, 'pod', 'waits')} for a node: {command('pending')}")
     return lines or ([] if view.usage.gpus or view.blind else ["no pod holds a GPU here"])

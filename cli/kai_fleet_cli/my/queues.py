@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kai_fleet.wording import agreeing, counted
 from kai_fleet_cli.my.bars import WIDTH, Glyphs, bar
 from kai_fleet_cli.my.view import View, command
 from kai_fleet_cli.usage.amounts import UNLIMITED, Resource, in_words, short
@@ -114,8 +115,8 @@ def _pods(view: View) -> str:
     pods = [pod for pod in view.usage.pods if pod.scheduled_by_kai]
     waiting = sum(pod.waits for pod in pods)
     running = len(pods) - waiting
-    tail = f", {waiting} wait{'s' if waiting == 1 else ''}: {command('pending')}" if waiting else ""
-    return f"{running} pod{' has' if running == 1 else 's have'} a node{tail}"
+    tail = f", {waiting} {agreeing(waiting, 'waits')}: {command('pending')}" if waiting else ""
+    return f"{counted(running, 'pod', 'has')} a node{tail}"
 
 
 def _free(view: View) -> str:
@@ -124,7 +125,7 @@ def _free(view: View) -> str:
     if not nodes or not view.schedules_here:
         return ""
     count, free = sum(node.count for node in nodes), sum(node.free for node in nodes)
-    where = f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}"
+    where = counted(len(nodes), "node")
     return f"{in_words('gpu', count)} on {where}, {short('gpu', free)} free"
 
 

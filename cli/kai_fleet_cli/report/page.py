@@ -9,6 +9,7 @@ from typing import Final
 import jinja2
 from markupsafe import Markup, escape
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.causes import COMMAND
 from kai_fleet_cli.report import charts
 from kai_fleet_cli.report.model import StackReport
@@ -39,6 +40,7 @@ def page(report: StackReport) -> str:
     }
     environment.filters |= {
         "gpus": gpus,
+        "counted": counted,
         "moment": lambda when: f"{when:%Y-%m-%d %H:%M}",
         "commands": commands,
         "team_bar": charts.team,
@@ -48,11 +50,11 @@ def page(report: StackReport) -> str:
 
 
 def gpus(amount: float | None) -> str:
-    """An amount of GPUs: no more than two decimals, a word for no limit, a dash for not known."""
+    """An amount of GPUs: no more than two decimals, `unlimited`, a dash for not known."""
     if amount is None:
         return UNKNOWN
     if amount == UNLIMITED:
-        return "no limit"
+        return "unlimited"
     return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
 
 

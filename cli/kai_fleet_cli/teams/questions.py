@@ -10,6 +10,7 @@ from typing import Any
 from rich.prompt import IntPrompt, Prompt
 
 from kai_fleet.releases import KAI, maintained, support
+from kai_fleet.wording import counted
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.errors import UserError
@@ -41,8 +42,8 @@ class FreePool:
 
     def __str__(self) -> str:
         """For example `kai-fleet/pool=vision (1 node, 8 GPUs)`."""
-        plural = "" if self.nodes == 1 else "s"
-        return f"{self.key}={self.value} ({self.nodes} node{plural}, {self.gpus} GPUs)"
+        has = f"{counted(self.nodes, 'node')}, {counted(self.gpus, 'GPU')}"
+        return f"{self.key}={self.value} ({has})"
 
 
 def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kai_fleet.wording import counted
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
@@ -57,9 +58,10 @@ def begin(
         values = _below(place, own) | {(*place.keys[:2], trial): team}
         edits = (edited(platform.file, platform.text, values),)
     sentences = (
-        f"{trial}: {gpus} of {name}'s {whole} GPUs, nodes {changes.pairs_text(pool)}, KAI {version}"
-        f" beside {old}",
-        f"{name} keeps {whole - gpus} GPUs, and its queues the same part of what they had",
+        f"{trial}: {gpus} of {name}'s {counted(whole, 'GPU')}, nodes {changes.pairs_text(pool)},"
+        f" KAI {version} beside {old}",
+        f"{name} keeps {counted(whole - gpus, 'GPU')}, and its queues the same part of what they"
+        " had",
     )
     return TeamChange(platform, edits, sentences, stacks, (name, trial))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from kai_fleet.fleet.model import HOST, NVIDIA
 from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_policies.adapters import plain
@@ -54,19 +55,19 @@ def _advertised(snapshot: Snapshot) -> Findings:
     with_gpus = [node for node in nodes if gpus(node, resource)]
     wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
     if with_gpus:
-        yield host.well(f"{len(with_gpus)} nodes advertise {resource}")
+        yield host.well(f"{counted(len(with_gpus), 'node', 'advertises')} {resource}")
         if resource == NVIDIA:
             yield from _without_memory(host, with_gpus)
     elif host.name != HOST and host.kai is not None:
         yield host.broken(
             f"GPUs of vCluster {host.name}",
-            f"none of the {len(nodes)} nodes that it sees advertises {resource}",
+            f"none of the {counted(len(nodes), 'node')} that it sees advertises {resource}",
             "ask the platform's engineers: what it sees are the Ready nodes of its pool",
         )
     elif host.name == HOST and (wants or host.kai is not None):
         yield host.broken(
             "GPUs of the host",
-            f"none of {len(nodes)} nodes advertises {resource}",
+            f"none of {counted(len(nodes), 'node')} advertises {resource}",
             f"look at the pods of DaemonSet {there[0]}, which is the device plugin"
             if (there := host.device_plugins)
             else "set kai-fleet:gpu.provider to operator or device-plugin, and look at its pods;"
@@ -93,7 +94,11 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
     usable = [node for node in nodes if ready(node)]
     there = sum(gpus(node, resource) for node in usable)
     if not usable:
-        what = f"none of its {len(nodes)} nodes is Ready" if nodes else "no node has these labels"
+        what = (
+            f"none of its {counted(len(nodes), 'node')} is Ready"
+            if nodes
+            else "no node has these labels"
+        )
         yield host.broken(
             subject,
             f"{what}: every pod of the team, its DNS among them, stays Pending",
@@ -103,15 +108,15 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
     elif wanted.gpus and not there:
         yield host.broken(
             subject,
-            f"its {len(usable)} Ready nodes advertise no {resource}, and the team is to have"
-            f" {wanted.gpus}",
+            f"its {counted(len(usable), 'Ready node', 'advertises')} no {resource}, and the"
+            f" team is to have {wanted.gpus}",
             f"look at the device plugin's pods on them, or write 0 at {wanted.path}.gpus for a team"
             " without GPUs",
         )
     elif wanted.gpus and there < wanted.gpus:
         yield host.warning(
             subject,
-            f"its Ready nodes have {there:g} GPUs, and the team is to have {wanted.gpus}",
+            f"its Ready nodes have {counted(there, 'GPU')}, and the team is to have {wanted.gpus}",
             f"add nodes to the pool, or lower {wanted.path}.gpus",
         )
     else:
@@ -145,8 +150,9 @@ def _tainted(host: ClusterState, team: TeamState) -> Findings:
     written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
     yield host.warning(
         f"taints of the nodes of team {wanted.name}",
-        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
-        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
+        f"each of its {counted(len(nodes), 'node')} has a taint ({taint['key']}) that the team"
+        " does not tolerate: only pods that tolerate it themselves run there, its DNS not among"
+        " them",
         f"write tolerations: [{{{written}}}] at {place}, then {host.update}",
     )
 

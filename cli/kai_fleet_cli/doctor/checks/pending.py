@@ -7,6 +7,7 @@ from typing import Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
 from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
 from kai_fleet_cli.doctor.checks.nodes import gpus, ready
@@ -174,7 +175,8 @@ def _too_large(cluster: ClusterState, pod: KubeObject) -> Reason | None:
         return None
     fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
     return Reason(
-        f"it asks for {wants:g} GPUs, and no Ready node has more than {most:g}: it never runs",
+        f"it asks for {counted(wants, 'GPU')}, and no Ready node has more than {most:g}: it never"
+        " runs",
         fix if most else "add nodes with GPUs to the pool, or ask for none",
         "never node",
     )
@@ -186,14 +188,14 @@ def _together(cluster: ClusterState, pod: KubeObject) -> tuple[float, str]:
     group = cluster.named("podgroups", name, pod.namespace) if name else None
     least = int(group.spec.get("minMember") or 1) if group else 1
     if least < 2:
-        return own, f"it asks for {own:g} GPUs"
+        return own, f"it asks for {counted(own, 'GPU')}"
     amounts = sorted(
         _gpus(cluster, each)
         for each in cluster.within("pods", pod.namespace)
         if each.annotations.get(POD_GROUP) == name
     )
     wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
-    return wants, f"its group of {least} pods asks for {wants:g} GPUs together"
+    return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
 
 
 def _gpus(cluster: ClusterState, pod: KubeObject) -> float:

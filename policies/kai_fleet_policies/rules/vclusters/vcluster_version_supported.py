@@ -7,7 +7,7 @@ from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_support
-from kai_fleet.wording import listed
+from kai_fleet.wording import agreeing, listed, plural
 from kai_fleet_policies.problem import Level, Problem, Severity, advisory, called
 
 NAME = "vcluster-version-supported"
@@ -31,5 +31,7 @@ def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Probl
             if newest.maintained
             else "no version known here is maintained any more, look for a newer kai-fleet"
         )
-        words, subject = vcluster_support(version, today).words, listed(names, "and")
-        yield advisory(f"vCluster {subject}", path, f"is {version}: {words}; {advice}")
+        words, number = vcluster_support(version, today).words, len(names)
+        subject = f"{plural(number, 'vCluster')} {listed(names, 'and')}"
+        verb = agreeing(number, "is")
+        yield advisory(subject, path, f"{verb} {version}: {words}; {advice}")

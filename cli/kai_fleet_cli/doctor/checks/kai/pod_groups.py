@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
 
@@ -17,7 +18,7 @@ def check(snapshot: Snapshot) -> Findings:
         pods = cluster.kai_pods
         if pods:
             problems = (*_groups(cluster, pods), *_bound(cluster, pods))
-            yield from cluster.or_well(problems, f"{len(pods)} pods of KAI")
+            yield from cluster.or_well(problems, f"{counted(len(pods), 'pod')} of KAI")
 
 
 def is_ungrouped(cluster: ClusterState, pod: KubeObject) -> bool:
