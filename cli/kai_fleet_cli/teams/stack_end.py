@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kai_fleet.state.deployed_state import teams_of
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
-from kai_fleet.wording import counted
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
@@ -32,8 +32,8 @@ def check(
     if protected := [str(it["urn"]) for it in now.resources if it.get("protect")]:
         raise UserError(
             f"stack {stack} has {counted(len(protected), 'protected resource')}, and Pulumi deletes"
-            f" none: {', '.join(urn.rpartition('::')[2] for urn in protected)}. Take the protection"
-            f" off first: pulumi state unprotect --stack {stack} '{protected[0]}'"
+            f" none: {listed([urn.rpartition('::')[2] for urn in protected], 'and')}. Take the"
+            f" protection off first: pulumi state unprotect --stack {stack} '{protected[0]}'"
         )
     running = {}
     for team, resource in _granted(now).items():
