@@ -9,8 +9,6 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-import pulumi
-
 from kai_fleet.settings import Settings, key_path
 from kai_fleet_policies.problem import Problem, mandatory
 
@@ -26,15 +24,15 @@ def unnamed(settings: Settings, deployed: Iterable[str]) -> list[str]:
     return sorted(set(deployed) - kept - named - set(settings.removed))
 
 
-def problems(settings: Settings, deployed: Iterable[str]) -> list[Problem]:
-    """One for each of them."""
+def problems(settings: Settings, deployed: Iterable[str], stack: str) -> list[Problem]:
+    """One for each of them; `stack` is where they are deployed."""
     return [
         mandatory(
             f"team {name}",
             key_path(("teams", name)),
             "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
             f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one run"
-            f" .venv/bin/fleet up --stack {pulumi.get_stack()} --remove-team {name}, or"
+            f" .venv/bin/fleet up --stack {stack} --remove-team {name}, or"
             f" {VARIABLE}={name} for plain pulumi",
             RULE,
         )

@@ -16,6 +16,7 @@ from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.sources import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.wording import counted
 from kai_fleet_policies import rules, unnamed_removals
 from kai_fleet_policies.adapters import from_fleet
 from kai_fleet_policies.problem import Level, Problem, mandatory
@@ -110,7 +111,7 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
             pulumi.log.warn(str(problem))
     refused = verdict.refused
     if whole and verdict.settings is not None:
-        refused += unnamed_removals.problems(verdict.settings, deployed.teams)
+        refused += unnamed_removals.problems(verdict.settings, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
@@ -122,6 +123,6 @@ def _last(path: str) -> str:
 
 def report(problems: list[Problem]) -> str:
     """Every problem on its line, under one heading."""
-    count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
     lines = [f"  {problem}" for problem in problems]
-    return "\n".join([f"the stack's configuration has {count}:", *lines])
+    head = f"the stack's configuration has {counted(len(problems), 'mistake')}:"
+    return "\n".join([head, *lines])

@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from bench.stacks import teams
@@ -156,17 +157,47 @@ def test_what_cannot_be_read_exits_2_with_one_sentence(stack_file, text, says):
 def test_an_unknown_stack_names_those_that_there_are():
     ran = plan("--stack", "nosuch")
     assert ran.returncode == 2
-    assert "dev, prod, sandbox, sandbox-host" in ran.stdout
+    assert "dev, prod, sandbox, sandbox-host" in " ".join(ran.stdout.split())
     assert "Traceback" not in ran.stdout + ran.stderr
 
 
 def test_the_tree_for_people_names_versions_and_quotas():
-    ran = plan("--stack", "prod", env={"COLUMNS": "160"})
+    ran = plan("--stack", "prod", "--details", env={"COLUMNS": "160"})
     assert ran.returncode == 0
     assert "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler v0.16.8" in ran.stdout
     assert "Queue ml-queues-train gpu quota 12, limit unlimited" in ran.stdout
-    assert "stack prod: fine" in ran.stdout
+    assert ran.stdout.startswith("stack prod: fine")
     assert "\x1b[" not in ran.stdout, "no colours where this is no terminal"
+
+
+def test_a_plan_of_six_teams_is_a_screen(stack_file):
+    """What is refused or doubtful comes first, and each name and key is in one piece."""
+    long = "a-team-of-forty-letters-that-does-it-all"
+    file = {**teams(6, "v0.16.8", queues=6)}
+    six = file["kai-fleet:teams"]
+    six[long] = six.pop(next(iter(six)))
+    six[long]["scheduler"]["version"] = "v0.9.3"
+    ran = plan("--config", stack_file(yaml.safe_dump({"config": file})), env={"COLUMNS": "80"})
+    lines = ran.stdout.splitlines()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert lines[0].startswith("stack lab: fine (")
+    assert lines[1].startswith("warning [")
+    assert len(lines) < 60
+    marked = [line for line in lines if line.startswith("!")]
+    assert marked == [f"! {long}"]
+    assert [line for line in lines if f"kai-fleet:teams.{long}.scheduler.version" in line]
+    *above, last = lines
+    assert "--details" in last
+    assert all(len(line) <= 80 for line in above)
+
+
+def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vcluster").mkdir()
+    code, found, _ = as_json("--config", stack_file(GOOD))
+    assert (code, found["ok"]) == (1, False)
+    (problem,) = [it for it in found["problems"] if it["level"] == "mandatory"]
+    assert "would be installed in place of the chart" in problem["message"]
 
 
 def test_a_file_from_anywhere_is_called_by_its_own_name(tmp_path):

@@ -13,6 +13,7 @@ from kai_fleet.fleet.queues import (
     QueueShare,
     Resource,
 )
+from kai_fleet.wording import counted
 from kai_fleet_cli.plan.picture import TeamPicture
 from kai_fleet_policies.amounts import written
 from kai_fleet_policies.unknown import UNKNOWN
@@ -66,7 +67,7 @@ def pools(teams: Iterable[TeamPicture]) -> str:
 
 
 def _team(team: TeamPicture) -> str:
-    bound = "no bound on GPUs" if team.gpus is None else f"{team.gpus:g} GPUs"
+    bound = "no bound on GPUs" if team.gpus is None else counted(team.gpus, "GPU")
     lines = [team.name.translate(_ESCAPED), bound]
     if team.inside.queues:
         lines.append(f"{_amount('gpu', team.inside.guaranteed_gpus)} guaranteed")

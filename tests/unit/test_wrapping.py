@@ -1,0 +1,53 @@
+"""Lines of a narrow terminal: what somebody copies or looks up is in one piece."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kai_fleet_cli.display.wrapping import told, units
+
+REMOVE = ".venv/bin/fleet up --stack a-stack-of-a-long-name --remove-team a-team-of-forty-letters"
+KEY = "kai-fleet:teams.a-team-of-forty-letters-in-its-long-name.queues.department-of-vision"
+
+
+def shown(words, lead="", width=80):
+    out = io.StringIO()
+    told(Console(file=out, width=width), words, lead, indent=4)
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        KEY,
+        "kai-fleet:removed: [vision, research]",
+        "{quota: 4, limit: 8}",
+        '`kubectl -n team-ml patch pvc data-ml-0 -p \'{"spec": {"a": 1}}\'`',
+        "make up STACK=prod",
+        "pulumi config set --secret --path 'kai-fleet:x' --stack prod",
+    ],
+)
+def test_a_key_a_command_and_yaml_are_one_unit(unit):
+    assert unit in units(f"put it back, or write {unit} or go on")
+    assert f"{unit}," in units(f"put it back, or write {unit}, or go on")
+
+
+def test_lines_end_between_words_and_a_command_is_on_one_line():
+    words = f"is gone; put it back, or for one run {REMOVE}, or name it: {KEY}"
+    lines = shown(words, "refused")
+    assert [line for line in lines if REMOVE in line]
+    assert [line for line in lines if KEY in line]
+    assert all(len(line) <= 80 or REMOVE in line or KEY in line for line in lines)
+    assert " ".join(line.strip() for line in lines) == f"refused {words}"
+    assert all(line.startswith("    ") for line in lines[1:])
+
+
+def test_make_is_a_verb_too():
+    words = "these charts make pods that name no queue, and nothing of it runs"
+    assert list(units(words)) == words.split()
+
+
+def test_a_brace_that_is_not_closed_takes_not_everything_along():
+    words = "{ " + "word " * 200
+    assert max(map(len, units(words))) < 400
