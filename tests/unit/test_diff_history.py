@@ -104,6 +104,10 @@ def test_a_team_removed(edited):
         heads = ("The update refuses this", "Lost with this")
         assert text.index(heads[0]) < text.index(heads[1]) < text.index("research-release")
 
+    page = as_markdown.diff_page(found)
+    assert "`kai-fleet:removed: [research]` in the file" in page
+    assert "`.venv/bin/fleet up --stack lab --remove-team research`, or" in page
+
     named, (sentence,) = edited(f"{cut}  kai-fleet:removed: [research]\n")
     assert list(by_hazard(named.sentences)) == [Hazard.LOST]
     assert "refused" not in named.verdict
@@ -127,6 +131,8 @@ def test_what_an_update_refuses_is_refused_in_a_diff(edited):
     ((subject, text),) = refused(team, grant)
     assert subject == "team research"
     assert "move it first (.venv/bin/fleet team move research" in text
+    page = as_markdown.diff_page(edited(GOOD.replace(team, grant))[0])
+    assert "move it first (`.venv/bin/fleet team move research --stack STACK --to" in page
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ def test_what_an_update_refuses_is_refused_in_a_diff(edited):
         (
             "{version: v0.36.1}",
             "{version: v0.36.1, kubernetesVersion: v1.34.4}",
-            "and its API restarts",
+            "Kubernetes unset → v1.34.4, and its API restarts",
         ),
         (
             "{version: v0.36.1}",

@@ -15,8 +15,10 @@ import yaml
 from typer.testing import CliRunner
 
 from bench.stacks import teams
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.plan.summary import queues_told
 from kai_fleet_cli.stack_file.reading import ROOT
 
 STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
@@ -189,6 +191,29 @@ def test_a_plan_of_six_teams_is_a_screen(stack_file):
     *above, last = lines
     assert "--details" in last
     assert all(len(line) <= 80 for line in above)
+
+
+def test_of_a_thousand_queues_a_screen_has_the_first():
+    queues = [DeclaredQueue("all", None, {"gpu": QueueShare(-1.0)})]
+    queues += [DeclaredQueue(f"q{n}", "all", {"gpu": QueueShare(1.5)}) for n in range(1000)]
+    told = queues_told(queues)
+    assert told.startswith("all unlimited (q0 1.5, q1 1.5, ")
+    assert told.endswith("), … (985 more)")
+    assert len(told) < 200
+
+
+def test_a_plan_in_a_shell_of_the_sandbox_is_a_plan(tmp_path):
+    """Its state, its charts and its kubeconfig are another cluster's, which a plan asks nothing."""
+    variables = {
+        "PULUMI_HOME": str(tmp_path / "pulumi-home"),
+        "PULUMI_BACKEND_URL": f"file://{tmp_path / 'state'}",
+        "PULUMI_CONFIG_PASSPHRASE": "sandbox",
+        "KUBECONFIG": str(tmp_path / "kubeconfig"),
+        "KAI_FLEET_CHARTS": str(tmp_path / "charts"),
+    }
+    ran = plan("--stack", "prod", env=variables)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "host: gpu-operator v26.7.0" in ran.stdout
 
 
 def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_path, monkeypatch):

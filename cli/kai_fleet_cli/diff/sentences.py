@@ -30,6 +30,7 @@ _IN_GUARD = "kai-fleet:index:QueueGuard$"
 _IN_SHARDS = "kai-fleet:index:SchedulingShards$"
 _NODES = "values.sync.fromHost.nodes."
 _FEW_FIELDS = 3
+_CALLED: Final = {"values.controlPlane.distro.k8s.image.tag": "Kubernetes"}
 # A release that gets another version or other values, by the component that has it.
 _RESTARTS: Final = {
     _IN_VCLUSTER: ", and its API restarts",
@@ -305,7 +306,8 @@ def _shards(mine: Difference) -> Iterator[Part]:
 
 def _changed(change: ResourceChange, fields: list[FieldChange]) -> str:
     shown = ", ".join(
-        f"{item.path} {_value(item.old)} → {_value(item.new)}" for item in fields[:_FEW_FIELDS]
+        f"{_CALLED.get(item.path, item.path)} {_value(item.old)} → {_value(item.new)}"
+        for item in fields[:_FEW_FIELDS]
     )
     more = len(fields) - _FEW_FIELDS
     rest = f" and {counted(more, 'more field')}" if more > 0 else ""

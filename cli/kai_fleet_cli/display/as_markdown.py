@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET
 from kai_fleet_cli.diff.hazards import HEADINGS
 from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.display.wrapping import units
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
 _LONGEST_PICTURE: Final = 6_000
+_CODE: Final = re.compile(r"(\(?)`?(.+?)`?([),;.:]*)", re.DOTALL)
 _SPECIAL: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
 
 
@@ -146,7 +149,7 @@ def _meaning(report: DiffReport) -> Iterator[str]:
 
 
 def _sentence(sentence: Sentence) -> Iterator[str]:
-    parts = [_text(part.text) for part in sentence.parts]
+    parts = [_prose(part.text) for part in sentence.parts]
     several = len(parts) > 1
     yield f"- **{_text(sentence.subject)}**:{'' if several else f' {parts[0]}'}"
     if several:
@@ -225,6 +228,16 @@ def _text(words: str) -> str:
     return " ".join(words.split()).translate(_SPECIAL)
 
 
+def _prose(words: str) -> str:
+    """The same with commands and YAML as code, to be copied."""
+    return " ".join(_unit(unit) if " " in unit else _text(unit) for unit in units(words))
+
+
+def _unit(unit: str) -> str:
+    found = _CODE.fullmatch(unit)
+    return f"{found[1]}{_code(found[2])}{found[3]}" if found else _text(unit)
+
+
 def _code(value: str) -> str:
     """A code span of one line, also in a table's cell."""
     line = " ".join(value.split()).replace("|", "\\|")
@@ -246,5 +259,5 @@ def _problems(problems: Iterable[Mapping[str, str]]) -> str:
 def _problem(problem: Mapping[str, str]) -> str:
     word = "**refused**" if problem["level"] == "mandatory" else "warning"
     place = _code(problem["path"] or problem["subject"])
-    message = _text(f"{problem['subject']}: {problem['message']}")
+    message = _prose(f"{problem['subject']}: {problem['message']}")
     return f"- {word} {_code(problem['rule'])} {place}<br>{message}"

@@ -31,6 +31,7 @@ from kai_fleet_cli.plan.summary import (
     team_summaries,
 )
 from kai_fleet_cli.recovery.resume import FLEET
+from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kai_fleet_policies.problem import Level, Problem
 
@@ -191,8 +192,8 @@ def _of_host_or_workload(resource: Registered) -> str:
     """One of the platform's charts, or a workload, as a line; "" for every other resource."""
     kind = resource.type.rpartition(":")[2]
     if resource.type == RELEASE and "kai-fleet:index:Platform$" in resource.urn:
-        chart = str(resource.inputs.get("chart")).rpartition("/")[2]
-        return f"host: {chart} {resource.inputs.get('version', '')}"
+        chart = charts.chart_of(resource.inputs)
+        return f"host: {chart.name} {chart.version}"
     if kind not in ("Pod", "Deployment"):
         return ""
     return f"{kind} {resource.name}: {_detail(resource.type, resource.inputs)}"

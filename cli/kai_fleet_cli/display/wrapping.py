@@ -12,7 +12,15 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-_TARGETS: Final = frozenset({"up", "preview", "down", "setup"})
+# What follows, for those that are subjects and verbs of sentences as well.
+_VERBS: Final = {
+    "make": {"up", "preview", "down", "setup"},
+    "helm": {"get", "history", "list", "rollback", "status", "uninstall"},
+    "pulumi": {
+        *("cancel", "config", "destroy", "import", "login", "plugin", "preview", "refresh"),
+        *("stack", "state", "up"),
+    },
+}
 _COMMANDS: Final = frozenset({".venv/bin/fleet", "fleet", "make", "pulumi", "kubectl", "helm"})
 _AFTER: Final = frozenset({"or", "and", "then", "in", "for", "there", "where"})
 _LONGEST: Final = 300  # a text that opens a brace and does not close it ends somewhere, too
@@ -44,7 +52,7 @@ def units(words: str) -> Iterator[str]:
         unit.append(word)
         text = " ".join(unit)
         going_on = (
-            _is_open(text) or _is_key(text) or (unit[0] in _COMMANDS and not word.endswith(_ENDS))
+            _is_open(text) or _is_key(text) or (_is_command(unit) and not word.endswith(_ENDS))
         )
         if going_on and len(text) < _LONGEST:
             continue
@@ -55,10 +63,14 @@ def units(words: str) -> Iterator[str]:
 
 
 def _ends_before(unit: list[str], word: str) -> bool:
-    if unit[0] in _COMMANDS:  # `make` is a verb, too
-        is_verb = unit == ["make"] and word not in _TARGETS
-        return is_verb or word in _AFTER
+    if _is_command(unit):
+        verbs = _VERBS.get(unit[-1].removeprefix("("))
+        return word in _AFTER or (verbs is not None and word not in verbs)
     return len(unit) == 1 and _is_key(unit[0]) and word[0] not in "[{"
+
+
+def _is_command(unit: list[str]) -> bool:
+    return unit[0].removeprefix("(") in _COMMANDS
 
 
 def _is_key(text: str) -> bool:

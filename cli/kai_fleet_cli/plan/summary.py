@@ -18,7 +18,7 @@ TEAM_COLUMNS: Final = ("team", "mode", "scheduler", "support", "vCluster", "GPUs
 POOL_COLUMNS: Final = ("node pool", "teams", "GPUs", "guaranteed", "not promised")
 AMOUNTS: Final = ("GPUs", "queues", "guaranteed", "not promised")
 CONCERNS: Final = "look at"
-_MOST_QUEUES: Final = 12
+_MOST_QUEUES: Final = 16
 
 
 @dataclass(frozen=True)
@@ -136,23 +136,19 @@ def queues_told(queues: Sequence[DeclaredQueue]) -> str:
     tree = QueueIndex(queues)
     seen: set[str] = set()
 
-    def told(queue: DeclaredQueue) -> str:
-        name = str(queue.name)
-        seen.add(name)
-        share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
-        quota = 0.0 if share is None or share.quota is UNKNOWN else share.quota
-        below = [each for each in _by_name(tree.children.get(name, ())) if each.name not in seen]
-        inner = _cut([told(each) for each in below if each.name not in seen])
-        return f"{name} {gpu_amount(quota)}{f' ({inner})' if inner else ''}"
+    def told(level: Iterable[DeclaredQueue]) -> str:
+        texts = []
+        for queue in sorted(level, key=lambda queue: str(queue.name)):
+            name = str(queue.name)
+            if name in seen or len(seen) == _MOST_QUEUES:
+                continue
+            seen.add(name)
+            share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
+            quota = 0.0 if share is None or share.quota is UNKNOWN else share.quota
+            below = told(tree.children.get(name, ()))
+            texts.append(f"{name} {gpu_amount(quota)}{f' ({below})' if below else ''}")
+        return ", ".join(texts)
 
-    tops = [queue for queue in _by_name(tree.queues) if queue.parent not in tree.by_name]
-    return _cut([told(queue) for queue in tops])
-
-
-def _by_name(queues: Iterable[DeclaredQueue]) -> list[DeclaredQueue]:
-    return sorted(queues, key=lambda queue: str(queue.name))
-
-
-def _cut(texts: Sequence[str]) -> str:
-    more = len(texts) - _MOST_QUEUES
-    return ", ".join(texts[:_MOST_QUEUES]) + (f", … ({more} more)" if more > 0 else "")
+    shown = told(queue for queue in tree.queues if queue.parent not in tree.by_name)
+    more = len(tree.by_name) - len(seen)
+    return f"{shown}, … ({more} more)" if more > 0 else shown
