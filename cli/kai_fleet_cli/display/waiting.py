@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from kai_fleet.wording import counted
+
 # As `probes/wait.py` writes it.
 _WAITS: Final = re.compile(r"(?P<what>.+): waiting for (?P<left>.+) \((?P<seconds>\d+) s\)")
 
@@ -30,9 +32,10 @@ class Waiting:
             self.ended(step)
             return False
         left, seconds = found["left"], int(found["seconds"])
+        self._lines.pop(step, None)  # the newest is the last
         self._lines[step] = f"{lead.strip()} {line}".strip()
         if self._passing is not None:
-            self._passing("  " + "; ".join(self._lines.values()))
+            self._change(self._passing)
             return True
         before, since = self._left.get(step, ("", 0))
         if left != before or seconds >= 2 * since:
@@ -44,7 +47,12 @@ class Waiting:
         """The step says something else, or is done."""
         self._left.pop(step, None)
         if self._lines.pop(step, None) is not None and self._passing is not None:
-            self._passing("  " + "; ".join(self._lines.values()) if self._lines else "")
+            self._change(self._passing)
+
+    def _change(self, passing: Callable[[str], None]) -> None:
+        number, last = len(self._lines), next(reversed(self._lines.values()), "")
+        many = f"{counted(number, 'step', 'waits')}; " if number > 1 else ""
+        passing(f"  {many}{last}" if last else "")
 
     def clear(self) -> None:
         """The run is over: nothing waits."""
