@@ -165,6 +165,16 @@ def test_what_restarts_is_told_before_what_only_changes(edited, old, new, says):
     assert "GPUs 4 → 5" in {it.subject: it.text for it in groups[None]}["ml"]
 
 
+def test_what_keeps_teams_apart_and_what_brings_gpus_is_not_lost_in_silence(edited):
+    found, _ = edited(f'{GOOD}      isolation: {{level: "off"}}\n')
+    (lost,) = by_hazard(found.sentences)[Hazard.LOST]
+    assert str(lost).startswith("research: its isolation ends")
+    with_gpus, _ = edited(f"{GOOD}  kai-fleet:gpu: {{provider: operator}}\n")
+    base = replace(found.base, resources=tuple(with_gpus.now.record()["resources"]))
+    (lost, *_) = by_hazard(DiffReport("lab", base, found.now).sentences)[Hazard.LOST]
+    assert str(lost).startswith("host: Release host-gpu-release is removed, and with it what makes")
+
+
 def test_a_grant_that_comes_back_has_to_be_moved_first(edited, good, tmp_path):
     """The team's own stack runs it, and the platform's would make it once more."""
     team = GOOD[GOOD.index("    research:") :]

@@ -26,6 +26,7 @@ from kai_fleet_policies.adapters.declared_trees import QUEUE
 
 _PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
+_GPU_STACK = "kai-fleet:index:GpuStack$"
 _IN_GUARD = "kai-fleet:index:QueueGuard$"
 _IN_SHARDS = "kai-fleet:index:SchedulingShards$"
 _NODES = "values.sync.fromHost.nodes."
@@ -35,7 +36,7 @@ _CALLED: Final = {"values.controlPlane.distro.k8s.image.tag": "Kubernetes"}
 _RESTARTS: Final = {
     _IN_VCLUSTER: ", and its API restarts",
     "kai-fleet:index:KaiScheduler$": ", and KAI's scheduler restarts",
-    "kai-fleet:index:GpuStack$": ", and what makes nodes advertise GPUs restarts",
+    _GPU_STACK: ", and what makes nodes advertise GPUs restarts",
 }
 _OF_PODS: Final = {
     "kubernetes:core/v1:Pod": "spec",
@@ -172,6 +173,8 @@ def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[Part
         hazard, restarts = Hazard.RESTARTS, ", and its API restarts"
     else:
         hazard, restarts = None, ""
+    if old.isolated and not new.isolated:
+        yield Part("its isolation ends: no guard judges what its pods do to others", Hazard.LOST)
     if old.mode != new.mode:
         yield Part(f"mode {old.mode} → {new.mode}{restarts}", hazard)
     yield from _kai(old.inside, new.inside, "")
@@ -258,7 +261,11 @@ def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
         for change in part:
             if not change.type.startswith(_PROVIDERS) and not _resource_told(change, told):
                 why = f" ({change.reason})" if change.reason else ""
-                yield Part(f"{change.label} {what}{why}")
+                if part is mine.deleted and change.type == RELEASE and _GPU_STACK in change.urn:
+                    gone = ", and with it what makes nodes advertise GPUs"
+                    yield Part(f"{change.label} {what}{gone}", Hazard.LOST)
+                else:
+                    yield Part(f"{change.label} {what}{why}")
 
 
 def _restarting(change: ResourceChange, fields: Sequence[FieldChange]) -> str:

@@ -30,7 +30,6 @@ from kai_fleet_cli.plan.summary import (
     queues_told,
     team_summaries,
 )
-from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kai_fleet_policies.problem import Level, Problem
@@ -68,7 +67,7 @@ def show_plan(
         every = counted(len(plan.resources), "resource")
         of_file = f" --config {shlex.quote(str(config))}" if config else ""
         console.print()
-        command = f"{FLEET} plan --stack {plan.stack}{of_file} --details"
+        command = f".venv/bin/fleet plan --stack {plan.stack}{of_file} --details"
         told(console, f"each of the {every}: {command}")
 
 

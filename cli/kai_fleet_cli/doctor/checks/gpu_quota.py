@@ -31,7 +31,7 @@ def _quota(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     elif wanted.gpus is not None and parse_quantity(hard[key]) != wanted.gpus:
         yield host.broken(
             subject,
-            f"its bound on {key} is {hard[key]}, and the stack declares {wanted.gpus}",
+            f"it lets the team have {hard[key]} GPUs, and {wanted.gpus} are declared",
             f"{host.update}, or write {hard[key]} at {wanted.path}.gpus",
         )
     else:

@@ -61,13 +61,13 @@ def _advertised(snapshot: Snapshot) -> Findings:
     elif host.name != HOST and host.kai is not None:
         yield host.broken(
             f"GPUs of vCluster {host.name}",
-            f"none of the {counted(len(nodes), 'node')} that it sees advertises {resource}",
+            f"none of the {len(nodes)} nodes that it sees advertises {resource}",
             "ask the platform's engineers: what it sees are the Ready nodes of its pool",
         )
     elif host.name == HOST and (wants or host.kai is not None):
         yield host.broken(
             "GPUs of the host",
-            f"none of {counted(len(nodes), 'node')} advertises {resource}",
+            f"none of {len(nodes)} nodes advertises {resource}",
             f"look at the pods of DaemonSet {there[0]}, which is the device plugin"
             if (there := host.device_plugins)
             else "set kai-fleet:gpu.provider to operator or device-plugin, and look at its pods;"
@@ -94,11 +94,7 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
     usable = [node for node in nodes if ready(node)]
     there = sum(gpus(node, resource) for node in usable)
     if not usable:
-        what = (
-            f"none of its {counted(len(nodes), 'node')} is Ready"
-            if nodes
-            else "no node has these labels"
-        )
+        what = f"none of its {len(nodes)} nodes is Ready" if nodes else "no node has these labels"
         yield host.broken(
             subject,
             f"{what}: every pod of the team, its DNS among them, stays Pending",
@@ -150,9 +146,8 @@ def _tainted(host: ClusterState, team: TeamState) -> Findings:
     written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
     yield host.warning(
         f"taints of the nodes of team {wanted.name}",
-        f"each of its {counted(len(nodes), 'node')} has a taint ({taint['key']}) that the team"
-        " does not tolerate: only pods that tolerate it themselves run there, its DNS not among"
-        " them",
+        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
+        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
         f"write tolerations: [{{{written}}}] at {place}, then {host.update}",
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.checks.nodes import in_pool
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet_cli.doctor.known_messages import Reason
@@ -40,7 +39,7 @@ def by_nodes(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reas
     if not fits:
         of_pool = "of its pool " if pool else ""
         return Reason(
-            f"none of the {counted(len(own), 'node')} {of_pool}has the labels that it asks for"
+            f"none of the {len(own)} nodes {of_pool}has the labels that it asks for"
             f" ({_asked(pod)})",
             "write a nodeSelector, or node affinity, that nodes of its pool have",
         )
@@ -62,7 +61,7 @@ def by_nodes(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reas
         causes.append(f"{len(left)} not Ready ({', '.join(node.name for node in left[:_SHOWN])})")
         fixes.append("mend a node that is not Ready")
     return Reason(
-        f"none of the {counted(len(fits), 'node')} with its labels takes it: {', '.join(causes)}",
+        f"none of the {len(fits)} nodes with its labels takes it: {', '.join(causes)}",
         "; or ".join(fixes),
     )
 
