@@ -1,8 +1,10 @@
 """Edits of a stack file against a commit of real git history."""
 
+import io
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from kai_fleet_cli.diff.base import BaseState, planning
 from kai_fleet_cli.diff.changes import difference
@@ -85,6 +87,17 @@ def test_a_team_added(edited):
     )
     assert {change.team for change in found.difference.created} == {"vision"}
     assert found.untouched == ["ml", "research"]
+
+
+def test_on_80_columns_no_name_is_broken(edited):
+    name = "a-team-of-forty-letters-that-does-it-all"
+    found, _ = edited((GOOD + VISION).replace("    vision:", f"    {name}:"))
+    out = io.StringIO()
+    as_text.show_diff(found, Console(file=out, width=80))
+    shown = out.getvalue()
+    words = set(shown.split())
+    assert {change.name for change in found.difference.created} <= words
+    assert all(len(line) <= 80 for line in shown.splitlines())
 
 
 def test_a_team_removed(edited):
