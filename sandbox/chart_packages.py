@@ -10,7 +10,8 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.releases import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION, KAI, VCLUSTER
+from kai_fleet.releases import KAI, VCLUSTER
+from kai_fleet.releases.sources import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION
 from sandbox.errors import SandboxError
 from sandbox.tools.table import Say
 

@@ -9,7 +9,6 @@ import typer
 from kai_fleet_cli import checkout
 from kai_fleet_cli.commands import (
     doctor,
-    my,
     plan,
     recovery,
     releases,
@@ -20,6 +19,7 @@ from kai_fleet_cli.commands import (
     updates,
     usage,
 )
+from kai_fleet_cli.commands.my import app as my
 from kai_fleet_cli.errors import run_command
 
 app = typer.Typer(
@@ -48,7 +48,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(teams.app, name="team")
-app.add_typer(my.app, name="my")
+app.add_typer(my, name="my")
 app.add_typer(sandbox.app, name="sandbox")
 
 

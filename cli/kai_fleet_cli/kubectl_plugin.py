@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kai_fleet_cli.commands import my
+from kai_fleet_cli.commands.my import app as my
 from kai_fleet_cli.errors import run_command
 
 app = typer.Typer(
@@ -13,8 +13,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(my.app)
-app.add_typer(my.app, name="my", hidden=True)  # as the command `fleet` has it
+app.add_typer(my)
+app.add_typer(my, name="my", hidden=True)  # as the command `fleet` has it
 
 
 def main() -> None:

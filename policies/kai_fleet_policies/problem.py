@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.model import at as at
 from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.paths import at as at
 from kai_fleet.wording import on_one_line
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.unknown import UNKNOWN
 
 
@@ -85,13 +85,13 @@ def called(name: str | None) -> str:
     return name or "(no name)"
 
 
-def workload_subject(workload: PodTemplate, cluster: DeclaredCluster) -> str:
+def workload_subject(workload: PodTemplate, cluster: JudgedCluster) -> str:
     """For example `Deployment api in namespace team-a of ml`."""
     name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
     namespace = called(workload.namespace) if workload.namespace else "default"
     return f"{workload.kind} {name} in namespace {namespace} of {cluster.name}"
 
 
-def queue_subject(name: str, cluster: DeclaredCluster) -> str:
+def queue_subject(name: str, cluster: JudgedCluster) -> str:
     """For example `queue train in ml`."""
     return f"queue {called(name)} in {cluster.name}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 
 import pytest
 import urllib3
+import yaml
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
 from kai_fleet_cli.doctor.checks.kai import gpu_sharing, leftovers
 from kai_fleet_cli.doctor.diagnosis import diagnose
@@ -83,7 +82,7 @@ def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
     assert len(verbs) > 30
 
 
-def test_it_needs_no_more_than_get_and_list(ml, host):
+def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
     """By a user of the host who may do nothing else."""
     core, rbac = client.CoreV1Api(host), client.RbacAuthorizationV1Api(host)
     name = "kai-fleet-doctor-test"
@@ -97,7 +96,7 @@ def test_it_needs_no_more_than_get_and_list(ml, host):
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
     from kai_fleet.kube.api import Api
-    from kai_fleet.kube.kubeconfig import Connection
+    from kai_fleet.kube.errors import RefusedError
     from kai_fleet_cli.doctor.gather import gather
     from kai_fleet_cli.doctor.sources import of_stack
 
@@ -108,19 +107,18 @@ def test_it_needs_no_more_than_get_and_list(ml, host):
         token = core.create_namespaced_service_account_token(
             name, "default", {"spec": {"expirationSeconds": 600}}
         ).status.token
-        limited = copy.copy(host.configuration)
-        limited.cert_file = limited.key_file = None
-        limited.api_key = {"authorization": f"Bearer {token}"}
-        limited.api_key_prefix = {}
-        limited.refresh_api_key_hook = None
-        with pytest.raises(ApiException):  # it is that user who asks
-            client.CoreV1Api(client.ApiClient(limited)).create_namespace(
-                {"metadata": {"name": "kai-fleet-doctor-test"}}
+        document = yaml.safe_load(one_team.sandbox.kubeconfig.read_text())
+        for user in document["users"]:
+            user["user"] = {"token": token}
+        limited = yaml.safe_dump(document)
+        with pytest.raises(RefusedError):  # it is that user who asks
+            Api.of_kubeconfig(limited).post(
+                "/api/v1/namespaces", {"metadata": {"name": "kai-fleet-doctor-test"}}
             )
         sources = of_stack("sandbox", None, None)
         from dataclasses import replace
 
-        look = gather(replace(sources, host=lambda: Api(Connection(limited))))
+        look = gather(replace(sources, host=lambda: Api.of_kubeconfig(limited)))
         assert dict(look.host.unreadable) == {}
         assert look.teams["ml"].inside is not None
     finally:

@@ -6,7 +6,7 @@ import pytest
 
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import unpacked
-from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet.quantities import parse_quantity
 from kai_fleet.state.deployed_state import STACK
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.plan import recorder

@@ -114,7 +114,7 @@ def doctor(*arguments):
 def test_a_host_that_is_not_reached_is_exit_2_and_no_traceback(tmp_path, monkeypatch):
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig("http://127.0.0.1:1"))
-    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+    monkeypatch.setenv("KUBECONFIG", str(file))
     ran = doctor("--context", "lab", "--json")
     read = json.loads(ran.stdout)
     assert (ran.exit_code, read["exitCode"], read["healthy"]) == (2, 2, False)
@@ -143,7 +143,7 @@ def test_a_healthy_cluster_is_exit_0(server, tmp_path, monkeypatch):
     api.answers["/api/v1/nodes"] = (200, {"items": [{"metadata": {"name": "a"}, "status": ready}]})
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig(url))
-    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+    monkeypatch.setenv("KUBECONFIG", str(file))
     ran = doctor("--context", "lab")
     assert ran.exit_code == 0
     assert "the cluster is healthy" in ran.output
@@ -269,7 +269,7 @@ def test_names_that_no_kubernetes_gives_get_into_no_command(server):
 def test_findings_are_a_table_for_people(tmp_path, monkeypatch):
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig("http://127.0.0.1:1"))
-    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+    monkeypatch.setenv("KUBECONFIG", str(file))
     ran = doctor("--context", "lab")
     assert "broken" in ran.output
     assert "→ look with: `kubectl --context lab version`" in " ".join(ran.output.split())

@@ -16,10 +16,10 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 import urllib3
 import yaml
-from kubernetes import config
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import UnreachableError, UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import connection
 from sandbox.control_plane.certificates import Authority
 from tests.unit import canned_api, http_server
 
@@ -93,14 +93,6 @@ def test_a_file_of_the_user_with_paths_in_it_stays(address, authority, folder, t
     assert Api.of_context(str(file), "lab").get("/") == {"user": "ada"}
     assert pair.certificate.exists()
     assert pair.key.exists()
-
-
-def test_the_files_of_somebody_elses_client_stay(address, authority, folder):
-    text = kubeconfig(address, authority, authority)
-    other = config.new_client_from_config_dict(yaml.safe_load(text))
-    Api.of_kubeconfig(text)
-    assert other.rest_client.request("GET", f"{address}/").status == 200
-    assert len(list(folder.iterdir())) == 3, "it removes them itself"
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(address, authority, folder):
@@ -344,3 +336,76 @@ def test_of_several_files_the_first_that_has_a_name_counts(echo, tmp_path, monke
     second.write_text(canned_api.kubeconfig("http://127.0.0.1:1").replace(": lab", ": other"))
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, (tmp_path / "no", first, second))))
     assert sent(None, None)["authorization"] == ["Bearer one"]
+
+
+def jwt(ends):
+    def part(value):
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return f"{part({'alg': 'none'})}.{part({'exp': ends})}.c2ln"
+
+
+def test_an_oidc_token_is_used_until_it_ends_and_then_kubectl_renews_it(echo, tmp_path):
+    def provider(**found):
+        return {"auth-provider": {"name": "oidc", "config": found}}
+
+    token = jwt(time.time() + 600)
+    sends = sent(file_of(tmp_path, echo, provider(**{"id-token": token})))
+    assert sends["authorization"] == [f"Bearer {token}"]
+    for ended in (provider(**{"id-token": jwt(1)}), provider(), provider(**{"id-token": "a.b.c"})):
+        with pytest.raises(UnusableKubeconfigError, match=r"user me .* run `kubectl version`"):
+            sent(file_of(tmp_path, echo, ended))
+    with pytest.raises(UnusableKubeconfigError, match="auth-provider gcp, which kubectl does not"):
+        sent(file_of(tmp_path, echo, {"auth-provider": {"name": "gcp"}}))
+
+
+def test_a_name_and_password_are_sent_as_such(echo, tmp_path):
+    user = {"username": "ada", "password": "geheim:ü"}
+    expected = base64.b64encode("ada:geheim:ü".encode()).decode()
+    assert sent(file_of(tmp_path, echo, user))["authorization"] == [f"Basic {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "server", "proxy"),
+    [
+        ({}, "https://10.1.2.3:6443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "https://10.1.2.3:6443", "http://proxy:3128"),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "https://127.0.0.1:6443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "https://localhost:6443", None),
+        (
+            {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "a.org, 10.0.0.0/8"},
+            "https://10.1.2.3:6443",
+            None,
+        ),
+        (
+            {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".internal"},
+            "https://api.internal:6443",
+            None,
+        ),
+    ],
+)
+def test_the_environments_proxy_is_used_as_by_kubectl(
+    tmp_path, monkeypatch, variables, server, proxy
+):
+    for name in ("HTTPS_PROXY", "NO_PROXY", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    pool = connection(canned_api.kubeconfig(server)).pool
+    assert str(getattr(pool, "proxy", None) or "") == (proxy or "")
+
+
+def test_a_plugin_is_told_its_cluster_where_it_wants_that(echo, tmp_path):
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "lab"}}
+    version = "client.authentication.k8s.io/v1"
+    lines = (
+        "import json, os\n"
+        "spec = json.loads(os.environ['KUBERNETES_EXEC_INFO'])['spec']['cluster']\n"
+        "token = os.environ['OWN'] + spec['config']['audience'] + spec['server'][:4]\n"
+        f"print(json.dumps({{'apiVersion': {version!r}, 'status': {{'token': token}}}}))"
+    )
+    env = [{"name": "OWN", "value": "own"}]
+    user = plugin(tmp_path, lines, provideClusterInfo=True) | {}
+    user["exec"]["env"] = env
+    headers = sent(file_of(tmp_path, echo, user, extensions=[extension]))
+    assert headers["authorization"] == ["Bearer ownlabhttp"]

@@ -114,6 +114,17 @@ class KubeObject(dict[str, Any]):
         return tag if tag and "/" not in tag else None
 
     @property
+    def rolled_out(self) -> bool:
+        """Whether all the pods that a Deployment wants are there and serve."""
+        wanted, now = self.spec.get("replicas", 1), self.status
+        return bool(
+            now.get("observedGeneration", 0) >= self["metadata"].get("generation", 0)
+            and now.get("updatedReplicas", 0) >= wanted
+            and now.get("availableReplicas", 0) >= wanted
+            and wanted > 0
+        )
+
+    @property
     def last_seen(self) -> str:
         """When an event happened last, as text that sorts."""
         stamp = self.get("lastTimestamp") or self.get("eventTime") or self.get("firstTimestamp")

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases import KAI
-from kai_fleet_cli.doctor.checks import pending, rule_violations
-from kai_fleet_cli.doctor.checks.kai import pod_groups
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.doctor.read_cluster import ClusterPods, ReadCluster
+from kai_fleet_cli.doctor.wanted import Wanted
 from kai_fleet_cli.my.bars import Glyphs
 from kai_fleet_cli.my.guarantee import Guarantee, guarantee
 from kai_fleet_cli.my.view import View
 from kai_fleet_cli.usage.amounts import in_words
 from kai_fleet_cli.usage.pods import PodUse
-
-_CHECKS: Final = (rule_violations, pending, pod_groups)
+from kai_fleet_cli.waiting import pending, pod_groups, rule_violations
 
 
 @dataclass(frozen=True)
@@ -93,36 +89,40 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
 
 
 def _reasons(view: View) -> dict[str, tuple[str, str]]:
-    """The doctor's first finding about each pod, as cause and fix, by its subject."""
+    """The first finding about each pod, as cause and fix, by its subject."""
     reasons: dict[str, tuple[str, str]] = {}
     started = {pod.subject for pod in view.usage.pods if not pod.waits}
-    look = Snapshot(_cluster(view))
-    for check in _CHECKS:
-        for finding in check.check(look):
+    cluster = _cluster(view)
+    of = ClusterPods(cluster, cluster.user_pods, cluster, cluster)
+    groups = pod_groups.check(cluster) if cluster.kai is not None else ()
+    judged = (
+        (rule_violations.check(of), False),
+        (pending.check(of), True),
+        (groups, False),
+    )
+    for findings, also_started in judged:
+        for finding in findings:
             # Of those only why they do not start: how they were placed is over.
-            if check is pending or finding.subject not in started:
+            if also_started or finding.subject not in started:
                 reasons.setdefault(finding.subject, (finding.cause, finding.fix))
     return reasons
 
 
-def _cluster(view: View) -> ClusterState:
-    """The cluster as the doctor's checks take it, with words for what a team does not have."""
+def _cluster(view: View) -> ReadCluster:
+    """The cluster as it is judged, with words for what a team does not have."""
     unreadable = dict(view.answers.forbidden)
     if not view.schedules_here:  # the KAI of the host: whether it serves is not seen here
         unreadable |= dict.fromkeys(("deployments", "queues", "podgroups"), "on the host")
     # Who may not see which KAI runs gets the words of the newest: queues say that there is one.
     unseen = "deployments" in view.answers.forbidden and view.schedules_here
-    wanted = DeclaredCluster(
+    wanted = Wanted(
         declared=unseen,
-        kai=(DeclaredKai(list(KAI)[-1]),) if unseen else (),
-        queues=tuple(
-            DeclaredQueue(it.name, spec=it.spec)
-            for it in map(KubeObject, view.answers.all("queues"))
-        ),
+        release=list(KAI.values())[-1] if unseen else None,
+        queue_specs={it.name: it.spec for it in map(KubeObject, view.answers.all("queues"))},
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )
-    return ClusterState(
+    return ReadCluster(
         "this cluster",
         wanted,
         view.answers.objects,

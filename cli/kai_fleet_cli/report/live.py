@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from kai_fleet_cli.doctor.checks.nodes import in_pool
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.finding import Finding, Health
+from kai_fleet_cli.doctor.node_facts import in_pool
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.report import model
 from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
+from contextlib import closing
 from typing import Any, Final
 
 import yaml
-from kubernetes import client, config
-from kubernetes.client.exceptions import ApiException
-from kubernetes.config.config_exception import ConfigException
-from urllib3.exceptions import HTTPError
 
 from kai_fleet.host.team_stack_rights import ACCOUNTS
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet_cli.errors import UserError
 
 DAY_SECONDS: Final = 24 * 3600
@@ -25,24 +24,25 @@ def kubeconfig(team: str, context: str, days: int, platform: str, file: str | No
     where None), whose user must be allowed to create tokens. The API server may shorten the time.
     Raises UserError.
     """
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": days * DAY_SECONDS},
+    }
     try:
-        api = config.new_client_from_config(config_file=file, context=context)
-    except ConfigException as why:
-        raise UserError(f"context {context} of your kubeconfig cannot be used: {why}") from None
-    request = {"spec": {"expirationSeconds": days * DAY_SECONDS}}
-    try:
-        with api:
-            token = client.CoreV1Api(api).create_namespaced_service_account_token(
-                team, ACCOUNTS, request
-            )
-    except ApiException as why:
+        way = connection(file=file, context=context)
+        with closing(Api(way)) as api:
+            made = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", request)
+    except UnusableKubeconfigError as why:
+        raise UserError(f"context {context} cannot be used: {why}") from None
+    except RefusedError as why:
         raise UserError(_refusal(why, team, platform)) from None
-    except HTTPError as why:
+    except UnreachableError as why:
         raise UserError(f"the cluster of context {context} does not answer: {why}") from None
-    return _written(api.configuration, context, team, token.status.token)
+    return _written(way, context, team, made["status"]["token"])
 
 
-def _refusal(why: ApiException, team: str, platform: str) -> str:
+def _refusal(why: RefusedError, team: str, platform: str) -> str:
     if why.status == 404:
         return (
             f"there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
@@ -56,11 +56,10 @@ def _refusal(why: ApiException, team: str, platform: str) -> str:
     return f"the cluster gives no token for team {team}: {why.reason}"
 
 
-def _written(cluster: Any, context: str, team: str, token: str) -> str:
-    at: dict[str, Any] = {"server": cluster.host}
-    if cluster.ssl_ca_cert:
-        authority = Path(cluster.ssl_ca_cert).read_bytes()
-        at["certificate-authority-data"] = base64.b64encode(authority).decode()
+def _written(way: Connection, context: str, team: str, token: str) -> str:
+    at: dict[str, Any] = {"server": way.host}
+    if way.authority:
+        at["certificate-authority-data"] = base64.b64encode(way.authority).decode()
     name = f"{context}-{team}"
     document = {
         "apiVersion": "v1",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
-from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet_cli.usage.amounts import Amounts, rounded
 
 GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of its reservation

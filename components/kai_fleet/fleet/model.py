@@ -17,6 +17,7 @@ from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
+from kai_fleet.paths import at
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 from kai_fleet.releases.sources import KnownSources
 
@@ -263,13 +264,6 @@ class DeclaredTeam:
     def guards(self) -> tuple[dict[str, Any], ...]:
         """The objects of the guard inside its vCluster."""
         return tuple(inside_vcluster(self.guard)) if self.guard is not None else ()
-
-
-def at(path: str, *fields: str) -> str:
-    """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
-    if not path or path.startswith("urn:"):
-        return path
-    return ".".join((path, *fields))
 
 
 @dataclass(frozen=True)

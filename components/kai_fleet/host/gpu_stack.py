@@ -10,14 +10,14 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
-from kai_fleet.releases import (
+from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.sources import (
     DEVICE_PLUGIN_REPOSITORY,
     DEVICE_PLUGIN_VERSION,
     GPU_OPERATOR_REPOSITORY,
     GPU_OPERATOR_VERSION,
 )
-from kai_fleet.releases.chart_source import chart_args
-from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 

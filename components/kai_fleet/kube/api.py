@@ -1,7 +1,7 @@
 """One API server's objects, as JSON over HTTP.
 
-The official client's typed layers take six times as long for each object as the API server itself;
-its reading of kubeconfigs is used (`kai_fleet.kube.kubeconfig`).
+The official client has 126 MB, and its typed layers take six times as long for each object as the
+API server itself.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Api:
                 raise UnreachableError(_TOO_MUCH.format(self._most >> 20))
             more = {"continue": str(token)}
 
-    def post(self, path: str, body: Object, **query: str) -> None:
-        """Make an object."""
-        self._ask("POST", path, query, body)
+    def post(self, path: str, body: Object, **query: str) -> Object:
+        """Make an object: it as it is made."""
+        return _parsed(self._ask("POST", path, query, body))
 
     def put(self, path: str, body: Object, **query: str) -> None:
         """Replace an object."""
@@ -128,13 +128,7 @@ class Api:
     def _read(self, path: str, query: dict[str, str]) -> tuple[Object, int]:
         """What is at a path, and how many bytes that was."""
         data = self._ask("GET", path, query)
-        try:
-            content = json.loads(data)
-        except (ValueError, RecursionError):
-            raise UnreachableError(_NO_API) from None
-        if may_have_controls(data):
-            content = cleaned(content)
-        return (content if isinstance(content, dict) else {}), len(data)
+        return _parsed(data), len(data)
 
     def _ask(
         self,
@@ -178,6 +172,16 @@ class Api:
         if left <= 0:
             raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
         return urllib3.Timeout(connect=self._connect, total=left), left
+
+
+def _parsed(data: bytes) -> Object:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnreachableError(_NO_API) from None
+    if may_have_controls(data):
+        content = cleaned(content)
+    return content if isinstance(content, dict) else {}
 
 
 def _is_too_much(why: BaseException | None) -> bool:

@@ -1,12 +1,16 @@
 """A kubeconfig's credential plugin: the command that hands out a token, or a certificate.
 
-The official client goes on without credentials where it fails. Here that is an error: a server
-may answer anonymous requests, and what it refuses them reads as absent.
+No request goes on without credentials where it fails: a server may answer anonymous requests, and
+what it refuses them reads as absent.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +19,7 @@ from kai_fleet.kube.errors import UnusableKubeconfigError, short
 from kai_fleet.kube.kubeconfig_entries import ContextEntries, Entry
 from kai_fleet.kube.text import plain
 
+_EXTENSION: Final = "client.authentication.k8s.io/exec"  # what a cluster has for plugins
 _LONGEST: Final = 300  # characters of a hint
 _EARLY: Final = timedelta(minutes=5)  # a token is renewed so long before it ends
 
@@ -34,23 +39,48 @@ class CredentialPlugin:
 
     def credentials(self) -> Entry:
         """Run it: the keys of a kubeconfig's user. Raises UnusableKubeconfigError."""
-        from kubernetes.config import ConfigException
-        from kubernetes.config.exec_provider import ExecProvider
-        from kubernetes.config.kube_config import ConfigNode
-
-        node, cluster = ConfigNode("exec", self._exec), ConfigNode("cluster", self._cluster)
         try:
-            status: dict[str, Any] = ExecProvider(node, None, cluster).run()
+            status = self._run()
             ends = status.get("expirationTimestamp")
             self._ends = datetime.fromisoformat(ends.replace("Z", "+00:00")) if ends else None
         except FileNotFoundError:
             raise self._error("is not installed") from None
         except PermissionError:
             raise self._error("may not be run") from None
-        except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            why = short(error).removeprefix("exec: ")
-            raise self._error(f"failed: {why}; log in with it, then try again") from None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._error(f"failed: {short(error)}; log in with it, then try again") from None
         return self._as_user(status)
+
+    def _run(self) -> dict[str, Any]:
+        """The status that it answers. At a terminal it may ask, and says there what is wrong."""
+        for key in ("command", "apiVersion"):
+            if key not in self._exec:
+                raise ValueError(f"its entry has no {key}")
+        version, at_terminal = self._exec["apiVersion"], sys.stdout.isatty()
+        spec: Entry = {"interactive": at_terminal}
+        if self._exec.get("provideClusterInfo"):
+            extensions = self._cluster.get("extensions") or []
+            own = [it["extension"] for it in extensions if it.get("name") == _EXTENSION]
+            spec["cluster"] = {**self._cluster, **({"config": own[0]} if own else {})}
+        info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
+        more = {str(it["name"]): str(it["value"]) for it in self._exec.get("env") or []}
+        ran = subprocess.run(
+            [str(self._exec["command"]), *map(str, self._exec.get("args") or [])],
+            env={**os.environ, **more, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+            stdout=subprocess.PIPE,
+            stderr=None if at_terminal else subprocess.PIPE,
+            text=True,
+        )
+        if ran.returncode:
+            raise ValueError(f"it returned {ran.returncode}. {(ran.stderr or '').strip()}")
+        try:
+            answer = json.loads(ran.stdout)
+        except ValueError:
+            raise ValueError("failed to decode what it prints") from None
+        if answer["apiVersion"] != version:
+            raise ValueError(f"it answers {answer['apiVersion']}, and the kubeconfig has {version}")
+        status: dict[str, Any] = answer["status"]
+        return status
 
     def _as_user(self, status: dict[str, Any]) -> Entry:
         user: Entry = {}

@@ -1,58 +1,58 @@
-"""A kubeconfig as the official client reads it, with its certificates and keys in memory.
-
-That client is imported when a kubeconfig is read: it takes a quarter of a second.
-"""
+"""The way to an API server by a kubeconfig, with its certificates and keys in memory."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import shutil
+import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 import yaml
+from urllib3.contrib.socks import SOCKSProxyManager
 from urllib3.util.ssl_ import create_urllib3_context
 
 from kai_fleet.kube.bounded import bind
 from kai_fleet.kube.credential_plugin import CredentialPlugin
 from kai_fleet.kube.errors import UnusableKubeconfigError, short
+from kai_fleet.kube.id_token import id_token
 from kai_fleet.kube.kubeconfig_entries import ContextEntries, Entry, of_content, of_files
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
 _LEFT_SECONDS: Final = 60.0
+_USUAL: Final = "~/.kube/config"
+# client-go has names of hosts looked up by a SOCKS proxy, which is `socks5h` here.
 _PROXIES: Final = {"http": "http", "https": "https", "socks5": "socks5h", "socks5h": "socks5h"}
-_one: Final = threading.Lock()  # the official client lists its files in one place for all threads
 
 
 class Connection:
-    """The way to one API server: its address, its credentials and a pool of connections."""
+    """The way to one API server: its address, its credentials and a pool of connections.
 
-    def __init__(
-        self,
-        configuration: Any,
-        impersonation: Sequence[tuple[str, str]] = (),
-        plugin: CredentialPlugin | None = None,
-    ) -> None:
+    `authority` is the certificate authority that the kubeconfig names, as PEM.
+    """
+
+    def __init__(self, entries: ContextEntries) -> None:
         """Reads the certificates and keys at once: their files may go.
 
-        `impersonation` are headers, `plugin` renews a token. Raises OSError for a file that cannot
-        be read.
+        Raises what `connection` puts into words.
         """
-        from kubernetes.client import ApiClient
-
-        self.host = str(configuration.host)
-        self._configuration, self._plugin = configuration, plugin
-        self._impersonation = tuple(impersonation)
-        # The official client's pool: it knows of proxies, and for which hosts there is none.
-        self.pool: urllib3.PoolManager = ApiClient(configuration).rest_client.pool_manager
-        _read_files(self.pool.connection_pool_kw)
+        self.host = str(entries.cluster["server"]).rstrip("/")
+        user, self._plugin = _authenticated(entries)
+        self._authorization = _authorization(user)
+        self._impersonation = tuple(entries.impersonation())
+        self._renewing = threading.Lock()
+        self.authority = _content(entries.cluster, "certificate-authority")
+        self.pool = _pool(self.host, self.authority, entries.cluster, user)
         bind(self.pool)
 
     def headers(self) -> urllib3.HTTPHeaderDict:
@@ -61,13 +61,13 @@ class Connection:
         Raises UnusableKubeconfigError where that fails.
         """
         if self._plugin is not None:
-            with _one:
-                if self._plugin.has_ended and (token := self._plugin.credentials().get("token")):
-                    self._configuration.api_key["BearerToken"] = f"Bearer {token}"
+            with self._renewing:
+                if self._plugin.has_ended:
+                    user = self._plugin.credentials()
+                    self._authorization = _authorization(user) or self._authorization
         headers = urllib3.HTTPHeaderDict({"Accept": "application/json"})
-        for setting in self._configuration.auth_settings().values():
-            if setting.get("in") == "header" and setting.get("value"):
-                headers[setting["key"]] = setting["value"]
+        if self._authorization:
+            headers["Authorization"] = self._authorization
         for name, value in self._impersonation:
             headers.add(name, value)
         return headers
@@ -82,19 +82,8 @@ def connection(
     Raises UnusableKubeconfigError, also where its credential plugin hands out nothing: no request
     is sent without the credentials that the kubeconfig means.
     """
-    from kubernetes import client, config
-
-    configuration = client.Configuration()
-    with _in_words(), _one, _private_folder() as folder:
-        entries = _entries(content, file, context)
-        user, plugin = _authenticated(entries)
-        config.load_kube_config_from_dict(
-            replace(entries, user=user, cluster=_reached(entries.cluster)).flat(),
-            client_configuration=configuration,
-            temp_file_path=folder,
-            persist_config=False,
-        )
-        return Connection(configuration, list(entries.impersonation()), plugin)
+    with _in_words():
+        return Connection(_entries(content, file, context))
 
 
 def namespace_of(file: str | None = None, context: str | None = None) -> str | None:
@@ -107,51 +96,113 @@ def namespace_of(file: str | None = None, context: str | None = None) -> str | N
 
 
 def _entries(content: str | None, file: str | None, context: str | None) -> ContextEntries:
-    from kubernetes.config import kube_config
-
     if content:
         return of_content(content, context)
-    # The client reads the variable when it is imported.
-    usual = os.environ.get("KUBECONFIG") or kube_config.KUBE_CONFIG_DEFAULT_LOCATION
-    return of_files(file or usual, context)
+    return of_files(file or os.environ.get("KUBECONFIG") or _USUAL, context)
 
 
 def _authenticated(entries: ContextEntries) -> tuple[Entry, CredentialPlugin | None]:
-    """The user with what its token file or its plugin hands out, and the plugin if that ran."""
-    user = {key: value for key, value in entries.user.items() if key not in ("tokenFile", "exec")}
-    if "tokenFile" in entries.user:
-        token = Path(entries.user["tokenFile"]).read_text(encoding="utf-8").strip()
+    """The user with what its token file, its provider or its plugin hands out, and the plugin if
+    that ran. A token that is written goes first, as for kubectl.
+    """
+    user = dict(entries.user)
+    if "tokenFile" in user:
+        token = Path(user["tokenFile"]).read_text(encoding="utf-8").strip()
         if not token:
-            raise ValueError(f"tokenFile {entries.user['tokenFile']} is empty")
+            raise ValueError(f"tokenFile {user['tokenFile']} is empty")
         user["token"] = token
-    if "exec" not in entries.user or "token" in user:
+    if "token" in user:
+        return user, None
+    if "auth-provider" in user:
+        return {**user, "token": id_token(user["auth-provider"], entries.user_name)}, None
+    if "exec" not in user:
         return user, None
     plugin = CredentialPlugin(entries)
     return {**user, **plugin.credentials()}, plugin
 
 
-def _reached(cluster: Entry) -> Entry:
-    """The cluster with its proxy as the client writes it: client-go has names of hosts looked up
-    by a SOCKS proxy, which is `socks5h` here.
+def _authorization(user: Entry) -> str | None:
+    if "token" in user:
+        return f"Bearer {user['token']}"
+    if "username" in user and "password" in user:
+        both = f"{user['username']}:{user['password']}"
+        return "Basic " + base64.b64encode(both.encode()).decode()
+    return None
+
+
+def _pool(host: str, authority: bytes | None, cluster: Entry, user: Entry) -> urllib3.PoolManager:
+    settings: dict[str, Any] = {}
+    if host.startswith("https:"):
+        context = _tls(authority, cluster, user)
+        settings = {"ssl_context": context, "cert_reqs": context.verify_mode}
+        if "tls-server-name" in cluster:
+            settings["server_hostname"] = cluster["tls-server-name"]
+    proxy = _proxy(host, cluster)
+    if proxy is None:
+        return urllib3.PoolManager(**settings)
+    if proxy.startswith("socks"):
+        return SOCKSProxyManager(proxy, **settings)
+    return urllib3.ProxyManager(proxy, **settings)
+
+
+def _tls(authority: bytes | None, cluster: Entry, user: Entry) -> ssl.SSLContext:
+    unchecked = bool(cluster.get("insecure-skip-tls-verify"))
+    context = create_urllib3_context(cert_reqs=ssl.CERT_NONE if unchecked else ssl.CERT_REQUIRED)
+    if authority is None:
+        context.load_default_certs()
+    else:
+        context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
+    certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
+    if certificate is not None:
+        with _private_folder() as folder:
+            (folder / "pair").write_bytes(certificate + b"\n" + (key or b""))
+            context.load_cert_chain(folder / "pair")
+    return context
+
+
+def _content(entry: Entry, key: str) -> bytes | None:
+    """What stands at a key, or in the file that it names; None for neither."""
+    if f"{key}-data" in entry:
+        return base64.b64decode(entry[f"{key}-data"])
+    return Path(entry[key]).read_bytes() if key in entry else None
+
+
+def _proxy(host: str, cluster: Entry) -> str | None:
+    """The one that the kubeconfig names, else the environment's."""
+    written = str(cluster.get("proxy-url") or "")
+    if written:
+        scheme, _, rest = written.partition("://")
+        if scheme not in _PROXIES or not rest:
+            known = ", ".join(f"{it}://" for it in _PROXIES)
+            raise ValueError(f"proxy-url has to begin with {known}")
+        return f"{_PROXIES[scheme]}://{rest}"
+    of_environment, to = getproxies(), urlsplit(host)
+    proxy = of_environment.get(to.scheme)
+    return None if not proxy or _is_near(to.hostname or "", of_environment) else proxy
+
+
+def _is_near(name: str, proxies: dict[str, str]) -> bool:
+    """Whether the environment has no proxy for a host: its name, domain or network is in NO_PROXY,
+    or it is this machine.
     """
-    proxy = str(cluster.get("proxy-url") or "")
-    if not proxy:
-        return cluster
-    scheme, _, rest = proxy.partition("://")
-    if scheme not in _PROXIES or not rest:
-        raise ValueError(f"proxy-url has to begin with {', '.join(f'{it}://' for it in _PROXIES)}")
-    return {**cluster, "proxy-url": f"{_PROXIES[scheme]}://{rest}"}
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return name == "localhost" or bool(proxy_bypass(name))
+    networks = [it.strip() for it in proxies.get("no", "").split(",") if "/" in it]
+    for network in networks:
+        with contextlib.suppress(ValueError):
+            if address in ip_network(network, strict=False):
+                return True
+    return address.is_loopback or bool(proxy_bypass(name))
 
 
 @contextlib.contextmanager
 def _in_words() -> Iterator[None]:
-    """Raise UnusableKubeconfigError for whatever the official client raises."""
-    from kubernetes import config
-
+    """Raise UnusableKubeconfigError for whatever a kubeconfig may have wrong."""
     try:
         yield
     except (
-        config.ConfigException,
         OSError,
         ValueError,
         TypeError,
@@ -165,27 +216,13 @@ def _in_words() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _private_folder() -> Iterator[str]:
-    """Where the official client writes what a TLS library takes from files only: for a moment, to
-    be read by this user alone, and removed by the next run if this one is killed meanwhile.
+def _private_folder() -> Iterator[Path]:
+    """Where a client's certificate and key stand, which a TLS library takes from a file only: for a
+    moment, to be read by this user alone, and removed by the next run if this one is killed.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
                 shutil.rmtree(left)
     with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
-        yield folder
-
-
-def _read_files(settings: dict[str, Any]) -> None:
-    """Have what stands in files in the settings of a pool of connections in memory."""
-    context = create_urllib3_context(cert_reqs=settings.get("cert_reqs"))
-    authority = settings.pop("ca_certs", None)
-    if authority:
-        context.load_verify_locations(authority)
-    else:
-        context.load_default_certs()
-    certificate, key = settings.pop("cert_file", None), settings.pop("key_file", None)
-    if certificate:
-        context.load_cert_chain(certificate, key)
-    settings["ssl_context"] = context
+        yield Path(folder)

@@ -33,15 +33,6 @@ class ContextEntries:
     user: Entry = field(repr=False)
     namespace: str | None = None
 
-    def flat(self) -> Entry:
-        """A kubeconfig that has this context alone."""
-        return {
-            "current-context": self.name,
-            "contexts": [{"name": self.name, "context": {"cluster": "it", "user": "it"}}],
-            "clusters": [{"name": "it", "cluster": self.cluster}],
-            "users": [{"name": "it", "user": self.user}],
-        }
-
     def impersonation(self) -> Iterator[tuple[str, str]]:
         """The headers for `as`, `as-uid`, `as-groups` and `as-user-extra`.
 

@@ -1,4 +1,4 @@
-"""The release tables: what each supported version of KAI, vCluster and the GPU stack needs."""
+"""The release tables: what each supported version of KAI and vCluster needs."""
 
 from kai_fleet.releases.kai_table import KAI, KaiRelease
 from kai_fleet.releases.lookup import (
@@ -16,12 +16,6 @@ from kai_fleet.releases.lookup import (
     vcluster_support,
     version_key,
 )
-from kai_fleet.releases.sources import (
-    DEVICE_PLUGIN_REPOSITORY,
-    DEVICE_PLUGIN_VERSION,
-    GPU_OPERATOR_REPOSITORY,
-    GPU_OPERATOR_VERSION,
-)
 from kai_fleet.releases.vcluster_table import (
     DEFAULT_VCLUSTER,
     VCLUSTER,
@@ -31,11 +25,7 @@ from kai_fleet.releases.vcluster_table import (
 
 __all__ = [
     "DEFAULT_VCLUSTER",
-    "DEVICE_PLUGIN_REPOSITORY",
-    "DEVICE_PLUGIN_VERSION",
     "DISABLED",
-    "GPU_OPERATOR_REPOSITORY",
-    "GPU_OPERATOR_VERSION",
     "KAI",
     "VCLUSTER",
     "VCLUSTER_REPOSITORY",

@@ -6,50 +6,17 @@ KAI counts cpu in millicores, memory in 10⁶ bytes and GPUs in devices, fractio
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, TypeAdapter, WithJsonSchema
 
+from kai_fleet.quantities import QUANTITY, WORD, parse_quantity
+
 UNLIMITED: Final = -1.0
-_WORD: Final = "unlimited"
-_QUANTITY = re.compile(
-    r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?"
-)
-_SUFFIX: Final = {
-    "": Decimal(1),
-    "m": Decimal("0.001"),
-    **{letter: Decimal(10) ** (3 * i) for i, letter in enumerate("kMGTPE", start=1)},
-    **{f"{letter}i": Decimal(2) ** (10 * i) for i, letter in enumerate("KMGTPE", start=1)},
-}
 _MOST_GPUS: Final = 1_000_000  # more is a unit that is none of GPUs, such as 8G
 _MOST_CORES: Final = 100_000_000  # more is memory's unit, such as 16Gi
-_MOST = Decimal(10) ** 18  # what a Kubernetes quantity can hold at least
-
-
-def parse_quantity(value: Any) -> Decimal:
-    """The number a Kubernetes quantity stands for, in its base unit (cores, bytes, devices).
-
-    Raises ValueError with a sentence for what is not one.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"is no quantity but {_kind(value)}")
-    text = f"{value:.15g}" if isinstance(value, float) else str(value)[:64].strip()
-    if text.startswith("-"):
-        raise ValueError(f"is negative; write {_WORD} for no bound, or a quantity from 0 up")
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is no Kubernetes quantity")
-    number, suffix = match.group(1), match.group(2) or ""
-    if suffix[:1] in "eE" and len(suffix) > 1 and suffix != "Ei":
-        amount = Decimal(number).scaleb(int(suffix[1:]))
-    else:
-        amount = Decimal(number) * _SUFFIX[suffix]
-    if amount > _MOST:
-        raise ValueError(f"{text!r} is larger than any cluster")
-    return amount
 
 
 def cpu_millicores(value: Any) -> float:
@@ -78,18 +45,13 @@ def gpu_devices(value: Any) -> float:
 
 
 def _convert(value: Any, per_unit: Decimal, example: str, digits: int | None = 3) -> float:
-    if value in (_WORD, -1, "-1"):
+    if value in (WORD, -1, "-1"):
         return UNLIMITED
     try:
         amount = parse_quantity(value) * per_unit
     except ValueError as why:
-        raise ValueError(f"{why}; write {example}, or {_WORD}") from None
+        raise ValueError(f"{why}; write {example}, or {WORD}") from None
     return float(amount if digits is None else round(amount, digits))
-
-
-def _kind(value: Any) -> str:
-    names = {bool: "true or false", dict: "a mapping", list: "a list", type(None): "empty"}
-    return names.get(type(value), type(value).__name__)
 
 
 def _quantity(parse: Any, unit: str) -> Any:
@@ -97,8 +59,8 @@ def _quantity(parse: Any, unit: str) -> Any:
         "description": f"{unit}, or unlimited",
         "anyOf": [
             {"type": "number", "minimum": 0},
-            {"enum": [_WORD, -1]},
-            {"type": "string", "pattern": f"^({_QUANTITY.pattern})$"},
+            {"enum": [WORD, -1]},
+            {"type": "string", "pattern": f"^({QUANTITY.pattern})$"},
         ],
     }
     return Annotated[float, BeforeValidator(parse), WithJsonSchema(schema)]

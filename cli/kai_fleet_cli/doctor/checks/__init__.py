@@ -15,16 +15,14 @@ from kai_fleet_cli.doctor.checks import (
     monitoring,
     network,
     nodes,
-    pending,
+    pods,
     refused,
-    rule_violations,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
     gpu_sharing,
     kai_parts,
     leftovers,
-    pod_groups,
     queues,
     shards,
     webhooks,
@@ -71,10 +69,10 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("guard", guards.check),
     ("shards", shards.check),
     ("topologies", shards.check_topologies),
-    ("pods", rule_violations.check),
-    ("pending", pending.check),
+    ("pods", pods.check_written),
+    ("pending", pods.check_pending),
     ("refused", refused.check),
-    ("pod-groups", pod_groups.check),
+    ("pod-groups", pods.check_groups),
     ("gpu-sharing", gpu_sharing.check),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 
 

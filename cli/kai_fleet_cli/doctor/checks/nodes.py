@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kai_fleet.fleet.model import HOST, NVIDIA
-from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
+from kai_fleet_cli.doctor.node_facts import gpus, in_pool, ready
 from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_policies.adapters import plain
 
@@ -31,22 +31,6 @@ def check(snapshot: Snapshot) -> Findings:
             yield from _tainted(host, team)
         if team.wanted.mode == "virtual" and team.inside is not None:
             yield from _synced(host, team, team.inside)
-
-
-def gpus(node: KubeObject, resource: str) -> float:
-    """How many GPUs a node advertises under that name."""
-    allocatable = node.status.get("allocatable") or {}
-    return float(parse_quantity(allocatable.get(resource, 0)))
-
-
-def ready(node: KubeObject) -> bool:
-    """Whether pods may come to a node."""
-    return node.is_true("Ready") and not node.spec.get("unschedulable")
-
-
-def in_pool(node: KubeObject, pool: Mapping[str, str]) -> bool:
-    """Whether a node carries all the labels of a pool."""
-    return all(node.labels.get(key) == value for key, value in pool.items())
 
 
 def _advertised(snapshot: Snapshot) -> Findings:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet.quantities import parse_quantity
 from kai_fleet.settings.sections.model import Strict
 
 _MEBIBYTE: Final = 2**20

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from kai_fleet.settings.quantities import parse_quantity
+from kai_fleet.quantities import parse_quantity
 from kai_fleet.settings.sections.model import Strict
 
 Level = Literal["baseline", "restricted", "off"]

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJsonSchema
 
+from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import KAI
-from kai_fleet.settings.quantities import parse_quantity
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.labels import LabelKey
 from kai_fleet.settings.sections.model import Strict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet import releases
-from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, queue_subject, undecided
 from kai_fleet_policies.unknown import UNKNOWN
 
@@ -18,7 +18,7 @@ WHY = (
 REMEDY = "For such versions build exactly two levels, or use v0.14 or newer."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """The level of every leaf against the oldest KAI of the cluster."""
     tree = cluster.tree
     known = [releases.KAI[str(r.version)] for r in cluster.kai if str(r.version) in releases.KAI]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -30,7 +30,7 @@ CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.
 REMEDY = "Give every queue a name of its own and an existing parent, or none for a top-level queue."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Names, parents and cycles of the queues of one cluster."""
     tree = cluster.tree
     seen: set[str] = set()
@@ -86,7 +86,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         )
 
 
-def _instead(parent: str, others: list[str], cluster: DeclaredCluster) -> str:
+def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
     choice = listed(nearest_first(parent, others))
     if _all_here(cluster):
         declare = f"declare {parent} with no parent of its own"
@@ -98,12 +98,12 @@ def _instead(parent: str, others: list[str], cluster: DeclaredCluster) -> str:
     return f"write {choice}, or {declare}" if choice else declare
 
 
-def _all_here(cluster: DeclaredCluster) -> bool:
+def _all_here(cluster: JudgedCluster) -> bool:
     """Whether all queues of the cluster are at hand: of a stack, or beside the KAI itself."""
     return cluster.declared or bool(cluster.kai)
 
 
-def _made_elsewhere(parent: str, cluster: DeclaredCluster) -> bool:
+def _made_elsewhere(parent: str, cluster: JudgedCluster) -> bool:
     """Whether what makes the parent may stand in another program.
 
     KAI's chart makes one parent, unless it is told not to. Others are elsewhere if no queue here is

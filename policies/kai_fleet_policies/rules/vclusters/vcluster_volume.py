@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.quantities import parse_quantity
 from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
 
 NAME = "vcluster-volume"
@@ -45,9 +46,6 @@ def same_claim(key: str, before: Any, after: Any) -> bool:
 
 
 def _amount(size: Any) -> Decimal | None:
-    # A policy pack starts without the types of settings.
-    from kai_fleet.settings.quantities import parse_quantity
-
     try:
         return parse_quantity(size)
     except ValueError:

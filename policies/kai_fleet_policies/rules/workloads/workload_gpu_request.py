@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases.keys import (
     CONTAINER,
@@ -19,6 +18,7 @@ from kai_fleet.releases.keys import (
     SCHEDULER,
 )
 from kai_fleet.wording import listed
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -44,7 +44,7 @@ _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECA
 _BYTES = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Each workload that asks KAI for a part of a GPU."""
     for workload in cluster.workloads:
         annotations = workload.annotations
@@ -128,7 +128,7 @@ def _whole_gpus(workload: PodTemplate, subject: str) -> Iterator[Problem]:
 
 
 def _container(
-    cluster: DeclaredCluster, workload: PodTemplate, annotations: Mapping[str, object], subject: str
+    cluster: JudgedCluster, workload: PodTemplate, annotations: Mapping[str, object], subject: str
 ) -> Iterator[Problem]:
     scheduling = cluster.scheduling
     if not scheduling.kai or any(release.version is UNKNOWN for release in scheduling.kai):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.keys import SCHEDULER
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -25,7 +25,7 @@ REMEDY = "Switch gpuSharing on for that KAI (global.gpuSharing: true), or ask fo
 _SHARES = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Workloads with a GPU share against the KAI that schedules them."""
     host = cluster.scheduling
     off = [release for release in host.kai if release.gpu_sharing is False]

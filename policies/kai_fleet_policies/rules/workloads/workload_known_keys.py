@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases.keys import QUEUE_LABEL, right_key
 from kai_fleet.wording import quoted
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -29,7 +29,7 @@ WHY = (
 REMEDY = "Write the key that the message names, and put numbers and booleans between quotes."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """The labels and annotations of each workload, and the labels of the object itself."""
     for workload in cluster.workloads:
         # The commercial product that KAI came from has a scheduler and keys of its own.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -32,7 +32,7 @@ WHY = (
 REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf queues."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """The workloads of a cluster, and the queue of each team in host mode."""
     tree = cluster.scheduling.tree
     queues: list[str] = []
@@ -78,7 +78,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             yield from _judge(team.queue, cluster, cluster.tree, subject, path)
 
 
-def _takes_pod_groups(cluster: DeclaredCluster) -> bool:
+def _takes_pod_groups(cluster: JudgedCluster) -> bool:
     """Whether a PodGroup that KAI did not make gives its pods their queue: from v0.15.
 
     Not in host mode: the PodGroup would be one of the host's, where teams make none.
@@ -92,7 +92,7 @@ def _takes_pod_groups(cluster: DeclaredCluster) -> bool:
 
 
 def _on_pods(
-    queue: str, cluster: DeclaredCluster, workload: PodTemplate, subject: str
+    queue: str, cluster: JudgedCluster, workload: PodTemplate, subject: str
 ) -> Iterator[Problem]:
     """KAI reads the label of a pod's owner too, where it can see one."""
     if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
@@ -114,7 +114,7 @@ def _on_pods(
 
 
 def _allowed(
-    queue: str, cluster: DeclaredCluster, workload: PodTemplate, subject: str
+    queue: str, cluster: JudgedCluster, workload: PodTemplate, subject: str
 ) -> Iterator[Problem]:
     """The queues that the pack's configuration leaves to a namespace (W10)."""
     if not cluster.queues_of:
@@ -135,7 +135,7 @@ def _allowed(
 
 
 def _left_to_operator(
-    workload: PodTemplate, cluster: DeclaredCluster, tree: QueueIndex
+    workload: PodTemplate, cluster: JudgedCluster, tree: QueueIndex
 ) -> str | None:
     """What is wrong where an operator writes the scheduler, KAI is meant, and no queue is named."""
     writer = workload.writer
@@ -166,7 +166,7 @@ def _place(workload: PodTemplate) -> str:
 
 def _judge(
     queue: str,
-    cluster: DeclaredCluster,
+    cluster: JudgedCluster,
     tree: QueueIndex,
     subject: str,
     path: str,
@@ -204,7 +204,7 @@ def _judge(
         yield undecided(subject, path, until)
 
 
-def _names_none(workload: PodTemplate, cluster: DeclaredCluster, tree: QueueIndex) -> str:
+def _names_none(workload: PodTemplate, cluster: JudgedCluster, tree: QueueIndex) -> str:
     choice = _choice(cluster, tree)
     return (
         "asks for KAI and names no queue: KAI would look for one called default-queue;"
@@ -212,7 +212,7 @@ def _names_none(workload: PodTemplate, cluster: DeclaredCluster, tree: QueueInde
     )
 
 
-def _choice(cluster: DeclaredCluster, tree: QueueIndex) -> str:
+def _choice(cluster: JudgedCluster, tree: QueueIndex) -> str:
     own = cluster.team_queue
     leaves = [own] if isinstance(own, str) else tree.leaves
     return listed(leaves) or "the name of a leaf queue"

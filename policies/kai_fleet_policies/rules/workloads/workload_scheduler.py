@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.wording import listed
+from kai_fleet_policies.judged import JudgedCluster
 from kai_fleet_policies.problem import (
     Level,
     Problem,
@@ -29,7 +29,7 @@ REMEDY = f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {
 _FRACTIONS = ("gpu-fraction", "gpu-memory")
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Each workload: label, GPU annotations and scheduler fit together."""
     for workload in cluster.workloads:
         subject = workload_subject(workload, cluster)

@@ -32,17 +32,6 @@ def make_again(cluster: ClusterState) -> str:
     return f"make them again as the release has them: {apply}"
 
 
-def rolled_out(item: KubeObject) -> bool:
-    """Whether all the pods that a deployment wants are there and serve."""
-    wanted, now = item.spec.get("replicas", 1), item.status
-    return bool(
-        now.get("observedGeneration", 0) >= item["metadata"].get("generation", 0)
-        and now.get("updatedReplicas", 0) >= wanted
-        and now.get("availableReplicas", 0) >= wanted
-        and wanted > 0
-    )
-
-
 def _parts(cluster: ClusterState, release: KaiRelease) -> Findings:
     there = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
     if not there:
@@ -61,7 +50,7 @@ def _parts(cluster: ClusterState, release: KaiRelease) -> Findings:
     elif absent:
         yield cluster.broken(subject, "they are not there", make_again(cluster))
     parts = {name: there[name] for name in release.deployments if name in there}
-    waiting = {name: item for name, item in parts.items() if not rolled_out(item)}
+    waiting = {name: item for name, item in parts.items() if not item.rolled_out}
     for name, item in waiting.items():
         if item.spec.get("replicas", 1) == 0:
             fix = f"`{cluster.kubectl} -n {KAI_NAMESPACE} scale deployment {name} --replicas=1`"

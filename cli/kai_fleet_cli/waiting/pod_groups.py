@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
 from kai_fleet.wording import counted
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.doctor.read_cluster import Findings, ReadCluster
 
 BOUND = "false-success"
 _SKIP = "kai.scheduler/skip-podgrouper"
 _PATIENCE = 30.0  # seconds
 
 
-def check(snapshot: Snapshot) -> Findings:
-    """Every cluster whose KAI groups the pods in it."""
-    for cluster in snapshot.with_kai:
-        pods = cluster.kai_pods
-        if pods:
-            problems = (*_groups(cluster, pods), *_bound(cluster, pods))
-            yield from cluster.or_well(problems, f"{counted(len(pods), 'pod')} of KAI")
+def check(cluster: ReadCluster) -> Findings:
+    """A cluster whose KAI groups the pods in it."""
+    pods = cluster.kai_pods
+    if pods:
+        problems = (*_groups(cluster, pods), *_bound(cluster, pods))
+        yield from cluster.or_well(problems, f"{counted(len(pods), 'pod')} of KAI")
 
 
-def is_ungrouped(cluster: ClusterState, pod: KubeObject) -> bool:
+def is_ungrouped(cluster: ReadCluster, pod: KubeObject) -> bool:
     """Whether a pod of KAI should long have a PodGroup, and has none."""
     return (
         pod.spec.get("schedulerName") == SCHEDULER
@@ -32,7 +31,7 @@ def is_ungrouped(cluster: ClusterState, pod: KubeObject) -> bool:
     )
 
 
-def _groups(cluster: ClusterState, pods: list[KubeObject]) -> Findings:
+def _groups(cluster: ReadCluster, pods: list[KubeObject]) -> Findings:
     logs = f"`{cluster.kubectl} -n {KAI_NAMESPACE} logs deployment/{_grouper(cluster)}`"
     for pod in pods:
         if is_ungrouped(cluster, pod):
@@ -54,12 +53,12 @@ def _groups(cluster: ClusterState, pods: list[KubeObject]) -> Findings:
             )
 
 
-def _grouper(cluster: ClusterState) -> str:
+def _grouper(cluster: ReadCluster) -> str:
     parts = cluster.kai.deployments if cluster.kai else ()
     return next((name for name in parts if name in ("pod-grouper", "podgrouper")), "pod-grouper")
 
 
-def _bound(cluster: ClusterState, pods: list[KubeObject]) -> Findings:
+def _bound(cluster: ReadCluster, pods: list[KubeObject]) -> Findings:
     """A binder may report success on pods that it failed to bind; the node tells."""
     for pod in pods:
         if pod.spec.get("nodeName") or pod.phase != "Pending":

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.wording import counted
-from kai_fleet_cli.doctor.checks.kai.kai_parts import rolled_out
-from kai_fleet_cli.doctor.checks.kai.pod_groups import is_ungrouped
-from kai_fleet_cli.doctor.checks.nodes import gpus, ready
-from kai_fleet_cli.doctor.checks.placement import COUNTED, by_nodes, no_room
-from kai_fleet_cli.doctor.checks.rule_violations import path_of, wrong
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.known_messages import Reason
+from kai_fleet_cli.doctor.node_facts import gpus, ready
 from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.doctor.read_cluster import ClusterPods, Findings, ReadCluster
+from kai_fleet_cli.doctor.wanted import WantedTeam
 from kai_fleet_cli.usage.amounts import UNLIMITED
+from kai_fleet_cli.waiting.placement import COUNTED, by_nodes, no_room
+from kai_fleet_cli.waiting.pod_groups import is_ungrouped
+from kai_fleet_cli.waiting.rule_violations import path_of, wrong
 
 _INSUFFICIENT: Final = "Insufficient"
 _A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
@@ -25,37 +24,36 @@ _NO_SANDBOX: Final = "FailedCreatePodSandBox"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 
 
-def check(snapshot: Snapshot) -> Findings:
-    """Every pod without a node that is well written."""
-    for cluster in snapshot.clusters:
-        ill = wrong(snapshot, cluster)
-        for pod in snapshot.own_pods(cluster):
-            if pod.phase != "Pending" or pod["metadata"].get("deletionTimestamp"):
-                continue
-            reason = None
-            if pod.spec.get("nodeName"):
-                reason = _not_started(cluster, pod)
-            elif not pod.is_true("PodBound") and path_of(pod) not in ill:
-                reason = _not_placed(snapshot, cluster, pod)
-            if reason is not None:
-                yield cluster.broken(pod.pod_subject, *reason[:3])
+def check(of: ClusterPods) -> Findings:
+    """Every pod of a cluster without a node that is well written."""
+    ill = wrong(of)
+    for pod in of.pods:
+        if pod.phase != "Pending" or pod["metadata"].get("deletionTimestamp"):
+            continue
+        reason = None
+        if pod.spec.get("nodeName"):
+            reason = _not_started(of.cluster, pod)
+        elif not pod.is_true("PodBound") and path_of(pod) not in ill:
+            reason = _not_placed(of, pod)
+        if reason is not None:
+            yield of.cluster.broken(pod.pod_subject, *reason[:3])
 
 
-def _not_placed(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:
+def _not_placed(of: ClusterPods, pod: KubeObject) -> Reason | None:
     """Why a pod has no node; None while it is on its way. What never ends comes first."""
-    scheduling = snapshot.scheduling(cluster)
+    cluster, scheduling = of.cluster, of.scheduling
     if pod.spec.get("schedulerName") == SCHEDULER:
         reason = (
             _no_scheduler(scheduling)
             or _no_queue(scheduling, pod)
             or _no_runtime_class(cluster, pod)
-            or _no_gpus(snapshot, cluster, pod)
+            or _no_gpus(of, pod)
         )
     else:
         reason = _too_large(cluster, pod)
     # The last events, then the condition, in words that are known.
     events = [str(it.get("message") or "") for it in reversed(cluster.events_of(pod))]
-    reason = reason or _by_messages(snapshot, cluster, pod, [*events, pod.unscheduled])
+    reason = reason or _by_messages(of, pod, [*events, pod.unscheduled])
     if reason is None and cluster.kai is not None and is_ungrouped(cluster, pod):
         return None  # `pod_groups` says that it has no PodGroup
     if reason is None and cluster.age(pod) > _PATIENCE:
@@ -65,25 +63,23 @@ def _not_placed(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> R
     return reason
 
 
-def _by_messages(
-    snapshot: Snapshot, cluster: ClusterState, pod: KubeObject, texts: list[str]
-) -> Reason | None:
+def _by_messages(of: ClusterPods, pod: KubeObject, texts: list[str]) -> Reason | None:
     """What the first known message means; counts of nodes are judged by the nodes it may go to."""
-    known = cluster.explain(*texts)
+    known = of.cluster.explain(*texts)
     if known is None or known.name not in COUNTED:
         return known
-    if (reason := by_nodes(snapshot, cluster, pod)) is not None:
+    if (reason := by_nodes(of, pod)) is not None:
         return reason
-    text = next(text for text in texts if cluster.explain(text))
+    text = next(text for text in texts if of.cluster.explain(text))
     return no_room(text) if _INSUFFICIENT in text else known
 
 
-def _no_scheduler(cluster: ClusterState) -> Reason | None:
+def _no_scheduler(cluster: ReadCluster) -> Reason | None:
     """No KAI scheduler is there, or none serves."""
     if "deployments" in cluster.unreadable:
         return None
     there = [cluster.named("deployments", name, KAI_NAMESPACE) for name in cluster.schedulers]
-    if any(item is not None and rolled_out(item) for item in there):
+    if any(item is not None and item.rolled_out for item in there):
         return None
     if cluster.kai is None:
         return Reason(
@@ -96,7 +92,7 @@ def _no_scheduler(cluster: ClusterState) -> Reason | None:
     )
 
 
-def _no_queue(cluster: ClusterState, pod: KubeObject) -> Reason | None:
+def _no_queue(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     """Its queue is one that the stack declares; another one is `rule_violations`'."""
     name = pod.labels.get(QUEUE_LABEL)
     if "queues" in cluster.unreadable or name is None or cluster.named("queues", name):
@@ -106,7 +102,7 @@ def _no_queue(cluster: ClusterState, pod: KubeObject) -> Reason | None:
     return Reason(f"its queue {name} is not there, and the stack declares it", cluster.update)
 
 
-def _no_runtime_class(cluster: ClusterState, pod: KubeObject) -> Reason | None:
+def _no_runtime_class(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     name = pod.spec.get("runtimeClassName")
     if not name or "runtimeclasses" in cluster.unreadable or cluster.named("runtimeclasses", name):
         return None
@@ -115,11 +111,11 @@ def _no_runtime_class(cluster: ClusterState, pod: KubeObject) -> Reason | None:
     return Reason(f"its RuntimeClass {name} is not there", fix)
 
 
-def _describe(cluster: ClusterState, pod: KubeObject) -> str:
+def _describe(cluster: ReadCluster, pod: KubeObject) -> str:
     return f"look with: `{cluster.kubectl} -n {pod.namespace} describe pod {pod.name}`"
 
 
-def _not_started(cluster: ClusterState, pod: KubeObject) -> Reason | None:
+def _not_started(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     """It has a node, and its containers do not start there."""
     for container in pod.status.get("containerStatuses") or []:
         waiting = (container.get("state") or {}).get("waiting") or {}
@@ -132,9 +128,9 @@ def _not_started(cluster: ClusterState, pod: KubeObject) -> Reason | None:
     return cluster.explain(*(str(it.get("message") or "") for it in reversed(sandbox)))
 
 
-def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:
+def _no_gpus(of: ClusterPods, pod: KubeObject) -> Reason | None:
     """It asks for more than it may ever have, or for more than its queues have left."""
-    scheduling, team = snapshot.scheduling(cluster), snapshot.wanted_of(cluster)
+    cluster, scheduling, team = of.cluster, of.scheduling, of.team
     wants, words = _together(cluster, pod)
     limits = list(_limits(scheduling, cluster, pod))
     for name, limit, _ in limits:
@@ -163,7 +159,7 @@ def _no_gpus(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reas
     return None
 
 
-def _too_large(cluster: ClusterState, pod: KubeObject) -> Reason | None:
+def _too_large(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     """No node has as many GPUs as it asks for, even empty."""
     use = cluster.use_of(pod)
     if use is None or "nodes" in cluster.unreadable:
@@ -182,7 +178,7 @@ def _too_large(cluster: ClusterState, pod: KubeObject) -> Reason | None:
     )
 
 
-def _together(cluster: ClusterState, pod: KubeObject) -> tuple[float, str]:
+def _together(cluster: ReadCluster, pod: KubeObject) -> tuple[float, str]:
     """The GPUs that have to be free at once for a pod to run, with its gang; and the sentence."""
     own, name = _gpus(cluster, pod), pod.annotations.get(POD_GROUP)
     group = cluster.named("podgroups", name, pod.namespace) if name else None
@@ -198,13 +194,13 @@ def _together(cluster: ClusterState, pod: KubeObject) -> tuple[float, str]:
     return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
 
 
-def _gpus(cluster: ClusterState, pod: KubeObject) -> float:
+def _gpus(cluster: ReadCluster, pod: KubeObject) -> float:
     use = cluster.use_of(pod)
     return use.amounts.gpu if use is not None else 0.0
 
 
 def _limits(
-    scheduling: ClusterState, cluster: ClusterState, pod: KubeObject
+    scheduling: ReadCluster, cluster: ReadCluster, pod: KubeObject
 ) -> Iterator[tuple[str, float, float]]:
     """The queues of a pod, leaf first, that have a limit: name, limit, and what is held below."""
     use = cluster.use_of(pod)
@@ -218,7 +214,7 @@ def _limits(
         name = queues[name].parent
 
 
-def _raise(cluster: ClusterState, queue: str, to: float, team: DeclaredTeam | None) -> str:
+def _raise(cluster: ReadCluster, queue: str, to: float, team: WantedTeam | None) -> str:
     """What raises a queue's limit: where it is declared, or a command for one made by hand."""
     wanted = cluster.wanted.queue_specs.get(queue)
     if wanted is None and cluster.wanted.declared:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet.releases.keys import POD_GROUP
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.doctor.read_cluster import ClusterPods, Findings, ReadCluster
 from kai_fleet_policies.adapters.pod_templates import workloads
+from kai_fleet_policies.judged import JudgedCluster, RunningCluster, RunningKai
 from kai_fleet_policies.problem import Level, Problem
-from kai_fleet_policies.rules import Rule, problems_of
 from kai_fleet_policies.rules.queues import queue_depth, queue_tree
 from kai_fleet_policies.rules.workloads import (
     workload_gpu_request,
@@ -25,24 +24,46 @@ from kai_fleet_policies.rules.workloads import (
 )
 
 QUEUES = "queue-tree"
+
+
+class _Rule(Protocol):
+    """A rule of pods or queues: a module of `rules`."""
+
+    NAME: str
+
+    def check(self, cluster: JudgedCluster, /) -> Iterator[Problem]:
+        """Every problem of one cluster."""
+
+
 # A pod that has a node is past what the others look at.
 _WAITING = (workload_leaf_queue, workload_scheduler, workload_gpu_request, workload_gpu_sharing)
 _ALWAYS = (workload_known_keys,)
 _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 
 
-def check(snapshot: Snapshot) -> Findings:
-    """The queues of each cluster, and its pods that are not done; a pod's by the rule's name."""
-    for cluster in snapshot.with_kai:
-        for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
-            yield cluster.broken(problem.subject, *_cause_and_fix(problem), check=QUEUES)
-    for cluster in snapshot.clusters:
-        yield from _pods(snapshot, cluster)
+def check_queues(cluster: ReadCluster) -> Findings:
+    """The queues of a cluster with a KAI."""
+    for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
+        yield cluster.broken(problem.subject, *_cause_and_fix(problem), check=QUEUES)
 
 
-def wrong(snapshot: Snapshot, cluster: ClusterState) -> frozenset[str]:
+def check(of: ClusterPods) -> Findings:
+    """The pods of a cluster that are not done, by the rule's name."""
+    by_path = {path_of(pod): pod for pod in _open(of)}
+    told: set[str] = set()
+    for problem in _problems(of, list(by_path.values())):
+        pod = by_path.get(problem.path)
+        if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
+            continue
+        cause, fix = _cause_and_fix(problem)
+        if cause not in told or problem.path not in told:
+            told |= {cause, problem.path}
+            yield of.cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
+
+
+def wrong(of: ClusterPods) -> frozenset[str]:
     """The pods of a cluster, by `path_of`, about which something is written wrong."""
-    return frozenset(each.path for each in _problems(snapshot, cluster, _open(snapshot, cluster)))
+    return frozenset(each.path for each in _problems(of, _open(of)))
 
 
 def path_of(pod: KubeObject) -> str:
@@ -50,50 +71,34 @@ def path_of(pod: KubeObject) -> str:
     return str(pod["metadata"].get("uid") or pod.pod_subject)
 
 
-def _pods(snapshot: Snapshot, cluster: ClusterState) -> Findings:
-    by_path = {path_of(pod): pod for pod in _open(snapshot, cluster)}
-    told: set[str] = set()
-    for problem in _problems(snapshot, cluster, list(by_path.values())):
-        pod = by_path.get(problem.path)
-        if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
-            continue
-        cause, fix = _cause_and_fix(problem)
-        if cause not in told or problem.path not in told:
-            told |= {cause, problem.path}
-            yield cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
-
-
-def _open(snapshot: Snapshot, cluster: ClusterState) -> list[KubeObject]:
+def _open(of: ClusterPods) -> list[KubeObject]:
     return [
         pod
-        for pod in snapshot.own_pods(cluster)
+        for pod in of.pods
         if pod.phase in ("Pending", "Running") and not pod["metadata"].get("deletionTimestamp")
     ]
 
 
-def _problems(
-    snapshot: Snapshot, cluster: ClusterState, pods: Sequence[KubeObject]
-) -> list[Problem]:
-    scheduling, team = snapshot.scheduling(cluster), snapshot.wanted_of(cluster)
-    if scheduling.kai is None:
+def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
+    if of.scheduling.kai is None:
         return []
-    waiting = _cluster(cluster, [pod for pod in pods if not pod.spec.get("nodeName")])
-    if scheduling is not cluster:
-        queue = team.queue if team is not None else None
-        waiting = replace(waiting, scheduled_by=_cluster(scheduling, ()), team_queue=queue)
-    return [*_judge(_ALWAYS, _cluster(cluster, pods)), *_judge(_WAITING, waiting)]
+    waiting = _cluster(of.cluster, [pod for pod in pods if not pod.spec.get("nodeName")])
+    if of.scheduling is not of.cluster:
+        queue = of.team.queue if of.team is not None else None
+        waiting = replace(waiting, scheduled_by=_cluster(of.scheduling, ()), team_queue=queue)
+    return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[Rule], cluster: DeclaredCluster) -> list[Problem]:
+def _judge(rules: Sequence[_Rule], cluster: RunningCluster) -> list[Problem]:
     return [
-        problem
+        replace(problem, rule=rule.NAME)
         for rule in rules
-        for problem in problems_of(rule, cluster)
+        for problem in rule.check(cluster)
         if problem.level is Level.MANDATORY and not problem.undecided
     ]
 
 
-def _cluster(state: ClusterState, pods: Sequence[KubeObject]) -> DeclaredCluster:
+def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> RunningCluster:
     """What the rules look at, from live objects.
 
     A queue that the stack declares and nobody has is `queues`': who needs it is well written.
@@ -102,16 +107,16 @@ def _cluster(state: ClusterState, pods: Sequence[KubeObject]) -> DeclaredCluster
     queues = [(item.name, item.spec) for item in state.all("queues")]
     there = {name for name, _ in queues}
     queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
-    return DeclaredCluster(
+    return RunningCluster(
         name=state.name,
         path=state.wanted.key,
-        kai=(DeclaredKai(release.version, gpu_sharing=sharing),) if release else (),
+        kai=(RunningKai(release.version, gpu_sharing=sharing),) if release else (),
         queues=tuple(_queue(name, spec) for name, spec in queues),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )
 
 
-def _workload(pod: KubeObject, state: ClusterState) -> PodTemplate:
+def _workload(pod: KubeObject, state: ReadCluster) -> PodTemplate:
     (workload,) = workloads("Pod", pod, pod.name, path_of(pod))
     # KAI writes this one on every pod that it groups, also with a queue that there is not.
     if isinstance(workload.annotations, Mapping) and not _has_queue(state, pod, workload.pod_group):
@@ -122,7 +127,7 @@ def _workload(pod: KubeObject, state: ClusterState) -> PodTemplate:
     return replace(workload, scheduler=None) if default else workload
 
 
-def _has_queue(state: ClusterState, pod: KubeObject, pod_group: object) -> bool:
+def _has_queue(state: ReadCluster, pod: KubeObject, pod_group: object) -> bool:
     """Whether the PodGroup of a pod gives it a queue that is there."""
     group = state.named("podgroups", str(pod_group), pod.namespace) if pod_group else None
     return group is not None and state.named("queues", str(group.spec.get("queue"))) is not None

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet_cli.doctor.checks.nodes import in_pool
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot
 from kai_fleet_cli.doctor.known_messages import Reason
+from kai_fleet_cli.doctor.node_facts import in_pool
 from kai_fleet_cli.doctor.objects import KubeObject
+from kai_fleet_cli.doctor.read_cluster import ClusterPods
 
 # The known messages that say how many nodes did not fit for which reason.
 COUNTED: Final = frozenset({"no-such-node", "taint", "no-room"})
@@ -20,15 +20,15 @@ _CORDONED: Final = "node.kubernetes.io/unschedulable"
 _SHOWN: Final = 3
 
 
-def by_nodes(snapshot: Snapshot, cluster: ClusterState, pod: KubeObject) -> Reason | None:
+def by_nodes(of: ClusterPods, pod: KubeObject) -> Reason | None:
     """Why none of the nodes with the labels that a pod has to have takes it; None where some may,
     or where nodes are not read.
     """
-    team = snapshot.wanted_of(cluster)
+    team = of.team
     # A scheduler inside goes by its copies of nodes, without the taints that the vCluster's pods
     # are made to tolerate; in other modes the host's scheduler goes by its own.
-    inside = team is not None and team.mode == "virtual" and cluster.all("nodes")
-    where = cluster if inside or "nodes" in snapshot.host.unreadable else snapshot.host
+    inside = team is not None and team.mode == "virtual" and of.cluster.all("nodes")
+    where = of.cluster if inside or "nodes" in of.host.unreadable else of.host
     if "nodes" in where.unreadable:
         return None
     pool = team.node_pool if team is not None else {}

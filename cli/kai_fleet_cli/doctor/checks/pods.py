@@ -1,0 +1,26 @@
+"""Pods that wait, and pods and queues that are written wrong, in every cluster of a stack."""
+
+from __future__ import annotations
+
+from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
+from kai_fleet_cli.waiting import pending, pod_groups, rule_violations
+
+
+def check_written(snapshot: Snapshot) -> Findings:
+    """The queues of each cluster, and its pods that are not done."""
+    for cluster in snapshot.with_kai:
+        yield from rule_violations.check_queues(cluster)
+    for of in snapshot.pods_of_each:
+        yield from rule_violations.check(of)
+
+
+def check_pending(snapshot: Snapshot) -> Findings:
+    """Every pod without a node that is well written."""
+    for of in snapshot.pods_of_each:
+        yield from pending.check(of)
+
+
+def check_groups(snapshot: Snapshot) -> Findings:
+    """Every cluster whose KAI groups the pods in it."""
+    for cluster in snapshot.with_kai:
+        yield from pod_groups.check(cluster)

@@ -1,0 +1,1 @@
+"""Why pods wait: plain functions from what was read of a cluster to findings."""
