@@ -23,7 +23,7 @@ setup: .venv/.synced  ## the Python environment only
 	@echo "setting up .venv"
 	@test -x $(UV) || { $(PYTHON) -m venv .venv && .venv/bin/python -m pip install --quiet 'uv==0.13.9'; }
 	@$(UV) sync --quiet --frozen --inexact --compile-bytecode
-	@.venv/bin/python -m compileall -q __main__.py components policies cli sandbox
+	@.venv/bin/python -m compileall -q __main__.py kubectl components policies cli sandbox
 	@touch $@
 
 check: setup       ## format, lint, types, licences and known vulnerabilities of what is used
@@ -61,7 +61,7 @@ reference: setup   ## write what is generated from the code: two schemas, the pl
 	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
 	@.venv/bin/python -c 'import html, pathlib; it = pathlib.Path("docs/commands.md"); it.write_text(html.unescape(it.read_text()))'
 
-requirements:      ## print the plugin's environment: what uv.lock pins, and the two packages beside it
+requirements:      ## print the plugin's environment: what uv.lock pins, and the three packages of this repository
 	@echo '# What uv.lock pins, and the packages of this repository; written by `make reference`.'
 	@$(UV) export --quiet --frozen --no-dev --package kai-fleet-policies --no-emit-workspace --no-hashes --no-annotate --no-header
-	@printf '.\n../policies\n'
+	@printf '../kubectl\n.\n../policies\n'

@@ -68,7 +68,7 @@ def _plan(file: Path) -> float:
 def _diff(project: Path, count: int) -> float:
     """A copy of the project, committed with so many teams; then one of them has another version."""
     project.mkdir()
-    for part in ("components", "policies", "cli"):
+    for part in ("kubectl", "components", "policies", "cli"):
         shutil.copytree(ROOT / part, project / part)
     for part in ("__main__.py", "Pulumi.yaml"):
         shutil.copy(ROOT / part, project)

@@ -9,7 +9,7 @@ import json
 from functools import partial
 
 from bench.shell import kubectl, until
-from kai_fleet.releases import KAI
+from kubectl_fleet.releases import KAI
 from sandbox.lifecycle import Sandbox
 from sandbox.nodes.fake_nodes import POOL_LABEL
 

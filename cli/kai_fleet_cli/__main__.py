@@ -19,8 +19,8 @@ from kai_fleet_cli.commands import (
     updates,
     usage,
 )
-from kai_fleet_cli.commands.my import app as my
-from kai_fleet_cli.errors import run_command
+from kubectl_fleet.commands import app as my
+from kubectl_fleet.errors import run_command
 
 app = typer.Typer(
     help="GPU platforms for many teams, as code.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import kai_fleet
 from kai_fleet.project import CHECKOUT
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox

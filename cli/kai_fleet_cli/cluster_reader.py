@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.kube.api import OF_OPERATORS, OF_TENANTS, Api
-from kai_fleet.kube.errors import KubeError
-from kai_fleet.kube.kubeconfig import connection
-from kai_fleet.releases.keys import KAI_NAMESPACE
-from kai_fleet_cli.usage.pods import OVER, RESERVATIONS
-from kai_fleet_cli.usage.requests import gpu_request, numbers, requests_of, whole_gpus
+from kubectl_fleet.kube.api import OF_OPERATORS, OF_TENANTS, Api
+from kubectl_fleet.kube.errors import KubeError
+from kubectl_fleet.kube.kubeconfig import connection
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.usage.pods import OVER, RESERVATIONS
+from kubectl_fleet.usage.requests import gpu_request, numbers, requests_of, whole_gpus
 
 SECONDS: Final = 10.0  # for all of an answer
 CONNECT_SECONDS: Final = 3.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from kai_fleet.fleet.queues import Resource
+from kubectl_fleet.declared.queues import Resource
 
 _UNITS = {"cpu": "millicores", "memory": "MB", "gpu": "GPUs"}
 _GO_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")

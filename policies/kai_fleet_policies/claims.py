@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.problem import called
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import called
 
 
 def claims(cluster: DeclaredCluster) -> list[DeclaredTeam]:

@@ -8,11 +8,11 @@ from typing import Any, Final
 from kai_fleet.package.request import Judgement, Subject
 from kai_fleet.settings import Mistake
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import RULES, Rule
 from kai_fleet_policies.rules.charts import sources_known
 from kai_fleet_policies.rules.vclusters import vcluster_flags, vcluster_isolation
 from kai_fleet_policies.validation import validate
+from kubectl_fleet.rules.problem import Level
 
 _RULES: Final[Mapping[Subject, Sequence[Rule]]] = {
     "stack": RULES,

@@ -15,9 +15,9 @@ from typing import Final, Literal
 import yaml
 
 from kai_fleet.releases.sources import KAI_IMAGES, is_tag
-from kai_fleet.wording import MASK
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.wording import MASK
 
 Chart = Literal["kai", "vcluster", "gpu"]
 # What a value names: an image, a registry with whatever is in it, a chart, only a version of one,

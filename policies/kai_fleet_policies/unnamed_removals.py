@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kai_fleet.settings import Settings, key_path
-from kai_fleet_policies.problem import Problem, mandatory
+from kubectl_fleet.rules.problem import Problem, mandatory
 
 RULE: Final = "team-removal"
 # Names, with commas between: for one run, in place of kai-fleet:removed in the file.

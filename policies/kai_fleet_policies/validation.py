@@ -16,11 +16,11 @@ from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.sources import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.wording import counted
 from kai_fleet_policies import rules, unnamed_removals
 from kai_fleet_policies.adapters import from_fleet
-from kai_fleet_policies.problem import Level, Problem, mandatory
 from kai_fleet_policies.rules import Rule
+from kubectl_fleet.rules.problem import Level, Problem, mandatory
+from kubectl_fleet.wording import counted
 
 CONFIG_RULE: Final = "config"
 # Sums are wrong where an amount had to be left out.

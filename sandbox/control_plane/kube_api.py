@@ -1,4 +1,4 @@
-"""What the sandbox asks of its API servers beyond `kai_fleet.kube.api`."""
+"""What the sandbox asks of its API servers beyond `kubectl_fleet.kube.api`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from kai_fleet.kube import api
-from kai_fleet.kube.api import APPLY_PATCH, JSON, Object
-from kai_fleet.kube.errors import KubeError, RefusedError
+from kubectl_fleet.kube import api
+from kubectl_fleet.kube.api import APPLY_PATCH, JSON, Object
+from kubectl_fleet.kube.errors import KubeError, RefusedError
 
 __all__ = ["AdminApi", "KubeError", "Object", "RefusedError"]
 

@@ -14,10 +14,10 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
-from kai_fleet_cli.usage.pods import RESERVATIONS as RESERVED
-from kai_fleet_cli.usage.pods import is_over
-from kai_fleet_cli.usage.requests import GROUP
+from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.usage.pods import RESERVATIONS as RESERVED
+from kubectl_fleet.usage.pods import is_over
+from kubectl_fleet.usage.requests import GROUP
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai.gpu_room import Room, asked, groups, rooms
 from sandbox.nodes.fake_nodes import NODES, holds

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kai_fleet_cli.usage.amounts import rounded
-from kai_fleet_cli.usage.pods import is_over
-from kai_fleet_cli.usage.requests import (
+from kubectl_fleet.usage.amounts import rounded
+from kubectl_fleet.usage.pods import is_over
+from kubectl_fleet.usage.requests import (
     GpuRequest,
     gpu_memory,
     gpu_request,

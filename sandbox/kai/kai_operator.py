@@ -12,7 +12,7 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
+from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from sandbox.chart_packages import SOURCES
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai import operands

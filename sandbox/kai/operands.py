@@ -15,7 +15,7 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.releases import KaiRelease
+from kubectl_fleet.releases import KaiRelease
 from sandbox.control_plane.kube_api import Object
 
 NAMESPACE: Final = "kai-scheduler"

@@ -21,7 +21,7 @@ from threading import Event
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
-from kai_fleet.kube.errors import short
+from kubectl_fleet.kube.errors import short
 from sandbox.tools.table import Release, Say, ToolError
 
 CONNECT_SECONDS: Final = 5.0

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from kai_fleet.releases import VCLUSTER
+from kubectl_fleet.releases import VCLUSTER
 from sandbox.control_plane import volumes
 from sandbox.control_plane.command_lines import FLAGS, ControlPlane
 from sandbox.control_plane.etcd import delete_prefix

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kai_fleet.releases import KAI
+from kubectl_fleet.releases import KAI
 from tests.attacks.objects import (
     PLACED,
     RESTRICTED,

@@ -11,7 +11,7 @@ from typing import Any
 
 from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.doctor.diagnosis import diagnose
-from kai_fleet_cli.doctor.finding import Finding, Health
+from kubectl_fleet.live.finding import Finding, Health
 from tests.engine.one_team import OneTeam
 
 _FLAG = re.compile(r"^--?(?:n|context|kube-context|kubeconfig|type|p|stack)$")
@@ -84,7 +84,10 @@ class Mending:
         """Run a line as a person does in the checkout, with the sandbox's tools."""
         self.ran.add(shape(command))
         sandbox, folder = self.one_team.sandbox, self.one_team.folder
-        sources = (folder, *(folder / part for part in ("components", "policies", "cli")))
+        sources = (
+            folder,
+            *(folder / part for part in ("kubectl", "components", "policies", "cli")),
+        )
         own = {
             "KAI_FLEET_SANDBOX": str(sandbox.directory),
             "PYTHONPATH": os.pathsep.join(map(str, sources)),

@@ -15,7 +15,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.isolation.vcluster_rights import called
-from kai_fleet.releases import KAI
+from kubectl_fleet.releases import KAI
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
 from tests.engine.ends import ends

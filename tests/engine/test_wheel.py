@@ -20,7 +20,7 @@ from sandbox.lifecycle import Sandbox
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 UV = Path(sys.executable).with_name("uv")
 LOCKED = ("--all-packages", "--no-dev", "--output-file")
-COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
+COMMAND_LINE = ("kubectl_fleet", "kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
 
 SETTINGS = """\
 from kai_fleet_cli import plan_settings
@@ -134,7 +134,9 @@ def installed(wheels: list[Path], folder: Path) -> Environment:
 @pytest.fixture(scope="module")
 def components(wheels, tmp_path_factory):
     """With the components alone."""
-    return installed([wheels["kai_fleet"]], tmp_path_factory.mktemp("components"))
+    return installed(
+        [wheels["kubectl_fleet"], wheels["kai_fleet"]], tmp_path_factory.mktemp("components")
+    )
 
 
 @pytest.fixture(scope="module")

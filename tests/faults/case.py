@@ -26,6 +26,7 @@ STACK = "faults"
 PARTS = (
     "__main__.py",
     "Pulumi.yaml",
+    "kubectl",
     "components",
     "cli",
     "policies",

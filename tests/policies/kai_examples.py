@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kai_fleet.releases import version_key
+from kubectl_fleet.releases import version_key
 
 QUEUE = "kai.scheduler/queue"
 ONE = {"limits": {"nvidia.com/gpu": "1"}}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet import releases
 from kai_fleet_policies import validation, vcluster_areas
-from kai_fleet_policies.problem import Level
+from kubectl_fleet import releases
+from kubectl_fleet.rules.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 ON = {"enabled": True}

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from kai_fleet.releases import KAI
 from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
+from kubectl_fleet.releases import KAI
+from kubectl_fleet.rules.problem import Level
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
 from tests.unit import markdown_pages

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import KaiFeature
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet_policies.adapters import from_fleet, from_resources
-from kai_fleet_policies.unknown import UNKNOWN
 from kai_fleet_policies.validation import validate
+from kubectl_fleet import releases
+from kubectl_fleet.declared.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, resource
 
 RULE = "kai-feature-known"

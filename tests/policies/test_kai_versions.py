@@ -3,16 +3,16 @@ from datetime import date
 
 import pytest
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules.kai import kai_version_supported
 from kai_fleet_policies.rules.vclusters import vcluster_version_supported
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"

@@ -9,7 +9,7 @@ import pulumi
 import pytest
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.releases import KAI, VCLUSTER, sources
+from kai_fleet.releases import sources
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import PlatformFacts
@@ -19,7 +19,8 @@ from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.image_names import names
 from kai_fleet_policies.pack.config import RuleConfig
 from kai_fleet_policies.rules import check
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import KAI, VCLUSTER
 
 NAME = "sources-known"
 DIGEST = f"sha256:{'a' * 64}"

@@ -10,7 +10,7 @@ from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import validation
-from kai_fleet_policies.problem import Level
+from kubectl_fleet.rules.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies import validation
 from kai_fleet_policies.control_plane_flags import FLAGS
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared.unknown import UNKNOWN
 from tests.policies.samples import found, open_question
 
 API = "controlPlane.distro.k8s.apiServer.extraArgs"

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.fleet.pods import PodContainer
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.pods import PodContainer
+from kubectl_fleet.declared.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-request"

@@ -1,8 +1,8 @@
 import pytest
 
-from kai_fleet.fleet.pods import PodContainer
-from kai_fleet.releases.keys import QUEUE_LABEL
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.pods import PodContainer
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import QUEUE_LABEL
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-known-keys"

@@ -21,13 +21,13 @@ from kai_fleet.guards.policies import (
     shared_bindings,
 )
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import host_of
-from kai_fleet_cli.doctor.finding import Finding, Health
+from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.releases import kai
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"

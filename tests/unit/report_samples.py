@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.report.model import (
     GpuSum,
     PoolReport,
@@ -14,8 +13,9 @@ from kai_fleet_cli.report.model import (
     Version,
     WaitGroup,
 )
-from kai_fleet_cli.usage.amounts import Amounts
-from kai_fleet_cli.usage.queues import QueuePods, tree
+from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.usage.amounts import Amounts
+from kubectl_fleet.usage.queues import QueuePods, tree
 
 MADE = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI = Version("v0.16.8", "v0.16.8", "supported until 2027-06-30")

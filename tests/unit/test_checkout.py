@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.project import ROOT
 from kai_fleet_cli import checkout
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 
 @pytest.mark.parametrize(

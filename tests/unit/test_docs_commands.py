@@ -273,7 +273,7 @@ def test_readme_shows_the_program_that_runs():
 
 def test_files_that_pages_name_are_there():
     """But those of the changelog, which tells of what was."""
-    folders = "components|policies|cli|sandbox|bench|tests|docs|examples"
+    folders = "kubectl|components|policies|cli|sandbox|bench|tests|docs|examples"
     gone = [
         f"{page.relative_to(ROOT)}: {name}"
         for page in markdown_pages.pages()

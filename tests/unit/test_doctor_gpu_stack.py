@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kai_fleet_cli.doctor.known_messages import meaning
+from kubectl_fleet.live.known_messages import meaning
 from tests.unit.doctor_samples import Lab, event, meta, node, pod, reservation
 
 VIOLATES = (

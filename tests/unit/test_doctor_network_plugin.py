@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet_cli.doctor.finding import Health
+from kubectl_fleet.live.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.gather import ClusterSources, gather
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.errors import RefusedError, UnreachableError
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet_cli.doctor.known_messages import meaning
+from kubectl_fleet.live.known_messages import meaning
 from tests.unit.doctor_samples import Lab, event, meta, pod
 
 SEEN = {

@@ -5,7 +5,7 @@ import yaml
 
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_policies.problem import Level
+from kubectl_fleet.rules.problem import Level
 
 EXAMPLES = sorted((ROOT / "examples").rglob("Pulumi.*.yaml"))
 SCHEMA = "# yaml-language-server: $schema=../../components/kai_fleet/settings/stack.schema.json\n"

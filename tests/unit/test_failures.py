@@ -12,8 +12,8 @@ import subprocess
 import pytest
 from pulumi.automation import CommandResult, errors
 
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, file_backend
+from kubectl_fleet.errors import UserError
 from tests.unit.tool_scripts import script
 
 LOCK = (

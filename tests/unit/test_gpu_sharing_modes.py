@@ -3,10 +3,10 @@
 import pytest
 
 from kai_fleet.kai.values import kai_values
-from kai_fleet.releases import kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import kai
 from tests.policies.samples import resource
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"

@@ -12,12 +12,17 @@ import pytest
 from kai_fleet_cli.stack_file.reading import ROOT
 
 # From the bottom up.
-FOLDERS = {"kai_fleet": "components", "kai_fleet_policies": "policies", "kai_fleet_cli": "cli"}
+FOLDERS = {
+    "kubectl_fleet": "kubectl",
+    "kai_fleet": "components",
+    "kai_fleet_policies": "policies",
+    "kai_fleet_cli": "cli",
+}
 ORDER = (
-    "kai_fleet.kube",
+    "kubectl_fleet.kube",
+    "kubectl_fleet",
     "kai_fleet.provider",
     "kai_fleet",
-    "kai_fleet_cli.usage",
     "kai_fleet_policies",
     "sandbox",
     "kai_fleet_cli",

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from kai_fleet.releases.helm_record import Forged
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.interrupted import Judge
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation
+from kubectl_fleet.errors import UserError
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
 INSIDE = (

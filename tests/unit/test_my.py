@@ -10,11 +10,11 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from kai_fleet_cli import kubectl_plugin
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.my.view import WHY
-from kai_fleet_cli.usage.reading import KINDS
+from kubectl_fleet import __main__ as kubectl_plugin
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.my.view import WHY
+from kubectl_fleet.usage.reading import KINDS
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import (
     GROUP_A,
@@ -351,7 +351,7 @@ def test_the_plugin_needs_no_pulumi(server, command):
     """An engineer's install is small: what reads a cluster never imports the engine's SDKs."""
     script = (
         "import sys\n"
-        "from kai_fleet_cli.kubectl_plugin import app\n"
+        "from kubectl_fleet.__main__ import app\n"
         f"app([{command!r}], standalone_mode=False)\n"
         "heavy = {'pulumi', 'pulumi_kubernetes', 'pulumi_policy', 'pulumi_command', 'grpc'}\n"
         "sys.exit(f'imported: {heavy & set(sys.modules)}' if heavy & set(sys.modules) else 0)\n"

@@ -16,9 +16,9 @@ import time
 
 import pytest
 
-from kai_fleet_cli.my.view import WHY
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.usage.reading import KINDS
+from kubectl_fleet.my.view import WHY
+from kubectl_fleet.usage.reading import KINDS
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.test_my import PODS, SAMPLES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet.probes import removal
+from kubectl_fleet.kube.errors import RefusedError, UnreachableError
 
 PODS = "/api/v1/namespaces/team-ml/pods"
 

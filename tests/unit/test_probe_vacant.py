@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.probes import __main__ as fleet_probe
 from kai_fleet.probes import removal
+from kubectl_fleet.kube.errors import UnreachableError
 
 
 class Cluster:

@@ -40,14 +40,16 @@ def test_the_installed_pack_runs_what_the_one_of_the_checkout_runs():
     assert importlib.util.find_spec(ours[0])
 
 
-DISTRIBUTIONS = ("components", "policies", "cli")
+DISTRIBUTIONS = ("kubectl", "components", "policies", "cli")
 
 
 def test_the_distributions_are_of_one_version_and_need_each_other_in_it():
     for folder in DISTRIBUTIONS:
         project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
         assert project["version"] == version()
-        own = [it for it in project["dependencies"] if it.startswith("kai-fleet")]
+        own = [
+            it for it in project["dependencies"] if it.startswith(("kai-fleet", "kubectl-fleet"))
+        ]
         assert all(it.endswith(f"=={version()}") for it in own)
         assert (ROOT / folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 

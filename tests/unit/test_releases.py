@@ -8,7 +8,11 @@ import pytest
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.kai.values import kai_values
-from kai_fleet.releases import (
+from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.teams import Access
+from kai_fleet.vcluster.values import vcluster_values
+from kubectl_fleet.releases import (
     KAI,
     VCLUSTER,
     UnknownVersionError,
@@ -18,10 +22,6 @@ from kai_fleet.releases import (
     taken_for,
     vcluster,
 )
-from kai_fleet.releases.chart_values import nested, unknown_keys
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.teams import Access
-from kai_fleet.vcluster.values import vcluster_values
 
 MODES = ("virtual", "host", "default")
 

@@ -5,8 +5,8 @@ import sys
 
 from kai_fleet_cli.display.screen import engine_line, say
 from kai_fleet_cli.doctor.causes import commands
-from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.stack_file.reading import ROOT
+from kubectl_fleet.live.finding import Finding, Health
 
 PROGRAM = """
 import sys

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import connect, listing, questions, stack_state
+from kubectl_fleet.errors import UserError
 from tests.unit import vcluster_secrets
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"

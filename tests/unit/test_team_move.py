@@ -8,10 +8,10 @@ from pulumi.automation.errors import create_command_error
 
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import live_cluster, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.teams import move
+from kubectl_fleet.errors import UserError
 
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
 

@@ -13,11 +13,16 @@ from pathlib import Path
 
 from kai_fleet_cli.stack_file.reading import ROOT
 
-PRODUCT = {"kai_fleet": "components", "kai_fleet_policies": "policies", "kai_fleet_cli": "cli"}
+PRODUCT = {
+    "kubectl_fleet": "kubectl",
+    "kai_fleet": "components",
+    "kai_fleet_policies": "policies",
+    "kai_fleet_cli": "cli",
+}
 PAGE = ROOT / "docs" / "isolation.md"
 HEADING = "## What is read from where a tenant can write"
 WAYS = (
-    *("kai_fleet.kube.api.Api", "kai_fleet.kube.kubeconfig"),
+    *("kubectl_fleet.kube.api.Api", "kubectl_fleet.kube.kubeconfig"),
     *("kubernetes", "pulumi.runtime.invoke", "pulumi.runtime.invoke_output"),
     *("urllib3", "urllib.request", "requests", "http.client", "socket", "subprocess"),
 )
@@ -77,7 +82,9 @@ def readers() -> set[str]:
         for package, folder in PRODUCT.items()
         for file in (ROOT / folder / package).rglob("*.py")
     ]
-    return {name for name in names if not name.startswith("kai_fleet/kube/") and asks(path(name))}
+    return {
+        name for name in names if not name.startswith("kubectl_fleet/kube/") and asks(path(name))
+    }
 
 
 def on_the_page() -> dict[str, list[list[str]]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kai_fleet_cli.usage.counting import count
-from kai_fleet_cli.usage.requests import gpu_memory, gpu_request, requests_of
+from kubectl_fleet.usage.counting import count
+from kubectl_fleet.usage.requests import gpu_memory, gpu_request, requests_of
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import UnreachableError
-from kai_fleet_cli.usage.counting import count
-from kai_fleet_cli.usage.reading import KINDS, read
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.errors import UnreachableError
+from kubectl_fleet.usage.counting import count
+from kubectl_fleet.usage.reading import KINDS, read
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import kai, node, pod, queue
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from kai_fleet_cli.usage.counting import count
-from kai_fleet_cli.usage.reading import ClusterObjects
+from kubectl_fleet.usage.counting import count
+from kubectl_fleet.usage.reading import ClusterObjects
 from tests.unit.usage_samples import kai, node, pod, queue
 
 TEAMS, QUEUES, PODS = 100, 10, 50  # of each team

@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
-from kai_fleet_policies.problem import Level
+from kubectl_fleet.rules.problem import Level
 
 CLUSTER = {"name": "lab", "context": "lab"}
 

@@ -167,7 +167,7 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
         git("commit", "--quiet", "--no-verify", "--message", "stacks")
 
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("components", "policies", "cli"):
+    for name in ("kubectl", "components", "policies", "cli"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "__main__.py", tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
@@ -186,7 +186,7 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
             **step["env"],
             "GITHUB_OUTPUT": str(output),
             "PYTHONPATH": os.pathsep.join(
-                str(tmp_path / folder) for folder in ("components", "policies", "cli")
+                str(tmp_path / folder) for folder in ("kubectl", "components", "policies", "cli")
             ),
         },
         check=True,

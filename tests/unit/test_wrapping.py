@@ -7,8 +7,8 @@ from rich.console import Console
 
 from kai_fleet_cli.display.wrapping import told, units
 from kai_fleet_cli.doctor.diagnosis import Diagnosis
-from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.doctor.show import show
+from kubectl_fleet.live.finding import Finding, Health
 
 REMOVE = ".venv/bin/fleet up --stack a-stack-of-a-long-name --remove-team a-team-of-forty-letters"
 KEY = "kai-fleet:teams.a-team-of-forty-letters-in-its-long-name.queues.department-of-vision"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kai_fleet_cli.usage.reading import ClusterObjects
+from kubectl_fleet.usage.reading import ClusterObjects
 
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 

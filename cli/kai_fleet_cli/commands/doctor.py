@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.display.screen import clusters_read, say
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 
 def doctor(
@@ -37,7 +37,7 @@ def doctor(
     """
     from kai_fleet_cli.doctor import show
     from kai_fleet_cli.doctor.diagnosis import diagnose
-    from kai_fleet_cli.doctor.finding import ExitCode
+    from kubectl_fleet.live.finding import ExitCode
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
     try:

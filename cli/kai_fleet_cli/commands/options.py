@@ -12,7 +12,7 @@ import typer
 
 from kai_fleet_cli.display.screen import Flags, Screen
 from kai_fleet_cli.engine.interruption import Interrupted
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
     from kai_fleet_cli.teams.changes import TeamChange

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kai_fleet_cli.commands.options import StackFile, with_exit_codes
 from kai_fleet_cli.display.screen import say
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 
 class Format(StrEnum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kai_fleet.wording import counted
 from kai_fleet_cli.commands.options import NamedStack, Sure, with_exit_codes
 from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
 
 
 def cancel(stack: NamedStack) -> None:

@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet import releases as known
-from kai_fleet.releases.lookup import RETRACTED
 from kai_fleet.state.transitions import kai_transition
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.upstream import newer
+from kubectl_fleet import releases as known
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.releases.lookup import RETRACTED
 
 out = Console()
 

@@ -13,8 +13,8 @@ from kai_fleet_cli.commands.options import Sure, with_exit_codes
 from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import OCCUPANT
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
+from kubectl_fleet.errors import UserError
 
 app = typer.Typer(
     help="The local sandbox.", no_args_is_help=True, callback=lambda: require_sandbox()

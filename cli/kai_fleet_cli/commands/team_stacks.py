@@ -11,9 +11,9 @@ from kai_fleet_cli.commands.options import Sure, with_exit_codes, write_private
 from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
+from kubectl_fleet.errors import UserError
 
 app = typer.Typer(help="The teams of a stack.", no_args_is_help=True)
 

@@ -21,7 +21,7 @@ from kai_fleet_cli.commands.options import (
     write_private,
 )
 from kai_fleet_cli.display.screen import Flags, Screen
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
     from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace

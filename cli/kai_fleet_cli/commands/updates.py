@@ -13,7 +13,7 @@ from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, engine_line, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.engine.interruption import resumable_by
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
     from pulumi import automation

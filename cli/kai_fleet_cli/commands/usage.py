@@ -11,7 +11,7 @@ from rich.console import Console
 
 from kai_fleet_cli.commands.options import StackFile
 from kai_fleet_cli.display.screen import say
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 
 def usage(

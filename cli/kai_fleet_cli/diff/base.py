@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kai_fleet_cli.engine.interruption import graceful_shutdown
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.encrypted import encrypted
+from kubectl_fleet.errors import UserError
 
 SHORT: Final = 10  # characters of a commit's name
 # What a git hook is started with would point git at another index or work tree.
@@ -26,7 +26,7 @@ SHORT: Final = 10  # characters of a commit's name
 # A module, and the folders that Python imports it from.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]
 _LAYOUTS: Final = (
-    ("kai_fleet_cli", ("components", "policies", "cli")),
+    ("kai_fleet_cli", ("kubectl", "components", "policies", "cli")),
     ("kai_fleet.cli", (".",)),
 )
 _GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")

@@ -9,12 +9,12 @@ from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
 from typing import Any, Final
 
-from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY
 from kai_fleet.state.targeting import TEAM
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
 from kai_fleet_cli.diff import transitions as words
 from kai_fleet_cli.plan.offline import with_queues
+from kubectl_fleet.declared.queues import UNLIMITED
 
 Item = Mapping[str, Any]
 _OF_GUARDS: Final = (POLICY, NAMESPACE, NAMESPACE_PATCH)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, Resource
-from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.hazards import Hazard, Part
 from kai_fleet_policies.amounts import written
+from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, Resource
+from kubectl_fleet.wording import agreeing, counted, listed, plural
 
 MOST = 20  # more sentences about queues than this are not read
 _RESOURCES = "spec.resources."

@@ -9,17 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.wording import agreeing, counted
 from kai_fleet_cli.diff.base import Base, BaseState, planning
 from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
 from kai_fleet_cli.diff.hazards import Hazard
 from kai_fleet_cli.diff.refusals import refusals
 from kai_fleet_cli.diff.sentences import Sentence, by_hazard, sentences, untouched
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.stack_file.encrypted import encrypted, encrypted_anew
 from kai_fleet_cli.stack_file.reading import ROOT
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import agreeing, counted
 
 SAME: Final = 0
 PROBLEMS: Final = 1

@@ -9,7 +9,6 @@ from typing import Any, Final
 from kai_fleet.fleet.model import HOST
 from kai_fleet.state.deployed_state import NAMESPACE
 from kai_fleet.state.transitions import vcluster_refusal
-from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.hazards import Hazard, Part
 from kai_fleet_cli.diff.queues import queue_sentences
@@ -23,6 +22,7 @@ from kai_fleet_cli.diff.transitions import (
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, gpu_amount
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters.declared_trees import QUEUE
+from kubectl_fleet.wording import agreeing, counted, listed, plural
 
 _PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from kai_fleet.releases import KAI, UnknownVersionError, kai
 from kai_fleet.state import transitions
+from kubectl_fleet.releases import KAI, UnknownVersionError, kai
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 PROVIDER: Final = "pulumi:providers:kubernetes"

@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import HOST
-from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET
 from kai_fleet_cli.diff.hazards import HEADINGS
 from kai_fleet_cli.diff.sentences import by_hazard
@@ -24,7 +22,9 @@ from kai_fleet_cli.plan.summary import (
     pool_summaries,
     team_summaries,
 )
-from kai_fleet_policies.problem import Problem
+from kubectl_fleet import releases
+from kubectl_fleet.rules.problem import Problem
+from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange

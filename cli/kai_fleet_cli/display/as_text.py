@@ -13,7 +13,6 @@ from rich.text import Text
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet.state.deployed_state import RELEASE
-from kai_fleet.wording import counted
 from kai_fleet_cli.diff.hazards import HEADINGS, Hazard
 from kai_fleet_cli.diff.sentences import by_hazard
 from kai_fleet_cli.display.wrapping import told
@@ -32,7 +31,8 @@ from kai_fleet_cli.plan.summary import (
 )
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kai_fleet_policies.problem import Level, Problem
+from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.report import DiffReport

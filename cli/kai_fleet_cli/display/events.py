@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.kube.text import without_controls
 from kai_fleet.provider.values import parsed
-from kai_fleet.wording import MASK, counted
 from kai_fleet_cli.display.waiting import Waiting
+from kubectl_fleet.kube.text import without_controls
+from kubectl_fleet.wording import MASK, counted
 
 Show = Callable[[str], None]
 # What happens to a resource without a change of anything: it may be read, or no longer read.

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 
 
 def next_steps(platform: str, team: str, about: Mapping[str, Any], resource: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.prompt import Prompt
 
 from kai_fleet_cli.display.screen import Screen
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
 
 
 def require_answer(screen: Screen, command: str, loss: str, *, yes: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from kai_fleet.kube.text import with_colours, without_controls
+from kubectl_fleet.kube.text import with_colours, without_controls
 
 Say = Callable[[str], None]
 

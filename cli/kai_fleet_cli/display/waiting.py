@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from kai_fleet.wording import counted
+from kubectl_fleet.wording import counted
 
 # As `probes/wait.py` writes it.
 _WAITS: Final = re.compile(r"(?P<what>.+): waiting for (?P<left>.+) \((?P<seconds>\d+) s\)")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from kai_fleet.wording import counted
-from kai_fleet_cli.doctor.finding import Finding, Health
+from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.wording import counted
 
 COMMAND: Final = re.compile(r"`([^`]+)`")
 _SUBJECT: Final = re.compile(r"(?P<kind>.+?) (?P<name>\S+?)(?: in namespace (?P<namespace>\S+))?")

@@ -9,10 +9,10 @@ from datetime import datetime
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.helm_record import Forged
-from kai_fleet_cli.doctor.objects import KubeObject
-from kai_fleet_cli.doctor.read_cluster import OF_ITS_STACK as OF_ITS_STACK
-from kai_fleet_cli.doctor.read_cluster import ClusterPods, ReadCluster
-from kai_fleet_cli.doctor.read_cluster import Findings as Findings
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.live.read_cluster import OF_ITS_STACK as OF_ITS_STACK
+from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
+from kubectl_fleet.live.read_cluster import Findings as Findings
 
 
 @dataclass(frozen=True)

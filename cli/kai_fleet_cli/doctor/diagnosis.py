@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.finding import ExitCode, Finding, Health
 from kai_fleet_cli.doctor.gather import Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_context, of_stack
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.kube.errors import UnreachableError
+from kubectl_fleet.live.finding import ExitCode, Finding, Health
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import QUEUES
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, RefusedError, UnreachableError
 from kai_fleet.releases import helm_record
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.declared import found_team
-from kai_fleet_cli.doctor.objects import MALFORMED, malformed, well_named
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.errors import KubeError, RefusedError, UnreachableError
+from kubectl_fleet.live.objects import MALFORMED, malformed, well_named
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
 TEAM_LABEL: Final = "kai-fleet/team"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from kai_fleet.wording import counted
 from kai_fleet_cli.display.wrapping import told
 from kai_fleet_cli.doctor.diagnosis import Diagnosis
-from kai_fleet_cli.doctor.finding import Health
+from kubectl_fleet.live.finding import Health
+from kubectl_fleet.wording import counted
 
 _STYLE = {Health.BROKEN: "red", Health.WARNING: "yellow"}
 

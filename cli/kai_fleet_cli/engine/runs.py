@@ -19,17 +19,17 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.wording import MASK
 from kai_fleet_cli.display.events import UNTOUCHED, Narration, PreviewLines
 from kai_fleet_cli.display.screen import passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.program import program
 from kai_fleet_cli.recovery import cluster_refresh, failures, reconcile, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import MASK
 
 POLICY_PACK: Final = str(policy_pack_program())
 Show = Callable[[str], None]

@@ -12,7 +12,7 @@ from typing import Final
 
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.cluster import Cluster
-from kai_fleet_policies.problem import Problem, mandatory
+from kubectl_fleet.rules.problem import Problem, mandatory
 
 RULE: Final = "sandbox-variables"
 _CONTEXT: Final = "kai-fleet-sandbox"

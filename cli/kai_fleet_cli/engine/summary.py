@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from kai_fleet.wording import counted
 from kai_fleet_cli.engine.runs import Outcome
+from kubectl_fleet.wording import counted
 
 _SANDBOX_TOOLS: Final = '  eval "$(.venv/bin/fleet sandbox env)"   # its kubectl, helm and pulumi'
 _DONE: Final = {

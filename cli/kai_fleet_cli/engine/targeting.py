@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kai_fleet.state.targeting import TEAM, Targets
 from kai_fleet.state.team_parts import ACCESS, HOST, PARTS, TEAM_NAMESPACE, granted_to
-from kai_fleet.wording import counted
 from kai_fleet_cli.recovery.state import provider_of
+from kubectl_fleet.wording import counted
 
 _PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
 _LEAD: Final = "only team "

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kai_fleet.fleet.queues import (
+from kai_fleet_cli.plan.picture import TeamPicture
+from kai_fleet_policies.amounts import written
+from kubectl_fleet.declared.queues import (
     RESOURCES,
     UNLIMITED,
     DeclaredQueue,
@@ -13,10 +15,8 @@ from kai_fleet.fleet.queues import (
     QueueShare,
     Resource,
 )
-from kai_fleet.wording import counted
-from kai_fleet_cli.plan.picture import TeamPicture
-from kai_fleet_policies.amounts import written
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.wording import counted
 
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
 _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}

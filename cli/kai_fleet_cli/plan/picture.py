@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH
@@ -16,7 +15,8 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.amounts import written
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.unknown import UNKNOWN
 
 _NAMESPACES: Final = (NAMESPACE, NAMESPACE_PATCH)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kai_fleet import releases
-from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
-from kai_fleet.wording import counted
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, gpu_amount
-from kai_fleet_policies.problem import Level, Problem
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.wording import counted
 
 NONE: Final = "-"
 TEAM_COLUMNS: Final = ("team", "mode", "scheduler", "support", "vCluster", "GPUs", "queues")

@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet.releases import helm_record
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.state.deployed_state import NAMESPACE_PATCH
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
 from kai_fleet_cli.recovery.state import (
     NAMESPACE,
@@ -28,6 +26,8 @@ from kai_fleet_cli.recovery.state import (
     Operation,
     provider_of,
 )
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
 _HELM_SECONDS: Final = 600.0

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pulumi import automation
 from rich.prompt import Confirm
 
-from kai_fleet.wording import listed
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:
     from kai_fleet_cli.recovery.interrupted import Settlement

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kai_fleet_policies.pack.config import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
 from kai_fleet_policies.rules import RULES, Rule
-from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT, EXISTING_QUEUES
+from kubectl_fleet.rules.queue_tree import CHART_PARENT, EXISTING_QUEUES
 
 _HEAD = """\
 # The rules

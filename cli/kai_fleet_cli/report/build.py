@@ -8,11 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.gather import Heard, gather
 from kai_fleet_cli.doctor.sources import of_stack, variables_of
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report.live import live
 from kai_fleet_cli.report.model import StackReport, StackUpdate
 from kai_fleet_cli.report.planned import LIVE_PARTS, planned
@@ -20,6 +18,8 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.teams import stack_state
 from kai_fleet_policies import validation
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.kube.errors import UnreachableError
 
 _UPDATES: Final = 10  # newest first
 _VERBS: Final = {

@@ -11,8 +11,8 @@ from itertools import accumulate
 from typing import Final, TypeAlias
 
 from kai_fleet_cli.report.model import StackReport, TeamReport
-from kai_fleet_cli.usage.amounts import UNLIMITED
-from kai_fleet_cli.usage.queues import ShareUse
+from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.usage.queues import ShareUse
 
 LEGEND: Final = {
     "used": "in use",

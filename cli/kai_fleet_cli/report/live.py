@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.finding import Finding, Health
-from kai_fleet_cli.doctor.node_facts import in_pool
-from kai_fleet_cli.doctor.objects import KubeObject
 from kai_fleet_cli.report import model
 from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
 from kai_fleet_cli.report.planned import pools_of, version
 from kai_fleet_cli.report.team_usage import held
-from kai_fleet_cli.usage.devices import NodeGpus
-from kai_fleet_cli.usage.pods import PodUse
-from kai_fleet_cli.usage.queues import QueueUse
+from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.live.node_facts import in_pool
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.usage.devices import NodeGpus
+from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.usage.queues import QueueUse
 
 _OTHERS = ""
 

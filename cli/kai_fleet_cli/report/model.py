@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.usage.queues import QueueUse
+from kubectl_fleet.live.finding import Finding
+from kubectl_fleet.usage.queues import QueueUse
 
 
 @dataclass(frozen=True)

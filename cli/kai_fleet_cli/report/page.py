@@ -9,11 +9,11 @@ from typing import Final
 import jinja2
 from markupsafe import Markup, escape
 
-from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.causes import COMMAND
 from kai_fleet_cli.report import charts
 from kai_fleet_cli.report.model import StackReport
-from kai_fleet_cli.usage.amounts import UNLIMITED
+from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.wording import counted
 
 UNKNOWN: Final = "\u2013"  # a dash
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.releases import support
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.declared import host_of
-from kai_fleet_cli.doctor.finding import Finding, Health
 from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import OWN_STACK
-from kai_fleet_cli.usage.queues import QueueUse, tree
-from kai_fleet_policies.problem import Level, Problem
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.releases import support
+from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.usage.queues import QueueUse, tree
 
 LIVE_PARTS = "GPUs in use, idle and waited for, nodes, the doctor's findings"
 

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.objects import seconds_since
-from kai_fleet_cli.usage.amounts import UNLIMITED, rounded
-from kai_fleet_cli.usage.pods import PodUse
+from kubectl_fleet.live.objects import seconds_since
+from kubectl_fleet.usage.amounts import UNLIMITED, rounded
+from kubectl_fleet.usage.pods import PodUse
 
 OWN_STACK: Final = "own stack"  # the mode of a team whose scheduler another stack declares
 

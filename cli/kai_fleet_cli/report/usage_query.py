@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings.sections.monitoring import Prometheus
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from kai_fleet_cli.doctor.sources import of_stack, settings_of
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.over_time import Window, gpu_hours
 from kai_fleet_cli.report.team_usage import PodWait, StackUsage, teams_now, waits_now
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.kube.errors import UnreachableError
 
 # What is asked of each API server; the addresses of vClusters are those of Services.
 KINDS: Final = frozenset({"nodes", "pods", "queues", "podgroups", "deployments", "services"})

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from kai_fleet.wording import counted
 from kai_fleet_cli.report.team_usage import AMOUNTS, GpuBalance, StackUsage, balance
+from kubectl_fleet.wording import counted
 
 _BESIDE: Final = "(no queue)"
 _LEGEND: Final = (

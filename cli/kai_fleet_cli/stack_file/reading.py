@@ -14,8 +14,8 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.mistakes import key_path
 from kai_fleet.settings.sections.team_stack import TeamStack
-from kai_fleet.wording import MASK, on_one_line
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import MASK, on_one_line
 
 PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
+from kubectl_fleet.errors import UserError
 
 _MODE: Final = 0o644
 

@@ -8,19 +8,19 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from kai_fleet import releases
 from kai_fleet.settings.quantities import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
-from kai_fleet.wording import counted
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.diff.transitions import kai_switch
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
 from kai_fleet_cli.teams import lookup, queues
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
 from kai_fleet_cli.teams.questions import TeamAnswers
+from kubectl_fleet import releases
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
 
 _HEAD: Final = (
     "# yaml-language-server: $schema=components/kai_fleet/settings/stack.schema.json\n"

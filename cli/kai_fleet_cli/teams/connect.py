@@ -10,9 +10,9 @@ from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.checkout import running_sandbox
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams.lookup import PlatformFile
+from kubectl_fleet.errors import UserError
 
 
 @dataclass(frozen=True)

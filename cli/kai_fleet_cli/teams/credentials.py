@@ -9,10 +9,10 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.host.team_stack_rights import ACCOUNTS
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
-from kai_fleet.kube.kubeconfig import Connection, connection
-from kai_fleet_cli.errors import UserError
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
+from kubectl_fleet.kube.kubeconfig import Connection, connection
 
 DAY_SECONDS: Final = 24 * 3600
 

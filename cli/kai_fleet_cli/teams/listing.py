@@ -14,14 +14,14 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from kai_fleet.releases import KAI
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import queues, stack_state
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.releases import KAI
 
 _GPUS: Final = "GPUs used,\npromised,\nmost"
 _HEADINGS: Final = ("team", "stack", "mode", "version", "running", "support ends", "queues", _GPUS)

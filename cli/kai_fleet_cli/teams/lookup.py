@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import read_text
+from kubectl_fleet.errors import UserError
 
 PLATFORM: Final = "platform"
 TEAM: Final = "team"

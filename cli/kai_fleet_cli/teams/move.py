@@ -11,9 +11,9 @@ from pulumi import automation
 from kai_fleet.state.targeting import TEAM
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, live_cluster, state
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
+from kubectl_fleet.errors import UserError
 
 _PROVIDER: Final = "pulumi:providers:"
 

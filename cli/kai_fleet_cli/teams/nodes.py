@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import questions, trial
 from kai_fleet_cli.teams.lookup import PlatformFile
+from kubectl_fleet.errors import UserError
 
 
 def check_pool(

@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.prompt import IntPrompt, Prompt
 
-from kai_fleet.releases import KAI, maintained, support
-from kai_fleet.wording import counted
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.display.screen import Screen
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import queues
 from kai_fleet_cli.teams.lookup import PlatformFile
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.releases import KAI, maintained, support
+from kubectl_fleet.wording import counted
 
 MODES = ("virtual", "host", "default")
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from kai_fleet.state.deployed_state import teams_of
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
-from kai_fleet.wording import counted, listed
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
 from kai_fleet_cli.recovery.state import NAMESPACE, OF_VCLUSTER, ExportedState, provider_of
 from kai_fleet_cli.teams import lookup
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted, listed
 
 _PROVIDER: Final = "$pulumi:providers:kubernetes::"  # before the team's name, for its vCluster
 _AT_ONCE: Final = 8

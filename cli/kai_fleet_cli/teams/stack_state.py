@@ -15,10 +15,10 @@ from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.state.deployed_state import RELEASE, STACK
 from kai_fleet.state.targeting import TEAM
 from kai_fleet_cli.engine.targeting import was_about
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.property_secrets import opened
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.stack_file.reading import ROOT
+from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
     from kai_fleet_cli.teams.lookup import TeamPlace

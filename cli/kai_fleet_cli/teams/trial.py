@@ -10,9 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet.wording import counted
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
@@ -20,6 +18,8 @@ from kai_fleet_cli.teams import changes, lookup, queues
 from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, PlatformFile, TeamPlace, config_keys
 from kai_fleet_cli.teams.queues import Field
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
 
 NEXT: Final = "-next"
 

@@ -13,12 +13,12 @@ from kai_fleet_cli.display.screen import Flags, Screen, engine_line
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import Environment, for_stack
 from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, resume
 from kai_fleet_cli.stack_file.reading import path_of
 from kai_fleet_cli.stack_file.write import NotWrittenError, restore, write
 from kai_fleet_cli.teams import stack_end, validation
 from kai_fleet_cli.teams.changes import TeamChange
+from kubectl_fleet.errors import UserError
 
 
 def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any] | None:

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.releases import KAI, VCLUSTER, taken_for, version_key
-from kai_fleet.releases.kai_table import KAI_CHART
-from kai_fleet.releases.lookup import RETRACTED
 from kai_fleet_cli.upstream import registry
+from kubectl_fleet.releases import KAI, VCLUSTER, taken_for, version_key
+from kubectl_fleet.releases.kai_table import KAI_CHART
+from kubectl_fleet.releases.lookup import RETRACTED
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": KAI, "vCluster": VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.

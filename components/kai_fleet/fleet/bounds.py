@@ -7,11 +7,11 @@ from typing import Final
 
 from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.guards.queue_rules import QueueRules
-from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Mode, TeamSettings
+from kubectl_fleet.releases import takes_external_pod_groups
 
 _PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
 Pools = Mapping[str, Mapping[str, str]]

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kai_fleet import releases
 from kai_fleet.fleet.installed import InstalledChart
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
-from kai_fleet.paths import at
-from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 from kai_fleet.releases.sources import KnownSources
+from kubectl_fleet import releases
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
+from kubectl_fleet.paths import at
+from kubectl_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts

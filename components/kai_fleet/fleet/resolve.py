@@ -19,13 +19,13 @@ from kai_fleet.fleet.model import (
     Fleet,
 )
 from kai_fleet.fleet.trees import declared_queues
-from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Access, Scheduler, Vcluster
 from kai_fleet.state.deployed_state import DeployedState, claim_of
+from kubectl_fleet.releases import DEFAULT_VCLUSTER
 
 _NVIDIA_CLASS: Final = "nvidia"
 _VERSION_OF_ALL: Final = key_path(("vcluster", "version"))

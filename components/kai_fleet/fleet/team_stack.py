@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
-from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import (
     HostCluster,
@@ -17,6 +16,7 @@ from kai_fleet.settings.platform_facts import (
 )
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace
+from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
 
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.

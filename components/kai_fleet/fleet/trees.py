@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.fleet.queues import DeclaredQueue, QueueShare, Resource
 from kai_fleet.settings.sections.queues import Queue, walk
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare, Resource
 
 
 def declared_queues(

@@ -17,7 +17,7 @@ from kai_fleet.guards.policies import (
     binding,
     policy,
 )
-from kai_fleet.wording import listed
+from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues

@@ -15,10 +15,10 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import OF_ALL_TEAMS, PolicySet, as_annotations, policy
 from kai_fleet.isolation.refused_pods import refused
-from kai_fleet.kube.api import OF_OPERATORS, Api
-from kai_fleet.kube.errors import KubeError, complaint
-from kai_fleet.kube.text import plain
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState, expressions
+from kubectl_fleet.kube.api import OF_OPERATORS, Api
+from kubectl_fleet.kube.errors import KubeError, complaint
+from kubectl_fleet.kube.text import plain
 
 _NAMED: Final = 40  # pods of a team; a preview is read by a person
 _SECONDS: Final = 20.0

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.releases import VclusterRelease, vcluster
+from kubectl_fleet.releases import VclusterRelease, vcluster
 
 if TYPE_CHECKING:
     from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict

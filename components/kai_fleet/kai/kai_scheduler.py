@@ -16,14 +16,14 @@ from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import child_of
-from kai_fleet.releases import KAI, KaiRelease, kai
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
+from kubectl_fleet.releases import KAI, KaiRelease, kai
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 

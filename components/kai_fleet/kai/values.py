@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kai_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
 
 RESTRICTED: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.monitoring import fill_in
-from kai_fleet.releases import KAI, version_key
 from kai_fleet.settings.sections.monitoring import Monitoring
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.releases import KAI, version_key
 
 HOST: Final = "host"  # the label `scheduler` of the host's own KAI
 Group = dict[str, Any]

@@ -6,9 +6,9 @@ import re
 from typing import Any, Final
 
 from kai_fleet.monitoring import fill_in
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 JOB: Final = "kai-fleet"
 LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace

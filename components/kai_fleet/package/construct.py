@@ -9,7 +9,6 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.cluster.access import deleted_with
-from kai_fleet.fleet.queues import leaves
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
@@ -27,8 +26,6 @@ from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.package.request import ComponentRequest, by_types
 from kai_fleet.provider import PluginError
-from kai_fleet.releases import KAI, UnknownVersionError
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
@@ -42,6 +39,9 @@ from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
 from kai_fleet.workloads.gpu_pod import GpuPod
 from kai_fleet.workloads.pod_template import PodArgs
 from kai_fleet.workloads.vllm_server import VllmServer, VllmServerArgs
+from kubectl_fleet.declared.queues import leaves
+from kubectl_fleet.releases import KAI, UnknownVersionError
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 Result = tuple[pulumi.ComponentResource, dict[str, Any]]
 

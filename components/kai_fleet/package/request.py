@@ -17,7 +17,7 @@ from kai_fleet.provider import PACKAGE, PluginError
 from kai_fleet.settings import Settings, load, validated
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.wording import counted
+from kubectl_fleet.wording import counted
 
 _KUBERNETES: Final = "kubernetes"
 _PROVIDER: Final = f"pulumi:providers:{_KUBERNETES}"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-from kai_fleet.kube.api import Api, Object
-from kai_fleet.kube.errors import RefusedError
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 from kai_fleet.provider import queues
+from kubectl_fleet.kube.api import Api, Object
+from kubectl_fleet.kube.errors import RefusedError
 
 _NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, complaint
 from kai_fleet.probes.wait import NotReadyError, cluster, say, still_missing
 from kai_fleet.releases import helm_record
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.errors import KubeError, complaint
 
 _VACANT_SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
 

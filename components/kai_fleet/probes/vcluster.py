@@ -9,9 +9,9 @@ import os
 
 from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.text import plain
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.text import plain
 
 
 def wait() -> None:

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kai_fleet.releases.kai_table import KAI
-from kai_fleet.releases.lookup import closest_known, covers, taken_for
-from kai_fleet.releases.vcluster_table import VCLUSTER
+from kubectl_fleet.releases.kai_table import KAI
+from kubectl_fleet.releases.lookup import closest_known, covers, taken_for
+from kubectl_fleet.releases.vcluster_table import VCLUSTER
 
 Chart = Literal["kai", "vcluster"]
 _TABLES: Final[dict[Chart, Mapping[str, Any]]] = {"kai": KAI, "vcluster": VCLUSTER}

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kai_fleet.releases.kai_table import KAI
-from kai_fleet.releases.lookup import closest_known, covers
+from kubectl_fleet.releases.kai_table import KAI
+from kubectl_fleet.releases.lookup import closest_known, covers
 
 Component = Literal["scheduler", "queue-controller"]
 METRICS_PORT: Final = 8080  # of both, in every version: the charts' defaults and the operator's

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from kai_fleet.wording import on_one_line
+from kubectl_fleet.wording import on_one_line
 
 NAMESPACE: Final = "kai-fleet"
 Location = tuple[str | int, ...]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, TypeAdapter, WithJsonSchema
 
-from kai_fleet.quantities import QUANTITY, WORD, parse_quantity
+from kubectl_fleet.quantities import QUANTITY, WORD, parse_quantity
 
 UNLIMITED: Final = -1.0
 _MOST_GPUS: Final = 1_000_000  # more is a unit that is none of GPUs, such as 8G

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kai_fleet.releases import VCLUSTER, KaiRelease, version_key
+from kubectl_fleet.releases import VCLUSTER, KaiRelease, version_key
 
 Kind = Literal["install", "keep", "in-place", "replace"]
 

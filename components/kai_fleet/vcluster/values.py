@@ -8,12 +8,12 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access, Mode
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import VclusterRelease
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 _CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"

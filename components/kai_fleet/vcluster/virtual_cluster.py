@@ -17,12 +17,12 @@ from kai_fleet.cluster.reads import cluster_identity, secret_data
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, child_of
-from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.values import vcluster_values
+from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 
 # Where a team that was moved to another stack has its provider and what is inside, until the next
 # update: `pulumi state move` takes these from below the team.

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, TopologyPlacement
+from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 
 if TYPE_CHECKING:
     from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict

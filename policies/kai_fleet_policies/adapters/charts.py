@@ -11,12 +11,12 @@ import yaml
 
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.releases import DISABLED, has_sharing_modes
 from kai_fleet.releases.sources import from_mirror
-from kai_fleet_policies.adapters.plain import flag, get, items, mapping, text
 from kai_fleet_policies.image_names import Chart as Of
-from kai_fleet_policies.problem import called
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.plain import flag, get, items, mapping, text
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import DISABLED, has_sharing_modes
+from kubectl_fleet.rules.problem import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})

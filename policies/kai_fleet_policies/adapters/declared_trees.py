@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.provider.values import unpacked
-from kai_fleet_policies.adapters.plain import get, mapping, text
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.plain import get, mapping, text
+from kubectl_fleet.declared.unknown import UNKNOWN
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"

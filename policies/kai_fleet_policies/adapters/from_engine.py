@@ -13,7 +13,7 @@ from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, UNKNOWN_TEXTS
 from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
 
 
 def stack(resources: Iterable[Any], inputs: Mapping[str, Any] | None = None) -> list[Declared]:

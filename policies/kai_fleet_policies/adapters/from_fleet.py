@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
-from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.team_stack import queue_path
 from kai_fleet.settings import key_path
 from kai_fleet.workloads.placement import manifest
-from kai_fleet_policies.adapters.pod_templates import workloads
-from kai_fleet_policies.problem import Problem
+from kubectl_fleet.declared.pod_templates import workloads
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.rules.problem import Problem
 
 _OF_TEAM_STACK: Final = tuple(
     key_path((key,)) for key in ("team", "cluster", "platform", "workloads")

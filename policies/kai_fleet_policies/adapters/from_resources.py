@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from kai_fleet import releases
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import (
     DeclaredCluster,
@@ -19,16 +18,17 @@ from kai_fleet.fleet.model import (
     KaiFeature,
     NamespacedObject,
 )
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.provider import QUEUES
-from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet_policies.adapters import charts, declared_trees
 from kai_fleet_policies.adapters.declared_trees import PARENT_ELSEWHERE
-from kai_fleet_policies.adapters.plain import flag, get, items, mapping, number, text
-from kai_fleet_policies.adapters.pod_templates import workloads
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared.plain import flag, get, items, mapping, number, text
+from kubectl_fleet.declared.pod_templates import workloads
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import GPU_RESOURCES
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _UNLIMITED: Mapping[Resource, QueueShare] = {

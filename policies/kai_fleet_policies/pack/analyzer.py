@@ -21,10 +21,10 @@ from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.config import RuleConfig
 from kai_fleet_policies.pack.policies import POLICIES, Policy
-from kai_fleet_policies.problem import Problem
 from kai_fleet_policies.rules import problems_in
-from kai_fleet_policies.rules.workloads import workload_known_keys
-from kai_fleet_policies.rules.workloads.workload_known_keys import has_non_strings
+from kubectl_fleet.rules import workload_known_keys
+from kubectl_fleet.rules.problem import Problem
+from kubectl_fleet.rules.workload_known_keys import has_non_strings
 
 NAME: Final = "kai-fleet"
 _EARLY: Final = [policy for policy in POLICIES if policy.rule is workload_known_keys]

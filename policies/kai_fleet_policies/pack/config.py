@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.queues import DeclaredQueue
-from kai_fleet.releases.keys import RESERVED
 from kai_fleet.releases.sources import (
     KnownSources,
     NoPlaceError,
@@ -16,10 +14,12 @@ from kai_fleet.releases.sources import (
     registry_place,
 )
 from kai_fleet_policies.rules.charts import sources_known
-from kai_fleet_policies.rules.queues import queue_tree
-from kai_fleet_policies.rules.queues.queue_tree import EXISTING_QUEUES
-from kai_fleet_policies.rules.workloads import namespace_reserved, workload_leaf_queue
-from kai_fleet_policies.unknown import UNKNOWN
+from kai_fleet_policies.rules.workloads import namespace_reserved
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import RESERVED
+from kubectl_fleet.rules import queue_tree, workload_leaf_queue
+from kubectl_fleet.rules.queue_tree import EXISTING_QUEUES
 
 RESERVED_KEY: Final = "reservedNamespaces"
 EXEMPT_KEY: Final = "exemptNamespaces"

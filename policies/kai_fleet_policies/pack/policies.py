@@ -9,8 +9,8 @@ from google.protobuf import json_format
 from pulumi.runtime import proto
 
 from kai_fleet_policies.pack.config import schema
-from kai_fleet_policies.problem import Level, Severity
 from kai_fleet_policies.rules import RULES, Rule
+from kubectl_fleet.rules.problem import Level, Severity
 
 UNDECIDED: Final = "undecided"
 _LEVELS: Final = {Level.MANDATORY: proto.MANDATORY, Level.ADVISORY: proto.ADVISORY}

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 
 class Rule(Protocol):
@@ -31,18 +31,18 @@ class Rule(Protocol):
 RULES: Final[tuple[Rule, ...]] = tuple(
     cast(Rule, import_module(module, __name__))
     for module in (
-        ".queues.queue_tree",
+        "kubectl_fleet.rules.queue_tree",
         ".queues.queue_quota",
         ".queues.queue_units",
-        ".queues.queue_depth",
+        "kubectl_fleet.rules.queue_depth",
         ".queues.queue_duration",
         ".queues.queue_cluster_scoped",
         ".queues.queue_zero_quota",
-        ".workloads.workload_leaf_queue",
-        ".workloads.workload_scheduler",
-        ".workloads.workload_known_keys",
-        ".workloads.workload_gpu_request",
-        ".workloads.workload_gpu_sharing",
+        "kubectl_fleet.rules.workload_leaf_queue",
+        "kubectl_fleet.rules.workload_scheduler",
+        "kubectl_fleet.rules.workload_known_keys",
+        "kubectl_fleet.rules.workload_gpu_request",
+        "kubectl_fleet.rules.workload_gpu_sharing",
         ".workloads.workload_vllm_memory",
         ".workloads.namespace_reserved",
         ".teams.team_node_pools",

@@ -39,7 +39,7 @@ SECRETS = (
 )
 
 
-CODE = ("components", "policies", "cli")
+CODE = ("kubectl", "components", "policies", "cli")
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 

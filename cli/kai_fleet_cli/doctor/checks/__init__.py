@@ -28,8 +28,8 @@ from kai_fleet_cli.doctor.checks.kai import (
     webhooks,
 )
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet_cli.doctor.finding import Finding
-from kai_fleet_cli.doctor.objects import MALFORMED, malformed
+from kubectl_fleet.live.finding import Finding
+from kubectl_fleet.live.objects import MALFORMED, malformed
 
 READABLE: Final = "readable"
 

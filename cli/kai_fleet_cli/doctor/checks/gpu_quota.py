@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kubectl_fleet.quantities import parse_quantity
 
 
 def check(snapshot: Snapshot) -> Findings:

@@ -10,8 +10,8 @@ from typing import Final
 
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.known_messages import Reason
-from kai_fleet_cli.doctor.objects import KubeObject
+from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.objects import KubeObject
 
 _ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 _REPLICAS: Final = "nvidia.com/gpu.replicas"

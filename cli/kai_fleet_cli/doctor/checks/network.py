@@ -8,7 +8,7 @@ from typing import Any, Final
 from kai_fleet.isolation.network_policies import is_internet
 from kai_fleet.settings.sections.isolation import Network
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.objects import KubeObject
+from kubectl_fleet.live.objects import KubeObject
 
 # What the DaemonSets, or a container of theirs, are called that enforce NetworkPolicies.
 _ENFORCE: Final = (

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 
 from kai_fleet.fleet.model import HOST, NVIDIA
-from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kai_fleet_cli.doctor.node_facts import gpus, in_pool, ready
-from kai_fleet_cli.doctor.objects import KubeObject
-from kai_fleet_policies.adapters import plain
+from kubectl_fleet.declared import plain
+from kubectl_fleet.live.node_facts import gpus, in_pool, ready
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.wording import counted
 
 _MEMORY = "nvidia.com/gpu.memory"
 

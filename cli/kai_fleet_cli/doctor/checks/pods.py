@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
-from kai_fleet_cli.waiting import pending, pod_groups, rule_violations
+from kubectl_fleet.waiting import pending, pod_groups, rule_violations
 
 
 def check_written(snapshot: Snapshot) -> Findings:

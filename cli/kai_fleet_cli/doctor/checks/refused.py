@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.releases.keys import RESERVED
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
+from kubectl_fleet.live.objects import KubeObject, seconds_since
+from kubectl_fleet.releases.keys import RESERVED
 
 _REASONS: Final = frozenset({"FailedCreate", "SyncError", "UnexpectedAdmissionError"})
 _LATELY = 900.0  # seconds; what was mended is not told for long

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
-from kai_fleet.releases import VCLUSTER, vcluster_support
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kai_fleet_cli.doctor.known_messages import Reason
-from kai_fleet_cli.doctor.objects import KubeObject, seconds_since
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
+from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.objects import KubeObject, seconds_since
+from kubectl_fleet.releases import VCLUSTER, vcluster_support
 
 _SOON = timedelta(days=30)
 _RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE, Location, Mistake, key_path
-from kai_fleet.wording import MASK
+from kubectl_fleet.wording import MASK
 
 _FIELDS: Final = frozenset({"kubeconfig", "huggingFaceToken"})
 _NAMED: Final = re.compile(

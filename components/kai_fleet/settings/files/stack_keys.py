@@ -12,7 +12,7 @@ from difflib import SequenceMatcher, get_close_matches
 from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake
-from kai_fleet.wording import on_one_line
+from kubectl_fleet.wording import on_one_line
 
 _PREFIX: Final = f"{NAMESPACE}:"
 _ALIKE: Final = 0.7

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kai_fleet.quantities import parse_quantity
 from kai_fleet.settings.sections.model import Strict
+from kubectl_fleet.quantities import parse_quantity
 
 _MEBIBYTE: Final = 2**20
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")

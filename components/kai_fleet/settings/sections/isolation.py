@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from kai_fleet.quantities import parse_quantity
 from kai_fleet.settings.sections.model import Strict
+from kubectl_fleet.quantities import parse_quantity
 
 Level = Literal["baseline", "restricted", "off"]
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]

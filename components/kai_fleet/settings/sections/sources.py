@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.model import Strict
-from kai_fleet.wording import MASK
+from kubectl_fleet.wording import MASK
 
 ENCRYPTED: Final = "is encrypted, and is no secret: reviewers have to read it; write it in clear"
 

@@ -10,10 +10,10 @@ from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError, SourcePlace
-from kai_fleet.wording import MASK
 from kai_fleet_policies.image_names import Named, names
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, mandatory, undecided
+from kubectl_fleet.wording import MASK
 
 NAME = "sources-known"
 LEVEL = Level.MANDATORY

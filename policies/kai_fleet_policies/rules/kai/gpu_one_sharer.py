@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.wording import listed
-from kai_fleet_policies.problem import Level, Problem, Severity, called, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory, undecided
+from kubectl_fleet.wording import listed
 
 NAME = "gpu-one-sharer"
 LEVEL = Level.MANDATORY

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, KaiFeature
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, undecided
 
 NAME = "kai-feature-known"
 LEVEL = Level.MANDATORY

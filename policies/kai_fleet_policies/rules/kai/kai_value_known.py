@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet.wording import listed
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, mandatory, undecided
+from kubectl_fleet.wording import listed
 
 NAME = "kai-value-known"
 LEVEL = Level.MANDATORY

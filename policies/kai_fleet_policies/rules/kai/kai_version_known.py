@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.wording import listed
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet import releases
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
+from kubectl_fleet.wording import listed
 
 NAME = "kai-version-known"
 LEVEL = Level.MANDATORY

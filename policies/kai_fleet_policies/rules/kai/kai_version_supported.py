@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at
+from kubectl_fleet import releases
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at
 
 NAME = "kai-version-supported"
 LEVEL = Level.ADVISORY

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.problem import Level, Problem, Severity, mandatory, queue_subject, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import (
+    Level,
+    Problem,
+    Severity,
+    mandatory,
+    queue_subject,
+    undecided,
+)
 
 NAME = "queue-cluster-scoped"
 LEVEL = Level.MANDATORY

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import LONGEST_DURATION, as_go_duration, is_go_duration, overflows
-from kai_fleet_policies.problem import (
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import (
     Level,
     Problem,
     Severity,
@@ -15,7 +16,6 @@ from kai_fleet_policies.problem import (
     queue_subject,
     undecided,
 )
-from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "queue-duration"
 LEVEL = Level.MANDATORY

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kai_fleet_policies.amounts import written
-from kai_fleet_policies.problem import (
+from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import (
     Level,
     Problem,
     Severity,
@@ -18,7 +19,6 @@ from kai_fleet_policies.problem import (
     queue_subject,
     undecided,
 )
-from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "queue-quota"
 LEVEL = Level.MANDATORY

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.queues import DeclaredQueue, Resource
-from kai_fleet.wording import listed
 from kai_fleet_policies.amounts import plain, written
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, queue_subject
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.queues import DeclaredQueue, Resource
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, queue_subject
+from kubectl_fleet.wording import listed
 
 NAME = "queue-units"
 LEVEL = Level.ADVISORY

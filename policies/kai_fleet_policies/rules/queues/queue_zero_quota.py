@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.queues import RESOURCES, QueueShare
-from kai_fleet.wording import listed
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, queue_subject, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.queues import RESOURCES, QueueShare
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, queue_subject, undecided
+from kubectl_fleet.wording import listed
 
 NAME = "queue-zero-quota"
 LEVEL = Level.ADVISORY

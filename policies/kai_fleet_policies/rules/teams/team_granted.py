@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.wording import counted
 from kai_fleet_policies.claims import labels
-from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.wording import counted
 
 NAME = "team-granted"
 LEVEL = Level.MANDATORY

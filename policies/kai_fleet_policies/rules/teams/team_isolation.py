@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called, mandatory
 
 NAME = "team-isolation"
 LEVEL = Level.ADVISORY

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.claims import claims, labels
-from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory, undecided
 
 NAME = "team-node-pools"
 LEVEL = Level.MANDATORY

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.wording import listed
-from kai_fleet_policies.problem import (
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import (
     Level,
     Problem,
     Severity,
@@ -16,7 +16,7 @@ from kai_fleet_policies.problem import (
     mandatory,
     undecided,
 )
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.wording import listed
 
 NAME = "team-one-mode"
 LEVEL = Level.MANDATORY

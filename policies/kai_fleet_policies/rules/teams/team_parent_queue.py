@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "team-parent-queue"
 LEVEL = Level.MANDATORY

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.queues import UNLIMITED
-from kai_fleet_policies.problem import Level, Problem, Severity, at, mandatory, queue_subject
+from kubectl_fleet.declared.queues import UNLIMITED
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, mandatory, queue_subject
 
 NAME = "team-queue-limit"
 LEVEL = Level.MANDATORY

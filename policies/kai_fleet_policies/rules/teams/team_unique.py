@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.claims import claims
-from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory, undecided
 
 NAME = "team-unique"
 LEVEL = Level.MANDATORY

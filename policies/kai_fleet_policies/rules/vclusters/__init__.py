@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.problem import Problem, at, called, mandatory, undecided
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Problem, at, called, mandatory, undecided
 
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.wording import MASK
 from kai_fleet_policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
-from kai_fleet_policies.problem import Level, Problem, Severity
 from kai_fleet_policies.rules.vclusters import judged, value_of
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.wording import MASK
 
 NAME = "vcluster-flags"
 LEVEL = Level.MANDATORY

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.wording import listed
 from kai_fleet_policies import vcluster_areas as areas
-from kai_fleet_policies.adapters import plain
-from kai_fleet_policies.problem import Level, Problem, Severity
 from kai_fleet_policies.rules.vclusters import judged, value_of
-from kai_fleet_policies.unknown import UNKNOWN
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.wording import listed
 
 NAME = "vcluster-isolation"
 LEVEL = Level.MANDATORY

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.state.transitions import vcluster_refusal
-from kai_fleet_policies.problem import Level, Problem, Severity, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory
 
 NAME = "vcluster-upgrade"
 LEVEL = Level.MANDATORY

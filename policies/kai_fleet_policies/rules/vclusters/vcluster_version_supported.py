@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_support
-from kai_fleet.wording import agreeing, listed, plural
-from kai_fleet_policies.problem import Level, Problem, Severity, advisory, called
+from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_support
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, called
+from kubectl_fleet.wording import agreeing, listed, plural
 
 NAME = "vcluster-version-supported"
 LEVEL = Level.ADVISORY

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.quantities import parse_quantity
-from kai_fleet_policies.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.quantities import parse_quantity
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
 
 NAME = "vcluster-volume"
 LEVEL = Level.MANDATORY

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
-from kai_fleet_policies.problem import (
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
+from kubectl_fleet.rules.problem import (
     Level,
     Problem,
     Severity,
@@ -18,7 +19,6 @@ from kai_fleet_policies.problem import (
     undecided,
     workload_subject,
 )
-from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "namespace-reserved"
 LEVEL = Level.MANDATORY

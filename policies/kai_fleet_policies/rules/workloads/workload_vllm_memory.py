@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.fleet.pods import PodContainer, PodTemplate
-from kai_fleet.releases.keys import SCHEDULER
-from kai_fleet_policies.problem import (
+from kubectl_fleet.declared.pods import PodContainer, PodTemplate
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import SCHEDULER
+from kubectl_fleet.rules.problem import (
     Level,
     Problem,
     Severity,
@@ -18,7 +19,6 @@ from kai_fleet_policies.problem import (
     undecided,
     workload_subject,
 )
-from kai_fleet_policies.unknown import UNKNOWN
 
 NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, NVIDIA
-from kai_fleet.releases import DISABLED
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.objects import KubeObject
-from kai_fleet_cli.usage.pods import RESERVATIONS
-from kai_fleet_cli.usage.requests import GROUP, groups_of
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.releases import DISABLED
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.usage.pods import RESERVATIONS
+from kubectl_fleet.usage.requests import GROUP, groups_of
 
 RESERVATION = "reservation"  # findings about the pods that hold shared GPUs
 _GPU_INDEX = "run.ai/reserve_for_gpu_index"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kai_fleet.releases import KaiRelease
-from kai_fleet.releases.keys import KAI_NAMESPACE
-from kai_fleet.wording import agreeing, counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.objects import KubeObject
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.releases import KaiRelease
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.wording import agreeing, counted
 
 VERSION = "kai-version"
 

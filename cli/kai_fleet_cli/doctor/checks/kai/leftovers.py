@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from kai_fleet import releases
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.objects import seconds_since
+from kubectl_fleet import releases
+from kubectl_fleet.live.objects import seconds_since
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 MODES = "one-mode"
 SUPPORTED = "kai-supported"

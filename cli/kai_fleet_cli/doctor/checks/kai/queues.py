@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet.fleet.queues import RESOURCES, UNLIMITED
-from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED
+from kubectl_fleet.wording import counted
 
 _BY_CHART = ("default-parent-queue", "default-queue")
 _FIELDS = ("parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime", "displayName")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.settings.sections.scheduling import DEFAULT_SHARD, NODE_POOL
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.finding import Finding
+from kubectl_fleet.live.finding import Finding
+from kubectl_fleet.releases.keys import QUEUE_LABEL
 
 
 def check(snapshot: Snapshot) -> Findings:

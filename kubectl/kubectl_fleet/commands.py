@@ -1,0 +1,104 @@
+"""`fleet my …`, and `kubectl fleet …`: what a team asks its own cluster, without a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kubectl_fleet.my.watch import Record, Show
+
+app = typer.Typer(
+    help="For a team: its queues, its GPUs, its pods that wait; by its own kubeconfig.",
+    no_args_is_help=True,
+)
+
+File = Annotated[
+    str | None, typer.Option("--kubeconfig", help="A kubeconfig file; else KUBECONFIG, else yours.")
+]
+Context = Annotated[str | None, typer.Option("--context", help="A context of it.")]
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Show only this namespace's pods.")
+]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")]
+Every = Annotated[
+    float, typer.Option("--every", min=0.5, help="Seconds between two looks of --watch.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="For machines; with --watch one line for each change.")
+]
+
+
+@app.command()
+def queues(
+    kubeconfig: File = None,
+    context: Context = None,
+    watch: Watch = False,
+    every: Every = 2.0,
+    json_: Json = False,
+) -> None:
+    """Quota, limit, in use, borrowed, lent and waiting of every queue: GPU, CPU and memory."""
+    from kubectl_fleet.my import queues
+
+    source = (kubeconfig, context, None)
+    _run(source, queues.show, queues.record, every if watch else None, json_)
+
+
+@app.command()
+def pods(
+    kubeconfig: File = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    watch: Watch = False,
+    every: Every = 2.0,
+    json_: Json = False,
+) -> None:
+    """Which pod holds which share of which GPU."""
+    from kubectl_fleet.my import pods
+
+    source = (kubeconfig, context, namespace)
+    _run(source, pods.show, pods.record, every if watch else None, json_)
+
+
+@app.command()
+def pending(
+    kubeconfig: File = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    watch: Watch = False,
+    every: Every = 2.0,
+    json_: Json = False,
+) -> None:
+    """Why each pod waits, and what would have to happen."""
+    from kubectl_fleet.my import pending
+    from kubectl_fleet.my.view import WHY
+
+    source = (kubeconfig, context, namespace)
+    _run(source, pending.show, pending.record, every if watch else None, json_, WHY)
+
+
+def _run(
+    source: tuple[str | None, str | None, str | None],
+    show: Show,
+    record: Record,
+    every: float | None,
+    as_json: bool,
+    more: Mapping[str, str] | None = None,
+) -> None:
+    """Ctrl-C is how one leaves `--watch`: then it has ended well."""
+    from kubectl_fleet.my import watch
+    from kubectl_fleet.my.view import Viewer
+
+    viewer = Viewer(*source, more=more or {})
+    try:
+        if as_json:
+            watch.as_json(viewer.look, record, every)
+        elif every is not None:
+            watch.until_stopped(viewer.look, show, every)
+        else:
+            watch.once(viewer.look, show)
+    except KeyboardInterrupt:
+        if every is None:
+            raise

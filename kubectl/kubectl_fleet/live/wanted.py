@@ -1,0 +1,87 @@
+"""What a cluster and its team are to have, as far as why a pod waits depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kubectl_fleet.releases import KaiRelease
+from kubectl_fleet.releases.keys import GPU_RESOURCES
+
+
+class WantedCluster(Protocol):
+    """One API server, as a stack declares it or as a team knows it."""
+
+    @property
+    def declared(self) -> bool:
+        """Whether it is known what it is to have."""
+
+    @property
+    def release(self) -> KaiRelease | None:
+        """The KAI that it is to run."""
+
+    @property
+    def gpu_sharing(self) -> bool:
+        """Whether that lets pods share GPUs."""
+
+    @property
+    def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
+        """The `spec` of each Queue that it is to have, by name."""
+
+    @property
+    def gpu_resource(self) -> str:
+        """The resource of its GPUs."""
+
+    @property
+    def key(self) -> str:
+        """Where its KAI is declared."""
+
+    @property
+    def queues_key(self) -> str:
+        """Where its queues are declared."""
+
+
+class WantedTeam(Protocol):
+    """The team whose vCluster a cluster is."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def path(self) -> str:
+        """Where it is declared."""
+
+    @property
+    def declared(self) -> bool:
+        """Whether it is."""
+
+    @property
+    def mode(self) -> str:
+        """Where its KAI is: `virtual`, `host` or `default` for none."""
+
+    @property
+    def queue(self) -> str | None:
+        """Its leaf queue on the host in mode host."""
+
+    @property
+    def gpus(self) -> float | None:
+        """The most GPUs that its pods may hold; None without a bound."""
+
+    @property
+    def node_pool(self) -> Mapping[str, str]:
+        """The labels of its nodes."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A cluster without a stack file: only what is wrong in itself can be said."""
+
+    declared: bool = False
+    release: KaiRelease | None = None
+    gpu_sharing: bool = True
+    queue_specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gpu_resource: str = GPU_RESOURCES[0]
+    key: str = "kai-fleet:kai"
+    queues_key: str = "kai-fleet:queues"

@@ -1,0 +1,156 @@
+"""`fleet my pending`: why each pod waits, and what would have to happen, in the doctor's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
+from kubectl_fleet.live.wanted import Wanted
+from kubectl_fleet.my.bars import Glyphs
+from kubectl_fleet.my.guarantee import Guarantee, guarantee
+from kubectl_fleet.my.view import View
+from kubectl_fleet.releases import KAI
+from kubectl_fleet.usage.amounts import in_words
+from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.waiting import pending, pod_groups, rule_violations
+
+
+@dataclass(frozen=True)
+class PendingPod:
+    """A pod that waits, why, what would have to happen, and how it stands to its queue's quota."""
+
+    pod: PodUse
+    cause: str
+    fix: str
+    guarantee: Guarantee | None = None
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "namespace": self.pod.namespace,
+            "name": self.pod.name,
+            "queue": self.pod.queue,
+            "created": self.pod.created,
+            **asdict(self.pod.amounts),
+            "cause": self.cause,
+            "fix": self.fix,
+            "guaranteed": self.guarantee.guaranteed if self.guarantee else None,
+            "standing": self.guarantee.sentence if self.guarantee else None,
+        }
+
+
+def record(view: View) -> dict[str, Any]:
+    """The JSON."""
+    return {**view.record(), "pending": [each.record() for each in waiting(view)]}
+
+
+def waiting(view: View) -> list[PendingPod]:
+    """The pods that are not started, those that wait longest first."""
+    items = {it.pod_subject: it for it in map(KubeObject, view.answers.all("pods"))}
+    reasons = _reasons(view)
+    pods = []
+    for pod in view.pods:
+        if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
+            continue
+        cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
+        about = guarantee(view.usage.queues, pod) if pod.waits else None
+        pods.append(PendingPod(pod, cause, fix, about))
+    return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
+
+
+def show(view: View, glyphs: Glyphs) -> RenderableType:
+    """As a table of 80 columns, or as many as there are."""
+    pods = waiting(view)
+    if not pods:
+        return Group() if view.blind else Text("no pod waits")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("pod", overflow="fold", ratio=2)
+    table.add_column("asks for", overflow="fold", ratio=1)
+    table.add_column("since", justify="right", no_wrap=True)
+    table.add_column("why, and what would have to happen", overflow="fold", ratio=5)
+    for each in pods:
+        queue = f"\nqueue {each.pod.queue}" if each.pod.queue else ""
+        lines = [each.cause, f"{glyphs.arrow} {each.fix}"]
+        lines += [each.guarantee.sentence, ""] if each.guarantee else [""]
+        table.add_row(
+            Text.assemble((view.name(each.pod), "bold"), (queue, "dim")),
+            "\n".join(_requests(each.pod)) or "-",
+            view.age(each.pod),
+            Text("\n".join(lines)),
+        )
+    return Group(table)
+
+
+def _reasons(view: View) -> dict[str, tuple[str, str]]:
+    """The first finding about each pod, as cause and fix, by its subject."""
+    reasons: dict[str, tuple[str, str]] = {}
+    started = {pod.subject for pod in view.usage.pods if not pod.waits}
+    cluster = _cluster(view)
+    of = ClusterPods(cluster, cluster.user_pods, cluster, cluster)
+    groups = pod_groups.check(cluster) if cluster.kai is not None else ()
+    judged = (
+        (rule_violations.check(of), False),
+        (pending.check(of), True),
+        (groups, False),
+    )
+    for findings, also_started in judged:
+        for finding in findings:
+            # Of those only why they do not start: how they were placed is over.
+            if also_started or finding.subject not in started:
+                reasons.setdefault(finding.subject, (finding.cause, finding.fix))
+    return reasons
+
+
+def _cluster(view: View) -> ReadCluster:
+    """The cluster as it is judged, with words for what a team does not have."""
+    unreadable = dict(view.answers.forbidden)
+    if not view.schedules_here:  # the KAI of the host: whether it serves is not seen here
+        unreadable |= dict.fromkeys(("deployments", "queues", "podgroups"), "on the host")
+    # Who may not see which KAI runs gets the words of the newest: queues say that there is one.
+    unseen = "deployments" in view.answers.forbidden and view.schedules_here
+    wanted = Wanted(
+        declared=unseen,
+        release=list(KAI.values())[-1] if unseen else None,
+        queue_specs={it.name: it.spec for it in map(KubeObject, view.answers.all("queues"))},
+        key="your team in the platform's stack file",
+        queues_key="your team's queues in the platform's stack file",
+    )
+    return ReadCluster(
+        "this cluster",
+        wanted,
+        view.answers.objects,
+        unreadable,
+        now=view.now,
+        update="ask the platform's engineers for an update of the stack",
+        kubectl=view.kubectl,
+    )
+
+
+def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
+    """Nothing is known to be wrong: it is new, or whoever schedules it says nothing here."""
+    if gates := item.spec.get("schedulingGates"):
+        names = ", ".join(str(gate.get("name")) for gate in gates)
+        return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
+    if view.age(pod).endswith("s"):
+        return "it was made a moment ago", "wait a minute"
+    command = f"{view.kubectl} -n {pod.namespace} describe pod {pod.name}"
+    return "nothing that may be read here says why", f"look with: `{command}`"
+
+
+def _requests(pod: PodUse) -> Iterator[str]:
+    if pod.gpu.mebibytes is not None:
+        many = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
+        yield f"{pod.gpu.mebibytes} MiB of a GPU{many}"
+    elif pod.amounts.gpu:
+        yield in_words("gpu", pod.amounts.gpu)
+    if pod.amounts.cpu:
+        yield in_words("cpu", pod.amounts.cpu)
+    if pod.amounts.memory:
+        yield in_words("memory", pod.amounts.memory)

@@ -1,0 +1,159 @@
+"""One look at the cluster of a kubeconfig, and what of it this user may not see."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.kube.api import Api
+from kubectl_fleet.kube.errors import UnreachableError
+from kubectl_fleet.kube.kubeconfig import namespace_of
+from kubectl_fleet.usage.counting import ClusterUsage, count
+from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.usage.reading import KINDS, ClusterObjects, read
+
+SECONDS: Final = 10.0  # for each answer
+# What only `my pending` needs.
+WHY: Final[Mapping[str, str]] = {
+    "events": "/api/v1/events",
+    "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
+}
+_WITHOUT: Final[Mapping[str, str]] = {
+    "nodes": "how many GPUs there are is not known, and a share of memory counts as a whole GPU",
+    "pods": "who holds what is not known",
+    "queues": "quotas and limits are not known",
+    "podgroups": "the queue of a pod is the one of its label",
+    "events": "why a pod waits may be known to them only",
+}
+_PLATFORM: Final = "ask the platform's engineers: `fleet usage --stack STACK --team TEAM`"
+
+
+@dataclass(frozen=True)
+class View:
+    """What was seen. `notes` are sentences about what was not.
+
+    `namespace` is the only one whose pods are shown, None for all; `kubectl` is how this cluster is
+    asked by hand.
+    """
+
+    answers: ClusterObjects
+    usage: ClusterUsage
+    namespace: str | None = None
+    notes: tuple[str, ...] = ()
+    now: datetime = datetime.min
+    kubectl: str = "kubectl"
+
+    @property
+    def pods(self) -> list[PodUse]:
+        """The pods that are shown."""
+        return [pod for pod in self.usage.pods if self.shows(pod)]
+
+    @property
+    def blind(self) -> bool:
+        """Whether no pod may be listed."""
+        return "pods" in self.answers.forbidden
+
+    @property
+    def schedules_here(self) -> bool:
+        """Whether the KAI of its pods is in this cluster, as far as one sees."""
+        return "queues" not in self.answers.not_served
+
+    def shows(self, pod: PodUse) -> bool:
+        """Whether a pod is in the namespace that is shown."""
+        return self.namespace in (None, pod.namespace)
+
+    def name(self, pod: PodUse) -> str:
+        """A pod's name, with its namespace where that is not the usual one."""
+        usual = pod.namespace == (self.namespace or "default")
+        return pod.name if usual else f"{pod.namespace}/{pod.name}"
+
+    def age(self, pod: PodUse) -> str:
+        """How old a pod is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if that is unknown."""
+        if not pod.created:
+            return ""
+        created = datetime.fromisoformat(pod.created)
+        seconds = (self.now - created).total_seconds()
+        for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+            if seconds >= 2 * length:
+                return f"{seconds // length:.0f}{unit}"
+        return f"{max(0.0, seconds):.0f}s"
+
+    def record(self) -> dict[str, Any]:
+        """What every JSON begins with."""
+        return {
+            "namespace": self.namespace,
+            "kai": self.usage.release.version if self.usage.release else None,
+            "countedFrom": self.usage.counted_from,
+            "notes": list(self.notes),
+        }
+
+
+class Viewer:
+    """Looks at one cluster, again and again: by a kubeconfig file and a context, or the usual ones.
+
+    `namespace` narrows what is shown, `more` are kinds that are read beside `KINDS`. Raises
+    UserError for a kubeconfig that is no use.
+    """
+
+    def __init__(
+        self,
+        file: str | None,
+        context: str | None,
+        namespace: str | None,
+        more: Mapping[str, str],
+    ) -> None:
+        self._kinds = {**KINDS, **more}
+        flags = {"--kubeconfig": file, "--context": context}
+        words = [word for flag, value in flags.items() if value for word in (flag, value)]
+        self._kubectl = shlex.join(["kubectl", *words])
+        self._namespace = namespace
+        try:
+            self._where = namespace or namespace_of(file, context) or "default"
+            self._api = Api.of_context(file, context, seconds=SECONDS)
+        except UnreachableError as error:
+            text = str(error).rstrip(".")
+            raise UserError(
+                f"{text}; for another one write --kubeconfig, or set KUBECONFIG"
+            ) from None
+
+    def look(self) -> View:
+        """What is there now. Raises UserError where the cluster does not answer."""
+        try:
+            answers = read(self._api, self._kinds, self._where)
+        except UnreachableError as error:
+            raise UserError(f"the cluster at {self._api.host} cannot be asked: {error}") from None
+        usage = count(answers)
+        namespace = self._namespace or answers.namespace
+        notes = _notes(answers, usage)
+        return View(answers, usage, namespace, notes, datetime.now(UTC), self._kubectl)
+
+
+def command(name: str) -> str:
+    """How whoever runs this types another of these commands."""
+    plugin = Path(sys.argv[0]).name.startswith("kubectl-")
+    return f"kubectl fleet {name}" if plugin else f"fleet my {name}"
+
+
+def _notes(answers: ClusterObjects, usage: ClusterUsage) -> tuple[str, ...]:
+    notes = [
+        f"you may not list {kind}: {_WITHOUT[kind]}"
+        for kind in answers.forbidden
+        if kind in _WITHOUT
+    ]
+    if answers.namespace is not None:
+        source = "; what queues hold is what KAI says of them" if usage.queues else ""
+        notes.append(f"you may list pods of namespace {answers.namespace} only{source}")
+    if "queues" in answers.not_served:
+        notes.append(
+            "KAI runs on the host and not here, and so do its queues: what they may hold, and"
+            f" who else is on a GPU, is not to be seen from here; {_PLATFORM}"
+            if any(pod.scheduled_by_kai for pod in usage.pods)
+            else "no KAI runs here: there are no queues"
+        )
+    return tuple(notes)

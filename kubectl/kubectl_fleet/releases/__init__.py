@@ -1,0 +1,46 @@
+"""The release tables: what each supported version of KAI and vCluster needs."""
+
+from kubectl_fleet.releases.kai_table import KAI, KaiRelease
+from kubectl_fleet.releases.lookup import (
+    DISABLED,
+    UnknownVersionError,
+    has_sharing_modes,
+    kai,
+    maintained,
+    nearest,
+    nearest_maintained,
+    support,
+    taken_for,
+    takes_external_pod_groups,
+    vcluster,
+    vcluster_support,
+    version_key,
+)
+from kubectl_fleet.releases.vcluster_table import (
+    DEFAULT_VCLUSTER,
+    VCLUSTER,
+    VCLUSTER_REPOSITORY,
+    VclusterRelease,
+)
+
+__all__ = [
+    "DEFAULT_VCLUSTER",
+    "DISABLED",
+    "KAI",
+    "VCLUSTER",
+    "VCLUSTER_REPOSITORY",
+    "KaiRelease",
+    "UnknownVersionError",
+    "VclusterRelease",
+    "has_sharing_modes",
+    "kai",
+    "maintained",
+    "nearest",
+    "nearest_maintained",
+    "support",
+    "taken_for",
+    "takes_external_pod_groups",
+    "vcluster",
+    "vcluster_support",
+    "version_key",
+]

@@ -1,0 +1,97 @@
+"""What a rule reports: one sentence for one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.paths import at as at
+from kubectl_fleet.rules.judged import JudgedCluster
+from kubectl_fleet.wording import on_one_line
+
+
+class Level(StrEnum):
+    """`mandatory` stops a preview and an update; `advisory` is only shown."""
+
+    MANDATORY = "mandatory"
+    ADVISORY = "advisory"
+
+
+class Severity(StrEnum):
+    """What is at stake: `critical` is other teams' running work, `high` is that pods do not run."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One mistake.
+
+    `subject` names the thing in words (`queue train in ml`), `path` is the key in the stack file or
+    the URN of the resource, and `message` says what is wrong and what to write instead.
+    `undecided` marks an advisory that only says that a value is not known yet.
+    """
+
+    rule: str
+    level: Level
+    subject: str
+    path: str
+    message: str
+    undecided: bool = field(default=False, compare=False)
+
+    def record(self) -> dict[str, str]:
+        """The five fields that the plan's JSON shows."""
+        return {
+            "rule": self.rule,
+            "level": self.level.value,
+            "subject": self.subject,
+            "path": self.path,
+            "message": self.message,
+        }
+
+    def __str__(self) -> str:
+        """One line for a terminal or a log."""
+        return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.rule}]"
+
+
+def mandatory(subject: str, path: str, message: str, rule: str = "") -> Problem:
+    """A mistake that stops the preview; of a rule's own, `rules` writes the name of the rule."""
+    return Problem(rule, Level.MANDATORY, subject, path, on_one_line(message))
+
+
+def advisory(subject: str, path: str, message: str, rule: str = "") -> Problem:
+    """A warning."""
+    return Problem(rule, Level.ADVISORY, subject, path, on_one_line(message))
+
+
+def undecided(subject: str, path: str, until: str) -> Problem:
+    """The rule needs a value that only the update will know; it decides then.
+
+    `until` completes "cannot decide until …".
+    """
+    message = f"cannot decide until {until}; the rule is checked again when it is known"
+    return Problem("", Level.ADVISORY, subject, path, message, undecided=True)
+
+
+def called(name: str | None) -> str:
+    """A name for a sentence, also where it is not known yet."""
+    if name is UNKNOWN:
+        return "(name not known yet)"
+    return name or "(no name)"
+
+
+def workload_subject(workload: PodTemplate, cluster: JudgedCluster) -> str:
+    """For example `Deployment api in namespace team-a of ml`."""
+    name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
+    namespace = called(workload.namespace) if workload.namespace else "default"
+    return f"{workload.kind} {name} in namespace {namespace} of {cluster.name}"
+
+
+def queue_subject(name: str, cluster: JudgedCluster) -> str:
+    """For example `queue train in ml`."""
+    return f"queue {called(name)} in {cluster.name}"

@@ -1,0 +1,118 @@
+"""Every queue hangs in one tree: unique names, existing parents, no cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.judged import JudgedCluster
+from kubectl_fleet.rules.problem import (
+    Level,
+    Problem,
+    Severity,
+    at,
+    mandatory,
+    queue_subject,
+    undecided,
+)
+from kubectl_fleet.wording import listed, nearest_first
+
+NAME = "queue-tree"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle, with"
+    " everything below it, and says nothing (Q5)."
+)
+EXISTING_QUEUES: Final = "existingQueues"
+CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.10
+REMEDY = "Give every queue a name of its own and an existing parent, or none for a top-level queue."
+
+
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
+    """Names, parents and cycles of the queues of one cluster."""
+    tree = cluster.tree
+    seen: set[str] = set()
+    for queue in tree.queues:
+        subject, parent_path = queue_subject(queue.name, cluster), at(queue.path, "parent")
+        if queue.name is UNKNOWN:
+            yield undecided(subject, queue.path, "the name of the queue is known")
+        elif queue.name in seen:
+            yield mandatory(
+                subject,
+                queue.path,
+                f"is declared twice: queues are cluster-wide, and the later one overwrites the"
+                f" first; rename one of the two queues {queue.name}",
+            )
+        else:
+            seen.add(queue.name)
+        parent = queue.parent
+        if parent is UNKNOWN:
+            yield undecided(subject, parent_path, "the name of its parent is known")
+        elif parent is not None and parent == queue.name:
+            yield mandatory(
+                subject,
+                parent_path,
+                "is its own parent; leave the parent out for a top-level queue, or name another",
+            )
+        elif parent is not None and parent not in tree.by_name:
+            if tree.unknown_names:
+                yield undecided(subject, parent_path, "all queue names are known")
+                continue
+            if _made_elsewhere(parent, cluster):
+                yield undecided(
+                    subject,
+                    parent_path,
+                    f"it is known that its parent {parent}, which nothing here declares, is in"
+                    f" {cluster.name}; {EXISTING_QUEUES}: [{parent}] in the pack's configuration of"
+                    f" {NAME} says so",
+                )
+                continue
+            others = [name for name in tree.by_name if name != queue.name]
+            yield mandatory(
+                subject,
+                parent_path,
+                f"has the parent {parent}, which is not declared in {cluster.name};"
+                f" {_instead(parent, others, cluster)}",
+            )
+    for ring in tree.cycles():
+        circle = " → ".join((*ring, ring[0]))
+        yield mandatory(
+            queue_subject(ring[0], cluster),
+            at(tree.by_name[ring[0]].path, "parent"),
+            f"is below itself ({circle}); leave the parent of {listed(ring)} out, which then is"
+            " the top of the others",
+        )
+
+
+def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
+    choice = listed(nearest_first(parent, others))
+    if _all_here(cluster):
+        declare = f"declare {parent} with no parent of its own"
+    else:
+        declare = (
+            f"list {parent} in {EXISTING_QUEUES} of the pack's configuration of {NAME} if another"
+            " program makes it"
+        )
+    return f"write {choice}, or {declare}" if choice else declare
+
+
+def _all_here(cluster: JudgedCluster) -> bool:
+    """Whether all queues of the cluster are at hand: of a stack, or beside the KAI itself."""
+    return cluster.declared or bool(cluster.kai)
+
+
+def _made_elsewhere(parent: str, cluster: JudgedCluster) -> bool:
+    """Whether what makes the parent may stand in another program.
+
+    KAI's chart makes one parent, unless it is told not to. Others are elsewhere if no queue here is
+    the top of a tree; beside a top one, an absent parent is taken for a slip.
+    """
+    if cluster.declared:
+        return False
+    if parent == CHART_PARENT and cluster.kai:
+        return any(not isinstance(kai.version, str) or kai.values is UNKNOWN for kai in cluster.kai)
+    if parent == CHART_PARENT:
+        return True
+    return not cluster.kai and all(queue.parent is not None for queue in cluster.tree.queues)

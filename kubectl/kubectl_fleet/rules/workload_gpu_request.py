@@ -1,0 +1,169 @@
+"""A GPU share is requested in one way, with a value that KAI takes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from kubectl_fleet import releases
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import (
+    CONTAINER,
+    DEVICES,
+    FRACTION,
+    GPU_RESOURCES,
+    MEMORY,
+    MPS,
+    SCHEDULER,
+)
+from kubectl_fleet.rules.judged import JudgedCluster
+from kubectl_fleet.rules.problem import (
+    Level,
+    Problem,
+    Severity,
+    called,
+    mandatory,
+    undecided,
+    workload_subject,
+)
+from kubectl_fleet.wording import listed
+
+NAME = "workload-gpu-request"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = "KAI's admission refuses such pods, or schedules them wrong where it does not notice (W3)."
+REMEDY = (
+    'Write one of: the annotation gpu-fraction ("0.5"), the annotation gpu-memory ("2000", MiB),'
+    " or whole GPUs in the container's resources."
+)
+
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECASE)
+_BYTES = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
+
+
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
+    """Each workload that asks KAI for a part of a GPU."""
+    for workload in cluster.workloads:
+        annotations = workload.annotations
+        subject = workload_subject(workload, cluster)
+        if annotations is UNKNOWN:
+            yield undecided(subject, workload.path, "its annotations are known")
+            continue
+        if not annotations.keys() & {FRACTION, MEMORY, DEVICES, CONTAINER, MPS}:
+            continue
+        for message in _messages(annotations, workload):
+            yield mandatory(subject, workload.path, message)
+        unknown = [k for k in (FRACTION, MEMORY, DEVICES) if annotations.get(k) is UNKNOWN]
+        if unknown:
+            until = f"the value of {listed(unknown, 'and')} is known"
+            yield undecided(subject, workload.path, until)
+        if FRACTION in annotations or MEMORY in annotations:
+            yield from _whole_gpus(workload, subject)
+        if CONTAINER in annotations:
+            yield from _container(cluster, workload, annotations, subject)
+
+
+def _messages(annotations: Mapping[str, object], workload: PodTemplate) -> Iterator[str]:
+    fraction, memory = annotations.get(FRACTION), annotations.get(MEMORY)
+    if fraction is not None and fraction is not UNKNOWN:
+        yield from _fraction(str(fraction))
+    if memory is not None and memory is not UNKNOWN and not _is_count(memory):
+        yield (
+            f'has {MEMORY}: "{memory}"; write a positive whole number of MiB,'
+            f' for example {MEMORY}: "{_mebibytes(str(memory)) or 2000}"'
+        )
+    if FRACTION in annotations and MEMORY in annotations:
+        yield f"has both {FRACTION} and {MEMORY}; write only one of them"
+    shared = FRACTION in annotations or MEMORY in annotations
+    devices = annotations.get(DEVICES)
+    if DEVICES in annotations and not shared:
+        yield (
+            f"has {DEVICES} alone: it says on how many GPUs a share is taken;"
+            f' add {FRACTION}, for example {FRACTION}: "0.5", or ask for whole GPUs instead'
+        )
+    if devices is not None and devices is not UNKNOWN and not _is_count(devices):
+        yield f'has {DEVICES}: "{devices}"; write a positive whole number such as "2"'
+    # On pods of other schedulers these short keys may have another meaning.
+    if workload.scheduler == SCHEDULER and not shared:
+        if str(annotations.get(MPS)).lower() == "true":
+            yield f'has mps: "true" without a share of a GPU; add {FRACTION}: "0.5" or drop mps'
+        if CONTAINER in annotations:
+            yield f'has {CONTAINER} without a share of a GPU; add {FRACTION}: "0.5" or drop it'
+
+
+def _fraction(text: str) -> Iterator[str]:
+    value = float(text) if _FLOAT.fullmatch(text) else math.nan
+    if 0 < value < 1:
+        return
+    if 1 <= value < 100:
+        instead = f'for whole GPUs drop it and write limits: nvidia.com/gpu: "{math.ceil(value)}"'
+    else:
+        percent = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", text)
+        half = float(percent.group(1)) / 100 if percent else 0.5
+        instead = f'write, for example, {FRACTION}: "{half if 0 < half < 1 else 0.5:g}"'
+    yield f'has {FRACTION}: "{text}", which is not a number between 0 and 1; {instead}'
+
+
+def _whole_gpus(workload: PodTemplate, subject: str) -> Iterator[Problem]:
+    if workload.containers is UNKNOWN:
+        yield undecided(subject, workload.path, "its containers are known")
+        return
+    for container in workload.containers:
+        for resource in GPU_RESOURCES:
+            asks = container.asks_for(resource)
+            if asks is UNKNOWN:
+                until = f"the resources of container {called(container.name)} are known"
+                yield undecided(subject, workload.path, until)
+                return
+            if asks:
+                yield mandatory(
+                    subject,
+                    workload.path,
+                    f"asks for a share of a GPU and, in container {called(container.name)}, for"
+                    f" whole GPUs; drop {resource} there or the annotation",
+                )
+
+
+def _container(
+    cluster: JudgedCluster, workload: PodTemplate, annotations: Mapping[str, object], subject: str
+) -> Iterator[Problem]:
+    scheduling = cluster.scheduling
+    if not scheduling.kai or any(release.version is UNKNOWN for release in scheduling.kai):
+        until = f"the KAI version of {scheduling.name} is known: {CONTAINER} works from v0.10"
+        yield undecided(subject, workload.path, until)
+    for release in scheduling.kai:
+        known = releases.KAI.get(str(release.version))
+        if known is not None and not known.container_name_annotation:
+            yield mandatory(
+                subject,
+                workload.path,
+                f"has {CONTAINER}, which KAI reads from v0.10 on, and {scheduling.name} runs"
+                f" {known.version}; make that container the first one and drop the annotation",
+            )
+    name, containers = annotations[CONTAINER], workload.containers
+    if name is UNKNOWN or containers is UNKNOWN:
+        return
+    names = [container.name for container in containers]
+    if UNKNOWN not in names and name not in names:
+        choice = listed([called(n) for n in names])
+        yield mandatory(
+            subject,
+            workload.path,
+            f'has {CONTAINER}: "{name}", but no container of that name; write {choice}',
+        )
+
+
+def _is_count(value: object) -> bool:
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return re.fullmatch(r"[0-9]+", text) is not None and int(text) > 0
+
+
+def _mebibytes(text: str) -> int | None:
+    match = _MEMORY.fullmatch(text.strip())
+    if match is None:
+        return None
+    unit = match.group(2).lower().removesuffix("b")
+    return int(float(match.group(1)) * _BYTES[unit] / 2**20) or None

@@ -1,0 +1,69 @@
+"""The queue label and `schedulerName: kai-scheduler` come together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.rules.judged import JudgedCluster
+from kubectl_fleet.rules.problem import (
+    Level,
+    Problem,
+    Severity,
+    mandatory,
+    undecided,
+    workload_subject,
+)
+from kubectl_fleet.wording import listed
+
+NAME = "workload-scheduler"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Without schedulerName the default scheduler places the pod: its queue and its GPU fraction are"
+    " ignored without a word. Without the label KAI leaves it Pending (W6)."
+)
+REMEDY = f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {QUEUE_LABEL} on it."
+
+_FRACTIONS = ("gpu-fraction", "gpu-memory")
+
+
+def check(cluster: JudgedCluster) -> Iterator[Problem]:
+    """Each workload: label, GPU annotations and scheduler fit together."""
+    for workload in cluster.workloads:
+        subject = workload_subject(workload, cluster)
+        scheduler, names_queue = workload.scheduler, workload.names_queue
+        annotations, writer = workload.annotations, workload.writer
+        if scheduler == SCHEDULER:
+            if writer is not None and writer.queue_elsewhere:
+                continue
+            if names_queue is UNKNOWN:
+                yield undecided(subject, workload.path, "its labels are known")
+            elif not names_queue and not workload.pod_group:
+                yield mandatory(
+                    subject,
+                    workload.path,
+                    f"has schedulerName: {SCHEDULER} but no label {QUEUE_LABEL}; write the label"
+                    " with a leaf queue, or drop schedulerName to use the default scheduler",
+                )
+            continue
+        if scheduler is None and names_queue is False and writer is not None and writer.scheduler:
+            continue  # its operator writes it; workload-leaf-queue says that no queue is named
+        fractions = (
+            [] if annotations is UNKNOWN else [key for key in _FRACTIONS if key in annotations]
+        )
+        reasons = [f"the label {QUEUE_LABEL}"] if names_queue is True else []
+        reasons += [f"the annotation {key}" for key in fractions]
+        if reasons and scheduler is UNKNOWN:
+            yield undecided(subject, workload.path, "its schedulerName is known")
+        elif reasons:
+            has = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
+            yield mandatory(
+                subject,
+                workload.path,
+                f"has {listed(reasons, 'and')} but {has}, so KAI never sees it and they are"
+                f" ignored; write schedulerName: {SCHEDULER}",
+            )
+        elif names_queue is UNKNOWN or annotations is UNKNOWN:
+            yield undecided(subject, workload.path, "its labels and annotations are known")

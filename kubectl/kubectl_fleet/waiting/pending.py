@@ -1,0 +1,228 @@
+"""Pods that wait: why, in words. What is wrong with how they are written is `rule_violations`'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.node_facts import gpus, ready
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
+from kubectl_fleet.live.wanted import WantedTeam
+from kubectl_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
+from kubectl_fleet.waiting.pod_groups import is_ungrouped
+from kubectl_fleet.waiting.rule_violations import path_of, wrong
+from kubectl_fleet.wording import counted
+
+_INSUFFICIENT: Final = "Insufficient"
+_A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
+_PATIENCE = 60.0  # seconds; what takes no longer is on its way
+_NO_SANDBOX: Final = "FailedCreatePodSandBox"
+_CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
+
+
+def check(of: ClusterPods) -> Findings:
+    """Every pod of a cluster without a node that is well written."""
+    ill = wrong(of)
+    for pod in of.pods:
+        if pod.phase != "Pending" or pod["metadata"].get("deletionTimestamp"):
+            continue
+        reason = None
+        if pod.spec.get("nodeName"):
+            reason = _not_started(of.cluster, pod)
+        elif not pod.is_true("PodBound") and path_of(pod) not in ill:
+            reason = _not_placed(of, pod)
+        if reason is not None:
+            yield of.cluster.broken(pod.pod_subject, *reason[:3])
+
+
+def _not_placed(of: ClusterPods, pod: KubeObject) -> Reason | None:
+    """Why a pod has no node; None while it is on its way. What never ends comes first."""
+    cluster, scheduling = of.cluster, of.scheduling
+    if pod.spec.get("schedulerName") == SCHEDULER:
+        reason = (
+            _no_scheduler(scheduling)
+            or _no_queue(scheduling, pod)
+            or _no_runtime_class(cluster, pod)
+            or _no_gpus(of, pod)
+        )
+    else:
+        reason = _too_large(cluster, pod)
+    # The last events, then the condition, in words that are known.
+    events = [str(it.get("message") or "") for it in reversed(cluster.events_of(pod))]
+    reason = reason or _by_messages(of, pod, [*events, pod.unscheduled])
+    if reason is None and cluster.kai is not None and is_ungrouped(cluster, pod):
+        return None  # `pod_groups` says that it has no PodGroup
+    if reason is None and cluster.age(pod) > _PATIENCE:
+        message = pod.unscheduled or "no event, no condition"
+        cause = f"it has no node, and nothing known says why: {message}"
+        return Reason(cause, _describe(cluster, pod))
+    return reason
+
+
+def _by_messages(of: ClusterPods, pod: KubeObject, texts: list[str]) -> Reason | None:
+    """What the first known message means; counts of nodes are judged by the nodes it may go to."""
+    known = of.cluster.explain(*texts)
+    if known is None or known.name not in COUNTED:
+        return known
+    if (reason := by_nodes(of, pod)) is not None:
+        return reason
+    text = next(text for text in texts if of.cluster.explain(text))
+    return no_room(text) if _INSUFFICIENT in text else known
+
+
+def _no_scheduler(cluster: ReadCluster) -> Reason | None:
+    """No KAI scheduler is there, or none serves."""
+    if "deployments" in cluster.unreadable:
+        return None
+    there = [cluster.named("deployments", name, KAI_NAMESPACE) for name in cluster.schedulers]
+    if any(item is not None and item.rolled_out for item in there):
+        return None
+    if cluster.kai is None:
+        return Reason(
+            "it asks for KAI, and no KAI schedules in this cluster",
+            "drop schedulerName, or give the team a KAI: scheduler.mode: virtual",
+        )
+    return Reason(
+        "no scheduler of KAI serves here",
+        f"mend KAI first: kai-parts of {cluster.name} says what is wrong with it",
+    )
+
+
+def _no_queue(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
+    """Its queue is one that the stack declares; another one is `rule_violations`'."""
+    name = pod.labels.get(QUEUE_LABEL)
+    if "queues" in cluster.unreadable or name is None or cluster.named("queues", name):
+        return None
+    if name not in cluster.wanted.queue_specs:
+        return None
+    return Reason(f"its queue {name} is not there, and the stack declares it", cluster.update)
+
+
+def _no_runtime_class(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
+    name = pod.spec.get("runtimeClassName")
+    if not name or "runtimeclasses" in cluster.unreadable or cluster.named("runtimeclasses", name):
+        return None
+    known = cluster.explain(f'RuntimeClass "{name}" not found')
+    fix = known.fix if known else "drop runtimeClassName"
+    return Reason(f"its RuntimeClass {name} is not there", fix)
+
+
+def _describe(cluster: ReadCluster, pod: KubeObject) -> str:
+    return f"look with: `{cluster.kubectl} -n {pod.namespace} describe pod {pod.name}`"
+
+
+def _not_started(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
+    """It has a node, and its containers do not start there."""
+    for container in pod.status.get("containerStatuses") or []:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        text = f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+        if (known := cluster.explain(text)) is not None:
+            return known
+        if waiting.get("reason") in _CANNOT_START:
+            return Reason(f"its container does not start: {text}", _describe(cluster, pod))
+    sandbox = [it for it in cluster.events_of(pod) if it.get("reason") == _NO_SANDBOX]
+    return cluster.explain(*(str(it.get("message") or "") for it in reversed(sandbox)))
+
+
+def _no_gpus(of: ClusterPods, pod: KubeObject) -> Reason | None:
+    """It asks for more than it may ever have, or for more than its queues have left."""
+    cluster, scheduling, team = of.cluster, of.scheduling, of.team
+    wants, words = _together(cluster, pod)
+    limits = list(_limits(scheduling, cluster, pod))
+    for name, limit, _ in limits:
+        if wants > limit + _A_LITTLE:
+            return Reason(
+                f"{words}, and queue {name} may hold at most {limit:g}: it never runs",
+                f"ask for at most {limit:g}, or {_raise(scheduling, name, wants, team)}",
+                f"never {name}",
+            )
+    if team is not None and team.declared and team.gpus is not None and wants > team.gpus:
+        return Reason(
+            f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
+            f"ask for at most {team.gpus}, or raise {team.path}.gpus",
+            f"never team {team.name}",
+        )
+    if (reason := _too_large(cluster, pod)) is not None:
+        return reason
+    for name, limit, held in limits:
+        if held + wants > limit + _A_LITTLE:
+            return Reason(
+                f"{words}, and queue {name} holds {held:g} of at most {limit:g}",
+                "wait for a pod of that queue to end, ask for less, or"
+                f" {_raise(scheduling, name, held + wants, team)}",
+                f"full {name}",
+            )
+    return None
+
+
+def _too_large(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
+    """No node has as many GPUs as it asks for, even empty."""
+    use = cluster.use_of(pod)
+    if use is None or "nodes" in cluster.unreadable:
+        return None
+    wants = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
+    resource = cluster.wanted.gpu_resource
+    most = max((gpus(node, resource) for node in cluster.all("nodes") if ready(node)), default=0.0)
+    if wants <= most:
+        return None
+    fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
+    return Reason(
+        f"it asks for {counted(wants, 'GPU')}, and no Ready node has more than {most:g}: it never"
+        " runs",
+        fix if most else "add nodes with GPUs to the pool, or ask for none",
+        "never node",
+    )
+
+
+def _together(cluster: ReadCluster, pod: KubeObject) -> tuple[float, str]:
+    """The GPUs that have to be free at once for a pod to run, with its gang; and the sentence."""
+    own, name = _gpus(cluster, pod), pod.annotations.get(POD_GROUP)
+    group = cluster.named("podgroups", name, pod.namespace) if name else None
+    least = int(group.spec.get("minMember") or 1) if group else 1
+    if least < 2:
+        return own, f"it asks for {counted(own, 'GPU')}"
+    amounts = sorted(
+        _gpus(cluster, each)
+        for each in cluster.within("pods", pod.namespace)
+        if each.annotations.get(POD_GROUP) == name
+    )
+    wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
+    return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
+
+
+def _gpus(cluster: ReadCluster, pod: KubeObject) -> float:
+    use = cluster.use_of(pod)
+    return use.amounts.gpu if use is not None else 0.0
+
+
+def _limits(
+    scheduling: ReadCluster, cluster: ReadCluster, pod: KubeObject
+) -> Iterator[tuple[str, float, float]]:
+    """The queues of a pod, leaf first, that have a limit: name, limit, and what is held below."""
+    use = cluster.use_of(pod)
+    if use is None or not use.amounts.gpu:
+        return
+    queues, name = scheduling.usage.queues, use.queue
+    while name is not None and name in queues:
+        share = queues[name].share("gpu")
+        if share.limit != UNLIMITED:
+            yield name, share.limit, share.in_use
+        name = queues[name].parent
+
+
+def _raise(cluster: ReadCluster, queue: str, to: float, team: WantedTeam | None) -> str:
+    """What raises a queue's limit: where it is declared, or a command for one made by hand."""
+    wanted = cluster.wanted.queue_specs.get(queue)
+    if wanted is None and cluster.wanted.declared:
+        patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
+        return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"
+    if wanted is not None and team is not None and not wanted.get("parentQueue"):
+        gpu = (wanted.get("resources") or {}).get("gpu") or {}
+        if gpu.get("limit") == team.gpus:
+            return f"raise {team.path}.gpus"
+    # Without a stack's file nobody knows who declares it.
+    return f"raise gpu.limit of {queue} at {cluster.wanted.queues_key}"

@@ -1,0 +1,152 @@
+"""Pods and queues written so that KAI does nothing with them, by the program's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from kubectl_fleet.declared.pod_templates import workloads
+from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
+from kubectl_fleet.releases.keys import POD_GROUP
+from kubectl_fleet.rules import (
+    queue_depth,
+    queue_tree,
+    workload_gpu_request,
+    workload_gpu_sharing,
+    workload_known_keys,
+    workload_leaf_queue,
+    workload_scheduler,
+)
+from kubectl_fleet.rules.judged import JudgedCluster, RunningCluster, RunningKai
+from kubectl_fleet.rules.problem import Level, Problem
+
+QUEUES = "queue-tree"
+
+
+class _Rule(Protocol):
+    """A rule of pods or queues: a module of `rules`."""
+
+    NAME: str
+
+    def check(self, cluster: JudgedCluster, /) -> Iterator[Problem]:
+        """Every problem of one cluster."""
+
+
+# A pod that has a node is past what the others look at.
+_WAITING = (workload_leaf_queue, workload_scheduler, workload_gpu_request, workload_gpu_sharing)
+_ALWAYS = (workload_known_keys,)
+_SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
+
+
+def check_queues(cluster: ReadCluster) -> Findings:
+    """The queues of a cluster with a KAI."""
+    for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
+        yield cluster.broken(problem.subject, *_cause_and_fix(problem), check=QUEUES)
+
+
+def check(of: ClusterPods) -> Findings:
+    """The pods of a cluster that are not done, by the rule's name."""
+    by_path = {path_of(pod): pod for pod in _open(of)}
+    told: set[str] = set()
+    for problem in _problems(of, list(by_path.values())):
+        pod = by_path.get(problem.path)
+        if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
+            continue
+        cause, fix = _cause_and_fix(problem)
+        if cause not in told or problem.path not in told:
+            told |= {cause, problem.path}
+            yield of.cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
+
+
+def wrong(of: ClusterPods) -> frozenset[str]:
+    """The pods of a cluster, by `path_of`, about which something is written wrong."""
+    return frozenset(each.path for each in _problems(of, _open(of)))
+
+
+def path_of(pod: KubeObject) -> str:
+    """What a pod is known by among all of its cluster."""
+    return str(pod["metadata"].get("uid") or pod.pod_subject)
+
+
+def _open(of: ClusterPods) -> list[KubeObject]:
+    return [
+        pod
+        for pod in of.pods
+        if pod.phase in ("Pending", "Running") and not pod["metadata"].get("deletionTimestamp")
+    ]
+
+
+def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
+    if of.scheduling.kai is None:
+        return []
+    waiting = _cluster(of.cluster, [pod for pod in pods if not pod.spec.get("nodeName")])
+    if of.scheduling is not of.cluster:
+        queue = of.team.queue if of.team is not None else None
+        waiting = replace(waiting, scheduled_by=_cluster(of.scheduling, ()), team_queue=queue)
+    return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
+
+
+def _judge(rules: Sequence[_Rule], cluster: RunningCluster) -> list[Problem]:
+    return [
+        replace(problem, rule=rule.NAME)
+        for rule in rules
+        for problem in rule.check(cluster)
+        if problem.level is Level.MANDATORY and not problem.undecided
+    ]
+
+
+def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> RunningCluster:
+    """What the rules look at, from live objects.
+
+    A queue that the stack declares and nobody has is `queues`': who needs it is well written.
+    """
+    release, sharing = state.kai, state.wanted.gpu_sharing
+    queues = [(item.name, item.spec) for item in state.all("queues")]
+    there = {name for name, _ in queues}
+    queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
+    return RunningCluster(
+        name=state.name,
+        path=state.wanted.key,
+        kai=(RunningKai(release.version, gpu_sharing=sharing),) if release else (),
+        queues=tuple(_queue(name, spec) for name, spec in queues),
+        workloads=tuple(_workload(pod, state) for pod in pods),
+    )
+
+
+def _workload(pod: KubeObject, state: ReadCluster) -> PodTemplate:
+    (workload,) = workloads("Pod", pod, pod.name, path_of(pod))
+    # KAI writes this one on every pod that it groups, also with a queue that there is not.
+    if isinstance(workload.annotations, Mapping) and not _has_queue(state, pod, workload.pod_group):
+        own = {key: value for key, value in workload.annotations.items() if key != POD_GROUP}
+        workload = replace(workload, annotations=own)
+    # The API server fills it in where nobody wrote it.
+    default = workload.scheduler == "default-scheduler"
+    return replace(workload, scheduler=None) if default else workload
+
+
+def _has_queue(state: ReadCluster, pod: KubeObject, pod_group: object) -> bool:
+    """Whether the PodGroup of a pod gives it a queue that is there."""
+    group = state.named("podgroups", str(pod_group), pod.namespace) if pod_group else None
+    return group is not None and state.named("queues", str(group.spec.get("queue"))) is not None
+
+
+def _queue(name: str, spec: Mapping[str, Any]) -> DeclaredQueue:
+    resources = spec.get("resources") or {}
+    shares = {
+        resource: QueueShare(
+            float(share.get("quota", 0)), share.get("limit"), float(share.get("overQuotaWeight", 0))
+        )
+        for resource in RESOURCES
+        if (share := resources.get(resource)) is not None
+    }
+    return DeclaredQueue(name, spec.get("parentQueue") or None, shares)
+
+
+def _cause_and_fix(problem: Problem) -> tuple[str, str]:
+    """A rule's message is both, parted by its last semicolon."""
+    cause, _, fix = problem.message.rpartition("; ")
+    return (cause, fix) if cause else (problem.message, "")
