@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kai_fleet.releases import chart_values
 from kai_fleet_policies import validation, vcluster_areas
-from kubectl_fleet import releases
 from kubectl_fleet.rules.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
@@ -188,7 +188,7 @@ def test_more_secrets_with_the_kubeconfig_stay_in_the_teams_namespace(entry):
 
 def test_every_key_of_every_version_has_been_decided_about():
     """Fails for a key that a newer chart brings: decide about it in vcluster_areas.yaml."""
-    read = json.loads((Path(releases.__file__).parent / "vcluster_value_keys.json").read_text())
+    read = json.loads((Path(chart_values.__file__).parent / "vcluster_value_keys.json").read_text())
     keys = {key for group in read["keys"] for key in group["keys"]}
     assert len(keys) > 600
     assert [key for key in sorted(keys) if vcluster_areas.decided(key) is None] == []

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.releases import chart_values
 from kai_fleet_policies import validation
 from kai_fleet_policies.control_plane_flags import FLAGS
-from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from tests.policies.samples import found, open_question
 
@@ -196,6 +196,6 @@ def test_a_team_stack_and_a_platform_are_refused_at_their_own_keys():
 
 
 def test_every_list_of_flags_in_any_version_is_looked_at():
-    read = json.loads((Path(releases.__file__).parent / "vcluster_value_keys.json").read_text())
+    read = json.loads((Path(chart_values.__file__).parent / "vcluster_value_keys.json").read_text())
     keys = {key for group in read["keys"] for key in group["keys"] if key.endswith("extraArgs")}
     assert keys == set(FLAGS)
