@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from typing import Final
 
 MASK: Final = "[secret]"  # what stands in place of an encrypted value where nobody decrypts it
+# Of spellings: `sheduler`, `contxt`; not serviceMonitor for serviceAccount.
+_ALIKE: Final = 0.8
 _ENDLESS: Final = re.compile(r"\S{200,}")
 _PLURAL_VERBS: Final = {"is": "are", "has": "have", "was": "were", "does": "do", "goes": "go"}
 _PLURAL_ENDS: Final = ("s", "x", "ch", "sh")
@@ -47,6 +49,18 @@ def nearest_first(wanted: str, names: Sequence[str]) -> list[str]:
     # Comparing with every name is worth its time only for lists that a person could read.
     close = get_close_matches(wanted, names, n=1) if len(names) <= 100 else []
     return close + [name for name in names if name not in close]
+
+
+def spelt_like(key: str, known: Sequence[str]) -> str | None:
+    """The known key that a misspelt one stands for in all likelihood; None where none does.
+
+    Also the one that ends with it: `pool` for nodePool.
+    """
+    lower = {name.lower(): name for name in known}
+    close = get_close_matches(key.lower(), lower, n=1, cutoff=_ALIKE)
+    if not close and len(key) > 3:
+        close = [name for name in lower if name.endswith(key.lower())]
+    return lower[close[0]] if len(close) == 1 else None
 
 
 def quoted(value: object) -> str:

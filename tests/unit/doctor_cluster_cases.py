@@ -367,7 +367,7 @@ CLUSTERS: dict[str, Case] = {
         "vcluster",
         "vCluster ml",
         "line v0.34 is out of support since 2026-10-29",
-        "kai-fleet:teams.ml.vcluster.version",
+        "go up one line at a time, to v0.36.1 (supported until 2027-01-22), at",
     ),
     "a missing queue": (
         gone("queues", "train"),

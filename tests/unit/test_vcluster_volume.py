@@ -87,7 +87,14 @@ def test_a_larger_size_is_refused_with_the_way_to_grow(way):
     if way == "all":
         of_all = size
     (problem,) = refused(own, {}, **of_all)
-    assert problem.path == "kai-fleet:teams.ml.vcluster.size"
+    assert (
+        problem.path
+        == {
+            "key": "kai-fleet:teams.ml.vcluster.size",
+            "values": f"kai-fleet:teams.ml.vcluster.values.{CLAIM}.size",
+            "all": "kai-fleet:vcluster.size",
+        }[way]
+    )
     assert "changes from 5Gi to 20Gi, and the volume is made already; write 5Gi" in problem.message
     command = problem.message.split("`")[1]
     assert command.startswith("kubectl -n team-ml patch pvc data-ml-0 -p ")

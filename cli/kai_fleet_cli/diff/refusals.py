@@ -23,7 +23,7 @@ def refusals(stack: str, file: Path, resources: Sequence[Mapping[str, Any]]) -> 
     verdict = validation.validate(reading.read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
-        problems += unnamed_removals.problems(verdict.settings, deployed.teams, stack)
+        problems += unnamed_removals.problems(verdict, deployed.teams, stack)
     return [
         Sentence(it.subject, (Part(f"{it.message} [{it.rule}]", Hazard.REFUSED),))
         for it in problems

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange
     from kai_fleet_cli.diff.report import DiffReport
     from kai_fleet_cli.diff.sentences import Sentence
+    from kai_fleet_cli.report.model import StackReport
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
@@ -108,6 +109,23 @@ def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
     teams, *amounts, left = pool.cells
     rest = f"**{pool.too_many}**" if pool.too_many else left
     return f"{names}{by_host}", _text(teams), *amounts, rest
+
+
+def report_page(report: StackReport) -> str:
+    """The report as a page, without its queue trees; ending in a newline."""
+    from kai_fleet_cli.report.sections import sections, summary
+
+    parts = [f"## GPUs of stack {_text(report.stack)}", *map(_text, summary(report))]
+    for section in sections(report):
+        parts.append(f"### {_text(section.title)}")
+        if section.rows:
+            numbers = len(section.headings) - section.words
+            lines = [[_text(cell) for cell in cells] for cells in (section.headings, *section.rows)]
+            parts.append(_table(lines[0], lines[1:], numbers=numbers))
+        else:
+            parts.append("None.")
+        parts += map(_text, section.sentences)
+    return "\n\n".join(parts) + "\n"
 
 
 def diff_page(report: DiffReport) -> str:
@@ -217,9 +235,13 @@ def _more(number: int, thing: str) -> str:
     return f"\n\n… and {counted(number, thing)} more; `fleet diff --format json` has them all."
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the cells are Markdown already, `_text` and `_code` make them."""
-    lines = [headings, ["---"] * len(headings), *rows]
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """A table; the cells are Markdown already, `_text` and `_code` make them.
+
+    The last `numbers` columns are aligned to the right.
+    """
+    words = len(headings) - numbers
+    lines = [headings, [*["---"] * words, *["---:"] * numbers], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

@@ -8,7 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 from rich.text import Text
 
 from kai_fleet.fleet.model import HOST
@@ -31,11 +34,13 @@ from kai_fleet_cli.plan.summary import (
 )
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
+from kubectl_fleet.kube.text import plain
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.report import DiffReport
+    from kai_fleet_cli.report.model import StackReport
 
 _SIGNS: Final = {
     "created": ("+", "green"),
@@ -96,6 +101,32 @@ def show_diff(report: DiffReport, console: Console) -> None:
     for problem in report.problems:
         show_problem(problem, console)
     _line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
+
+
+def show_report(report: StackReport, console: Console) -> None:
+    """Print a report, without its queue trees."""
+    from kai_fleet_cli.report.sections import sections, summary
+
+    _line(console, (f"GPUs of stack {report.stack}", "bold"))
+    for text in summary(report):
+        told(console, plain(text), indent=0)
+    for section in sections(report):
+        if section.rows:
+            table = Table(
+                box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left"
+            )
+            for heading, *cells in zip(section.headings, *section.rows, strict=True):
+                if len(table.columns) < section.words:
+                    table.add_column(heading, overflow="fold")
+                else:  # a number stays on its line
+                    table.add_column(heading, justify="right", min_width=max(map(len, cells)))
+            for row in section.rows:
+                table.add_row(*(escape(plain(cell)) for cell in row))
+            console.print(table)
+        else:
+            _line(console, f"\n{section.title}: none")
+        for sentence in section.sentences:
+            told(console, plain(sentence), indent=0)
 
 
 def show_problem(problem: Mapping[str, str], console: Console, where: str = "") -> None:

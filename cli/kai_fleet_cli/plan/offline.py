@@ -122,7 +122,7 @@ def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
 
 def _more(resources: Sequence[Registered], known: Iterable[Problem]) -> list[Problem]:
     """What the policy pack will say of the resources that is not known already."""
-    seen = {(problem.rule, problem.subject) for problem in known}
+    seen = {(problem.rule, subject) for problem in known for subject in problem.subjects}
     return [
         problem
         for problem in rules.check(from_resources.clusters(as_declared(resources)))

@@ -10,12 +10,12 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kai_fleet_cli.doctor.causes import COMMAND
-from kai_fleet_cli.report import charts
+from kai_fleet_cli.report import charts, use_tables
 from kai_fleet_cli.report.model import StackReport
+from kai_fleet_cli.report.use_tables import UNKNOWN
 from kubectl_fleet.usage.amounts import UNLIMITED
 from kubectl_fleet.wording import counted
 
-UNKNOWN: Final = "\u2013"  # a dash
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 OPEN_TREES: Final = 8  # more of them are folded
 
@@ -35,6 +35,7 @@ def page(report: StackReport) -> str:
         "report": report,
         "age": lambda since: age(report.made - since) if since else "",
         "charts": charts,
+        "tables": use_tables,
         "shown": SHOWN,
         "open_trees": len(report.trees) <= OPEN_TREES,
     }

@@ -195,8 +195,7 @@ def switch(
         if now == version:
             raise UserError(f"{has}, and stack {place.stack} runs it")
         update = switch_text(now, version) if now else f"KAI {version}, not made yet"
-        sentence = f"{name}: {has}; only the update is left: {update}"
-        return TeamChange(platform, (), (sentence,), (place.stack,), (name,))
+        return only_update(platform, place, has, update)
     return _switch(platform, place, old, version)
 
 
@@ -208,6 +207,9 @@ def roll_back(
     Raises UserError where the history has no such version.
     """
     written = written_kai(place)
+    if earlier == written and running is not None:
+        has = f"{place.path} has version {written} already, in {place.file.name}"
+        return only_update(platform, place, has, switch_text(running, written))
     if earlier is None:
         raise UserError(
             f"stack {place.stack} has no update in which team {place.name} ran another version than"
@@ -215,6 +217,12 @@ def roll_back(
             f" --stack {platform.stack}"
         )
     return _switch(platform, place, running or written, earlier)
+
+
+def only_update(platform: PlatformFile, place: TeamPlace, has: str, update: str) -> TeamChange:
+    """What is left of an edit that was written and not run: `has` says what is written."""
+    sentence = f"{place.name}: {has}; only the update is left: {update}"
+    return TeamChange(platform, (), (sentence,), (place.stack,), (place.name,))
 
 
 def _switch(platform: PlatformFile, place: TeamPlace, old: str, new: str) -> TeamChange:

@@ -6,7 +6,7 @@ resources they are URNs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.monitoring import Monitoring
     from kai_fleet.settings.sections.platform import Gpu
+    from kai_fleet.settings.sections.prices import Prices
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Access, Mode
     from kai_fleet.settings.sections.tolerations import Toleration
@@ -139,6 +140,7 @@ class DeclaredCluster:
     declared: bool = False
     gpu_resource: str = NVIDIA
     monitoring: Monitoring | None = None
+    prices: Prices | None = None
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
 
@@ -184,9 +186,9 @@ class DeclaredCluster:
 class DeclaredTeam:
     """A team on its host: its namespace, its bounds and its vCluster.
 
-    `path` is where it stands in the stack file, `version_key` where its vCluster's version does, ""
-    for the one below its own. `node_pool` are the labels of its nodes, `control_pool` those of the
-    nodes for its control plane. `gpus` is the most whole GPUs that its pods may hold, None without
+    `path` is where it stands in the stack file; `where` says it of a key that the stack may have
+    for all teams. `node_pool` are the labels of its nodes, `control_pool` those of the nodes for
+    its control plane. `gpus` is the most whole GPUs that its pods may hold, None without
     a bound. `queue` is its leaf queue in host mode, and `host_queues` those that it declares below
     the `parent_queue` that it is granted.
 
@@ -220,7 +222,7 @@ class DeclaredTeam:
     own_stack: bool = False
     granted: bool = False
     isolation: Isolation | None = field(default=None, hash=False)
-    version_key: str = ""
+    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
     kubernetes_version: str | None = None
     chart: str | None = None
     access: Access | None = None
@@ -240,10 +242,10 @@ class DeclaredTeam:
     volume: Mapping[str, Any] = field(default_factory=dict, hash=False)
     volume_before: Mapping[str, Any] | None = field(default=None, hash=False)
 
-    @property
-    def version_path(self) -> str:
-        """Where its version is written."""
-        return self.version_key or at(self.path, "vcluster", "version")
+    def written_at(self, *keys: str) -> str:
+        """Where a key of its own is written, or that of all teams in its place."""
+        steps = ".".join(keys).split(".")
+        return self.where(*steps) if self.where else at(self.path, *steps)
 
     @property
     def may_use_gpus(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from kai_fleet.fleet import bounds, team_stack
@@ -19,16 +19,16 @@ from kai_fleet.fleet.model import (
     Fleet,
 )
 from kai_fleet.fleet.trees import declared_queues
+from kai_fleet.releases.chart_values import claim_of
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Access, Scheduler, Vcluster
-from kai_fleet.state.deployed_state import DeployedState, claim_of
+from kai_fleet.state.deployed_state import DeployedState
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 
 _NVIDIA_CLASS: Final = "nvidia"
-_VERSION_OF_ALL: Final = key_path(("vcluster", "version"))
 
 
 def fleet_of(
@@ -98,6 +98,7 @@ class _Resolver:
             declared=True,
             gpu_resource=settings.gpu.resource,
             monitoring=settings.monitoring,
+            prices=settings.prices,
         )
 
     def _charts(self) -> list[InstalledChart]:
@@ -119,11 +120,11 @@ class _Resolver:
         now = self.deployed.version(f"{name}-release")
         foreign = self._foreign_queues(name)
         parent, shard = team_stack.granted_queue(name, platform) if platform else (None, None)
-        own_version = platform is not None or "version" in team.vcluster.model_fields_set
         return DeclaredTeam(
             name=name,
             namespace=f"team-{name}",
             path=path,
+            where=partial(settings.written_at, name),
             declared=True,
             mode=mode,
             node_pool=dict(team.node_pool),
@@ -145,7 +146,6 @@ class _Resolver:
             host_guard=None if platform else bounds.host_guard(settings, name, team.queue, foreign),
             guard=bounds.inside_guard(settings, name),
             version=vcluster.version or DEFAULT_VCLUSTER,
-            version_key=f"{path}.vcluster.version" if own_version else _VERSION_OF_ALL,
             version_before=f"v{now}" if now else None,  # the chart's version has no v
             kubernetes_version=vcluster.kubernetes_version,
             chart=vcluster.chart,
@@ -193,6 +193,7 @@ class _Resolver:
             name=name,
             namespace=f"team-{name}",
             path=key_path(("teamStacks", name)),
+            where=partial(settings.written_at, name),
             declared=True,
             granted=True,
             mode="virtual" if settings.kai is None else "host",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
@@ -14,6 +14,7 @@ from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistak
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.workloads import workload_mistakes
 from kai_fleet.settings.team_gpus import too_many_gpus
+from kubectl_fleet.releases import KAI, advised
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 _TEAMS: Final = key_path(("teams",))
 
 
-def between_keys(settings: Settings) -> Iterator[Mistake]:
-    """What only shows when several keys are looked at together."""
+def between_keys(settings: Settings, dropped: Sequence[str] = ()) -> Iterator[Mistake]:
+    """What only shows when several keys are looked at together; `dropped` paths are left out."""
     cluster = settings.cluster
     ways = (cluster.context, cluster.kubeconfig, cluster.kind)
     if sum(way is not None for way in ways) != 1:
@@ -47,11 +48,11 @@ def between_keys(settings: Settings) -> Iterator[Mistake]:
             f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
             " beside this program: write none",
         )
-    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
+    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues, dropped)
     for name, team in settings.teams.items():
         place = ("teams", name)
         yield from of_scheduling(
-            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues
+            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues, dropped
         )
         for key, sentence in mode_mistakes(team):
             yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
@@ -75,7 +76,7 @@ def _without_kai(settings: Settings) -> Iterator[Mistake]:
     yield Mistake(
         key_path(("kai",)),
         f"is missing: {need}, and no KAI is declared for the host; write"
-        f" {{version: {EXAMPLE_VERSION}}}",
+        f" {{version: {advised(KAI) or EXAMPLE_VERSION}}}",
     )
 
 
@@ -84,7 +85,7 @@ def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
     access = settings.access_of(team)
     if access.type == "NodePort" and access.host is None:
         yield Mistake(
-            f"{settings.team_path(team)}.vcluster.access.host",
+            settings.written_at(team, "vcluster", "access") + ".host",
             "is missing: a NodePort is reached at a node; write its name or address",
         )
 
@@ -139,11 +140,14 @@ def of_scheduling(
     scheduling: Scheduling | None,
     queues_place: Location,
     queues: QueueTree,
+    dropped: Sequence[str],
     parent: str | None = None,
 ) -> Iterator[Mistake]:
     """What is wrong with one KAI's scheduling and its queues, which may hang below a `parent`."""
     for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
         yield Mistake(key_path((*place, key)), sentence)
+    if within(key_path((*place, "shards")), dropped):
+        return  # a queue may name one that could not be read
     for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}, parent):
         yield Mistake(key_path((*queues_place, key)), sentence)
 
@@ -153,7 +157,10 @@ def _of_kind(settings: Settings) -> Iterator[Mistake]:
     if settings.cluster.kind is not None:
         accesses = {name: settings.access_of(name) for name in settings.teams}
         for team, key, sentence in port_mistakes(settings.cluster.kind, accesses):
-            yield Mistake(key_path(("teams", team, f"vcluster.access.{key}")), sentence)
+            place = key_path(("teams", team, "vcluster", "access", key))  # a port is of one team
+            if key == "type":
+                place = settings.written_at(team, "vcluster", "access", key)
+            yield Mistake(place, sentence)
 
 
 def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:

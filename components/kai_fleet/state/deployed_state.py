@@ -10,6 +10,7 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke, invoke_async
 
+from kai_fleet.releases.chart_values import claim_of
 from kai_fleet.state.team_parts import TEAM
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
@@ -114,14 +115,6 @@ def expressions(spec: Mapping[str, Any]) -> list[str]:
     """What a policy of admission wants: its validations, and the variables they are made of."""
     parts = ("variables", "validations")
     return [str(each.get("expression")) for part in parts for each in spec.get(part) or []]
-
-
-def claim_of(values: Any) -> dict[str, Any]:
-    """What values of vCluster's chart say about the volume of the control plane."""
-    for key in ("controlPlane", "statefulSet", "persistence", "volumeClaim"):
-        values = values.get(key) if isinstance(values, Mapping) else None
-    claim = values if isinstance(values, Mapping) else {}
-    return {key: claim[key] for key in ("storageClass", "size") if key in claim}
 
 
 def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> DeployedState:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.releases.chart_values import VOLUME_CLAIM, merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access, Mode
@@ -16,7 +16,6 @@ from kai_fleet.settings.sections.tolerations import Toleration
 from kubectl_fleet.releases import VclusterRelease
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
-_CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 
 
@@ -34,7 +33,7 @@ def vcluster_values(
         _noted(team),
         _tolerating(team.tolerations),
         _pulling(team.image_pull_secrets),
-        nested(_CLAIM, dict(team.volume)) if team.volume else {},
+        nested(VOLUME_CLAIM, dict(team.volume)) if team.volume else {},
         _reachable(team.name, namespace, team.access or Access()),
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),

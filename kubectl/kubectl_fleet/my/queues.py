@@ -13,6 +13,7 @@ from rich.text import Text
 from kubectl_fleet.my.bars import WIDTH, Glyphs, bar
 from kubectl_fleet.my.view import View, command
 from kubectl_fleet.usage.amounts import UNLIMITED, Resource, in_words, short
+from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueuePods, QueueUse, ShareUse, by_queue
 from kubectl_fleet.wording import agreeing, counted
 
@@ -63,6 +64,7 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
         parts += [Text(line) for line in (_pods(view), _free(view)) if line]
     elif view.schedules_here and "queues" not in view.answers.forbidden:
         parts.append(Text("there is no queue here"))
+    parts += [Text(never(view, pod)) for pod in view.usage.pods if pod.never]
     return Group(*parts)
 
 
@@ -113,10 +115,16 @@ def _pods(view: View) -> str:
     if view.usage.counted_from == "status":
         return ""
     pods = [pod for pod in view.usage.pods if pod.scheduled_by_kai]
-    waiting = sum(pod.waits for pod in pods)
-    running = len(pods) - waiting
+    waiting = sum(pod.waits and not pod.never for pod in pods)
+    running = sum(not pod.waits for pod in pods)
     tail = f", {waiting} {agreeing(waiting, 'waits')}: {command('pending')}" if waiting else ""
     return f"{counted(running, 'pod', 'has')} a node{tail}"
+
+
+def never(view: View, pod: PodUse) -> str:
+    """A line about a pod that is not counted among those that wait."""
+    name = view.name(pod.name, pod.namespace)
+    return f"pod {name} never runs, and is not counted: {pod.never}"
 
 
 def _free(view: View) -> str:

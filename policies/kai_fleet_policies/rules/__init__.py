@@ -27,7 +27,8 @@ class Rule(Protocol):
         """
 
 
-# In the order of the page of rules; each is a module of a folder here.
+# In the order of the page of rules; each is a module of a folder here, or of those that judge what
+# runs in a team's own cluster, too.
 RULES: Final[tuple[Rule, ...]] = tuple(
     cast(Rule, import_module(module, __name__))
     for module in (
@@ -61,6 +62,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ".kai.kai_feature_known",
         ".vclusters.vcluster_version_known",
         ".vclusters.vcluster_version_supported",
+        ".vclusters.vcluster_kubernetes",
         ".vclusters.vcluster_values",
         ".vclusters.vcluster_isolation",
         ".vclusters.vcluster_flags",

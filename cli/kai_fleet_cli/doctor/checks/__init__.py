@@ -16,7 +16,7 @@ from kai_fleet_cli.doctor.checks import (
     network,
     nodes,
     pods,
-    refused,
+    prices,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
@@ -62,6 +62,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("network-plugin", network.check_plugin),
     ("network-reach", network.check_addresses),
     ("monitoring", monitoring.check),
+    ("prices", prices.check),
     ("kai-parts", kai_parts.check),
     ("webhooks", webhooks.check),
     ("leftovers", leftovers.check),
@@ -71,7 +72,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("topologies", shards.check_topologies),
     ("pods", pods.check_written),
     ("pending", pods.check_pending),
-    ("refused", refused.check),
+    ("refused", pods.check_refused),
     ("pod-groups", pods.check_groups),
     ("gpu-sharing", gpu_sharing.check),
 )

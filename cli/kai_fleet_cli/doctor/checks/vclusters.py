@@ -12,7 +12,7 @@ from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot,
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
 from kubectl_fleet.live.known_messages import Reason
 from kubectl_fleet.live.objects import KubeObject, seconds_since
-from kubectl_fleet.releases import VCLUSTER, vcluster_support
+from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
 
 _SOON = timedelta(days=30)
 _RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod
@@ -157,7 +157,8 @@ def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str
             f"{_update(host, team)}, or write {runs} at {wanted.path}.vcluster.version",
         )
     elif not (support := vcluster_support(runs, host.now.date())).maintained:
-        fix = f"go up one line at a time at {wanted.path}.vcluster.version"
+        key = wanted.written_at("vcluster", "version")
+        fix = f"{advice(VCLUSTER, runs, host.now.date())}, at {key}"
         yield host.warning(subject, f"it runs {runs}: {support.words}", fix)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
-from kai_fleet.settings.sections.isolation import Bytes, Isolation
+from kai_fleet.settings.sections.isolation import Isolation, Volume
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import (
@@ -23,6 +23,7 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import KAI, advised
 
 ObjectName = Annotated[
     str,
@@ -96,7 +97,7 @@ class Vcluster(Strict):
         default=None,
         description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
     )
-    size: Bytes | None = Field(
+    size: Volume | None = Field(
         default=None, description="Size of its volume, 5Gi unless set. It stays."
     )
     licensed: bool = Field(
@@ -164,7 +165,7 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
     if mode == "virtual" and team.scheduler.version is None:
         yield (
             "scheduler.version",
-            f"is missing: mode virtual runs its own KAI; write {EXAMPLE_VERSION}",
+            f"is missing: mode virtual runs its own KAI; write {advised(KAI) or EXAMPLE_VERSION}",
         )
     if mode != "virtual":
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.releases.chart_values import VOLUME_CLAIM, claim_of
 from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
 
@@ -33,8 +34,17 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             after = team.volume.get(key) or default
             if same_claim(key, before, after):
                 continue
-            subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", key)
-            yield mandatory(subject, path, _sentence(team, key, before, after))
+            message = _sentence(team, key, before, after)
+            yield mandatory(f"vCluster {called(team.name)}", _path(team, key), message)
+
+
+def _path(team: DeclaredTeam, key: str) -> str:
+    """Where the value is written; for one that nobody writes, the team's own key."""
+    if key in claim_of(team.values):
+        return team.written_at("vcluster", "values", VOLUME_CLAIM, key)
+    return (
+        team.written_at("vcluster", key) if key in team.volume else at(team.path, "vcluster", key)
+    )
 
 
 def same_claim(key: str, before: Any, after: Any) -> bool:
