@@ -134,8 +134,8 @@ def test_what_an_update_refuses_is_refused_in_a_diff(edited):
         return [(it.subject, it.text) for it in by_hazard(found.sentences).get(Hazard.REFUSED, ())]
 
     ((subject, text), *_) = refused("v0.36.1", "v0.34.7")
-    assert subject == "vCluster ml"
-    assert "is a downgrade" in text
+    assert subject == "vClusters ml and research"
+    assert "are a downgrade" in text
     ((subject, text), *_) = refused("{version: v0.36.1}", "{version: v0.36.1, size: 20Gi}")
     assert subject == "vCluster ml"
     assert "kubectl -n team-ml patch pvc data-ml-0" in text
