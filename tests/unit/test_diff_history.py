@@ -135,7 +135,7 @@ def test_what_an_update_refuses_is_refused_in_a_diff(edited):
 
     ((subject, text), *_) = refused("v0.36.1", "v0.34.7")
     assert subject == "vClusters ml and research"
-    assert "are a downgrade" in text
+    assert "v0.36.1 → v0.34.7 is a downgrade" in text
     ((subject, text), *_) = refused("{version: v0.36.1}", "{version: v0.36.1, size: 20Gi}")
     assert subject == "vCluster ml"
     assert "kubectl -n team-ml patch pvc data-ml-0" in text
