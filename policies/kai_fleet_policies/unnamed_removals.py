@@ -9,8 +9,6 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-import pulumi
-
 from kai_fleet.settings import key_path
 from kai_fleet.settings.mistakes import within
 from kubectl_fleet.rules.problem import Problem, mandatory
@@ -41,15 +39,15 @@ def unnamed(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[str]:
     ]
 
 
-def problems(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[Problem]:
-    """One for each of them."""
+def problems(verdict: SettingsVerdict, deployed: Iterable[str], stack: str) -> list[Problem]:
+    """One for each of them; `stack` is where they are deployed."""
     return [
         mandatory(
             f"team {name}",
             key_path(("teams", name)),
             "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
             f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one run"
-            f" .venv/bin/fleet up --stack {pulumi.get_stack()} --remove-team {name}, or"
+            f" .venv/bin/fleet up --stack {stack} --remove-team {name}, or"
             f" {VARIABLE}={name} for plain pulumi",
             RULE,
         )

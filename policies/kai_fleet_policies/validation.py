@@ -19,6 +19,7 @@ from kai_fleet_policies import partly_read, rules, unnamed_removals
 from kai_fleet_policies.adapters import from_fleet
 from kai_fleet_policies.rules import Rule
 from kubectl_fleet.rules.problem import Level, Problem, mandatory, told_once
+from kubectl_fleet.wording import counted
 
 CONFIG_RULE: Final = "config"
 
@@ -111,7 +112,7 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
             pulumi.log.warn(str(problem))
     refused = verdict.refused
     if whole and verdict.settings is not None:
-        refused += unnamed_removals.problems(verdict, deployed.teams)
+        refused += unnamed_removals.problems(verdict, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
@@ -123,6 +124,6 @@ def _last(path: str) -> str:
 
 def report(problems: list[Problem]) -> str:
     """Every problem on its line, under one heading."""
-    count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
     lines = [f"  {problem}" for problem in problems]
-    return "\n".join([f"the stack's configuration has {count}:", *lines])
+    head = f"the stack's configuration has {counted(len(problems), 'mistake')}:"
+    return "\n".join([head, *lines])

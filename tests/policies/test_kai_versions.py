@@ -81,7 +81,7 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
     assert list(vcluster_version_supported.check(host, date(2026, 10, 29))) == []
     (problem,) = told_once(vcluster_version_supported.check(host, date(2026, 10, 30)))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
-    assert problem.subject == "vCluster ml and nlp"
+    assert problem.subject == "vClusters ml and nlp"
     assert "line v0.34 is out of support since 2026-10-29" in problem.message
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
     said = {it.message for it in vcluster_version_supported.check(host, date(2040, 1, 1))}

@@ -202,7 +202,7 @@ def test_a_teams_own_value_over_that_of_all_is_told_at_the_team():
     told = fleet_of_teams("ab", vcluster={"values": {"controlPlan": {}}}, b=own)
     assert set(told) == {
         ("kai-fleet:teams.b.vcluster.values.controlPlane.statefulset", "vCluster b"),
-        ("kai-fleet:vcluster.values.controlPlan", "vCluster a and b"),
+        ("kai-fleet:vcluster.values.controlPlan", "vClusters a and b"),
     }
 
 

@@ -40,7 +40,7 @@ CLUSTERS: dict[str, Case] = {
         edit("nodes", "ml-0", "status", "allocatable", value={"cpu": "8"}, where="host"),
         "nodes",
         "node pool kai-fleet/pool=ml of team ml",
-        "advertise no nvidia.com/gpu",
+        "its 1 Ready node advertises no nvidia.com/gpu",
         "kai-fleet:teams.ml.gpus",
     ),
     "no GPUs on the host": (

@@ -266,7 +266,7 @@ def test_a_plan_tells_what_a_control_plane_has():
     def told(own):
         plan, console = plan_settings(stack(own)), Console(width=200, file=io.StringIO())
         assert plan.ok, plan.problems
-        show_plan(plan, console)
+        show_plan(plan, console, details=True)
         (line,) = [it for it in console.file.getvalue().splitlines() if "ml-release" in it]
         return line
 
@@ -342,9 +342,9 @@ def test_a_diff_tells_that_a_store_stays():
         return [it.record() for it in plan_settings(stack(own)).resources]
 
     old, new = records({}), records(ETCD)
-    told = sentences(picture(old), picture(new), difference(old, new))
+    told = sentences("lab", picture(old), picture(new), difference(old, new))
     (about,) = [it for it in told if it.subject == "ml"]
-    assert "store embedded → etcd of 3, which the preview refuses" in about.text
+    assert "store embedded → etcd of 3, which the update refuses" in about.text
 
 
 def test_the_doctor_finds_a_control_plane_without_a_volume():

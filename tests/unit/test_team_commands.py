@@ -245,7 +245,7 @@ def test_a_version_that_cannot_schedule_the_queues_is_refused(project):
     deep = LAB.replace("train: {gpu: {quota: 3}}", "train: {gpu: {quota: 3}, children: {x: {}}}")
     (project.root / "Pulumi.lab.yaml").write_text(deep)
     ran = project.run("team", "switch", "ml", "v0.9.3", "-s", "lab", "--yes")
-    assert "[queue-depth] kai-fleet:teams.ml.queues" in ran.out
+    assert "[queue-depth] kai-fleet:teams.ml.queues" in " ".join(ran.out.split())
     assert ran.refusal == "the rules refuse this; nothing is written"
     assert (project.text(), project.engine.asked) == (deep, [])
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
+from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases.vcluster_store import EMBEDDED, store_of
 from kai_fleet.settings.sections.teams import Mode
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
+
+_NAMESPACES: Final = (NAMESPACE, NAMESPACE_PATCH)
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class ClusterPicture:
 class TeamPicture:
     """One team. `gpus` is its bound on whole GPUs, None where the plan sets none; `store` is where
     its vCluster keeps its state.
+
+    `isolated`: guards judge what is made in its namespace; None where another stack declares that.
     """
 
     name: str
@@ -44,6 +51,7 @@ class TeamPicture:
     pool: str
     inside: ClusterPicture = field(default_factory=ClusterPicture)
     store: str = EMBEDDED
+    isolated: bool | None = None
 
     @property
     def scheduler(self) -> str:
@@ -63,12 +71,14 @@ class Picture:
 
 def picture(resources: Iterable[Mapping[str, Any]]) -> Picture:
     """The picture that the `resources` of a plan's record make."""
-    clusters = from_resources.clusters(as_declared(_registered(item) for item in resources))
+    registered = [_registered(item) for item in resources]
+    clusters = from_resources.clusters(as_declared(registered))
     host = next((c for c in clusters if c.virtual_clusters), None) or next(
         (c for c in clusters if c.name == HOST), DeclaredCluster(HOST)
     )
     inside = {cluster.name: _place(cluster) for cluster in clusters if cluster is not host}
-    teams = [_team(vcluster, inside) for vcluster in host.virtual_clusters]
+    spaces = _namespaces(registered)
+    teams = [_team(vcluster, inside, spaces) for vcluster in host.virtual_clusters]
     return Picture(_place(host), {team.name: team for team in sorted(teams, key=lambda t: t.name)})
 
 
@@ -85,6 +95,21 @@ def as_declared(resources: Iterable[Registered]) -> list[from_resources.Declared
         )
         for resource in resources
     ]
+
+
+def gpu_amount(amount: float | None) -> str:
+    """A number of GPUs for people; None is no bound."""
+    return "no bound" if amount is None else written("gpu", amount, "")
+
+
+def _namespaces(resources: Iterable[Registered]) -> dict[str, bool]:
+    """The namespaces by name, and whether each has a level of isolation."""
+    metadata = [it.inputs.get("metadata") for it in resources if it.type in _NAMESPACES]
+    return {
+        str(it.get("name")): ISOLATION_LABEL in (it.get("labels") or ())
+        for it in metadata
+        if isinstance(it, dict)
+    }
 
 
 def _registered(item: Mapping[str, Any]) -> Registered:
@@ -111,7 +136,9 @@ def _place(cluster: DeclaredCluster) -> ClusterPicture:
     return ClusterPicture(kai, cluster.queues)
 
 
-def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPicture:
+def _team(
+    team: DeclaredTeam, inside: Mapping[str, ClusterPicture], spaces: Mapping[str, bool]
+) -> TeamPicture:
     name = str(team.name)
     version = "" if team.version in (None, UNKNOWN) else str(team.version)
     return TeamPicture(
@@ -122,6 +149,7 @@ def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPictu
         pool=_pool(team),
         inside=inside.get(name, ClusterPicture()),
         store=store_of(team.values).words,
+        isolated=spaces.get(team.namespace),
     )
 
 

@@ -165,7 +165,7 @@ def _new_team(name: str, team: Mapping[str, Any]) -> str:
     on = f" on nodes {pool}" if pool else ""
     return (
         f"{name}: new team in mode {scheduler['mode']}: a vCluster{on}, {schedules},"
-        f" {team['gpus']} GPUs"
+        f" {counted(team['gpus'], 'GPU')}"
     )
 
 
@@ -319,7 +319,7 @@ def _losses(place: TeamPlace, pods: Sequence[Mapping[str, Any]] | None) -> list[
         lines.append("  every pod in it")
     else:
         held = cluster_reader.gpus_held(pods)
-        holding = f", holding {held:g} GPUs" if held else ""
+        holding = f", holding {counted(held, 'GPU')}" if held else ""
         lines.append(f"  every pod in it: {counted(len(pods), 'pod')} now{holding}")
     if place.own:
         lines.append(f"  stack {place.stack}, its history, its file and what the platform granted")

@@ -14,6 +14,7 @@ from kai_fleet_cli.teams import queues
 from kai_fleet_cli.teams.lookup import PlatformFile
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.releases import KAI, advised, support
+from kubectl_fleet.wording import counted
 
 MODES = ("virtual", "host", "default")
 
@@ -40,8 +41,8 @@ class FreePool:
 
     def __str__(self) -> str:
         """For example `kai-fleet/pool=vision (1 node, 8 GPUs)`."""
-        plural = "" if self.nodes == 1 else "s"
-        return f"{self.key}={self.value} ({self.nodes} node{plural}, {self.gpus} GPUs)"
+        has = f"{counted(self.nodes, 'node')}, {counted(self.gpus, 'GPU')}"
+        return f"{self.key}={self.value} ({has})"
 
 
 def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:

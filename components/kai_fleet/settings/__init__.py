@@ -6,28 +6,19 @@ the settings without the wrong parts, so that the rules can still be asked about
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
-from kai_fleet.settings.mistakes import (
-    NAMESPACE,
-    Location,
-    Mistake,
-    key_path,
-    misspelt,
-    mistakes,
-    within,
-)
+from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, within
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.access import Access
@@ -53,10 +44,10 @@ from kai_fleet.settings.sections.team_stack import Grant, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.settings.sections.workloads import Workload
+from kai_fleet.settings.without_mistakes import validated
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
 
-M = TypeVar("M", bound=BaseModel)
 # In place of a host cluster and its KAI that cannot be read, so that the rules judge the rest.
 _SOME_CLUSTER: Final = {"cluster": {"name": "unread"}}
 _SOME_KAI: Final = HostKai(version=EXAMPLE_VERSION)
@@ -221,40 +212,6 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     return Loaded(settings, tuple(found), tuple(dropped), judged)
 
 
-def validated(
-    model: type[M],
-    raw: Any,
-    *,
-    elsewhere: type[BaseModel] | None = None,
-    needed: Mapping[str, Any] | None = None,
-) -> tuple[M | None, list[Mistake], list[str]]:
-    """A model without its wrong parts, every mistake, and the key paths that were left out.
-
-    `elsewhere` is the model of the other kind of stack file, where an unknown key may belong;
-    `needed` stands in for required keys that cannot be read. None where too little is right.
-    """
-    found: list[Mistake] = []
-    dropped: list[str] = []
-    rest, stand_in = raw, dict(needed or {})
-    while True:  # leaving a wrong part out can show others
-        try:
-            return model.model_validate(rest), found, dropped
-        except ValidationError as error:
-            found += [
-                m for m in mistakes(error, model, rest, elsewhere) if not within(m.path, dropped)
-            ]
-            dropped += [key_path(place) for place in misspelt(error, model, rest)]
-            if any(detail["type"] == "recursion_loop" for detail in error.errors()):
-                return None, found, dropped
-            rest, out = _without(rest, [it["loc"] for it in error.errors(include_url=False)])
-            dropped += [key_path(place) for place in out]
-            if not out:
-                if not isinstance(rest, dict) or not stand_in.keys() - rest.keys():
-                    return None, found, dropped
-                dropped += [key_path((key,)) for key in stand_in]
-                rest, stand_in = {**stand_in, **rest}, {}
-
-
 def _has(section: Any, keys: Sequence[str]) -> bool:
     """Whether a section of the file, or a mapping in it, says something at these keys."""
     for done, key in enumerate(keys):
@@ -299,24 +256,3 @@ def _parsed(value: Any) -> Any:
         return json.loads(value)
     except (TypeError, ValueError):
         return value
-
-
-def _without(raw: Any, places: list[Location]) -> tuple[Any, list[Location]]:
-    """A copy of `raw` without the wrong places, and what was taken out.
-
-    That is what holds a place where the place is an absent key, or in a list: without one of its
-    items a list would say something else.
-    """
-    rest, out = copy.deepcopy(raw), list[Location]()
-    for place in places:
-        if any(place[: len(it)] == it for it in out):
-            continue
-        here, holder = rest, None
-        for depth, part in enumerate(place, 1):
-            if not isinstance(here, dict) or part not in here:
-                break
-            holder, here = (here, place[:depth]), here[part]
-        if holder is not None:
-            del holder[0][holder[1][-1]]
-            out.append(holder[1])
-    return rest, out

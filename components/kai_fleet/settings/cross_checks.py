@@ -112,9 +112,11 @@ def _of_vcluster(settings: Settings, name: str) -> Iterator[Mistake]:
         mistakes.append(("access", own.access, ("type", sentence)))
     mistakes += [("store", own.store, it) for it in store_mistakes(whole.store)]
     for section, written, (key, sentence) in mistakes:
-        inherited = section not in own.model_fields_set or not _writes(written, key)
+        absent = section not in own.model_fields_set
+        whole_section = absent and section in settings.vcluster.model_fields_set
         of_stack = getattr(settings.vcluster, section)
-        if settings.platform_facts is None and inherited and _writes(of_stack, key):
+        inherited = whole_section or (not _writes(written, key) and _writes(of_stack, key))
+        if settings.platform_facts is None and inherited:
             yield Mistake(key_path(("vcluster", section, key)), sentence)
         else:
             yield Mistake(f"{settings.team_path(name)}.vcluster.{section}.{key}", sentence)

@@ -10,7 +10,7 @@ from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.paths import at as at
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.wording import listed, on_one_line
+from kubectl_fleet.wording import agreeing, listed, on_one_line, plural
 
 
 class Level(StrEnum):
@@ -88,7 +88,8 @@ def undecided(subject: str, path: str, until: str) -> Problem:
 
 def told_once(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, with those that differ only in their subjects as one: what a stack file says
-    once for all teams is wrong once. `vCluster ml`, `vCluster nlp` become `vCluster ml and nlp`.
+    once for all teams is wrong once. `vCluster ml`, `vCluster nlp` become `vClusters ml and nlp`,
+    and the verb that the message begins with agrees.
     """
     same: dict[Problem, list[Problem]] = {}
     for problem in problems:
@@ -102,7 +103,10 @@ def _together(problems: list[Problem]) -> Problem:
         return problems[0]
     kind = subjects[0].partition(" ")[0]
     names = listed([subject.removeprefix(f"{kind} ") for subject in subjects], "and")
-    return replace(problems[0], subject=f"{kind} {names}", together=subjects)
+    number, (verb, _, rest) = len(subjects), problems[0].message.partition(" ")
+    subject = f"{plural(number, kind)} {names}"
+    message = f"{agreeing(number, verb)} {rest}"
+    return replace(problems[0], subject=subject, message=message, together=subjects)
 
 
 def called(name: str | None) -> str:

@@ -10,6 +10,7 @@ from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot,
 from kubectl_fleet.declared import plain
 from kubectl_fleet.live.node_facts import gpus, in_pool, ready
 from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.wording import counted
 
 _MEMORY = "nvidia.com/gpu.memory"
 
@@ -38,7 +39,7 @@ def _advertised(snapshot: Snapshot) -> Findings:
     with_gpus = [node for node in nodes if gpus(node, resource)]
     wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
     if with_gpus:
-        yield host.well(f"{len(with_gpus)} nodes advertise {resource}")
+        yield host.well(f"{counted(len(with_gpus), 'node', 'advertises')} {resource}")
         if resource == NVIDIA:
             yield from _without_memory(host, with_gpus)
     elif host.name != HOST and host.kai is not None:
@@ -87,15 +88,15 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
     elif wanted.gpus and not there:
         yield host.broken(
             subject,
-            f"its {len(usable)} Ready nodes advertise no {resource}, and the team is to have"
-            f" {wanted.gpus}",
+            f"its {counted(len(usable), 'Ready node', 'advertises')} no {resource}, and the"
+            f" team is to have {wanted.gpus}",
             f"look at the device plugin's pods on them, or write 0 at {wanted.path}.gpus for a team"
             " without GPUs",
         )
     elif wanted.gpus and there < wanted.gpus:
         yield host.warning(
             subject,
-            f"its Ready nodes have {there:g} GPUs, and the team is to have {wanted.gpus}",
+            f"its Ready nodes have {counted(there, 'GPU')}, and the team is to have {wanted.gpus}",
             f"add nodes to the pool, or lower {wanted.path}.gpus",
         )
     else:

@@ -8,6 +8,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.claims import labels
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.wording import counted
 
 NAME = "team-granted"
 LEVEL = Level.MANDATORY
@@ -50,7 +51,7 @@ def _against(
         yield mandatory(
             subject,
             at(team.path, "nodePool"),
-            f"is {labels(team.node_pool)}, but {where} grants the nodes {pool}; write {pool}, or"
+            f"has nodes {labels(team.node_pool)}, but {where} grants {pool}; write {pool}, or"
             " have the grant changed",
         )
     own, most = team.gpus, grant.gpus
@@ -58,7 +59,7 @@ def _against(
         yield mandatory(
             subject,
             at(team.path, "gpus"),
-            f"has {own:g} GPUs, but {where} grants {most:g}; write {most:g} or less,"
+            f"has {counted(own, 'GPU')}, but {where} grants {most:g}; write {most:g} or less,"
             " or have the grant raised",
         )
     if team.mode == "host":
@@ -71,20 +72,20 @@ def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) ->
         yield mandatory(
             subject,
             at(team.path, "scheduler", "mode"),
-            f"is host, but {where} runs no KAI on the host; write virtual or default",
+            f"has mode host, but {where} runs no KAI on the host; write virtual or default",
         )
     elif grant.parent_queue is None:
         yield mandatory(
             subject,
             at(team.path, "scheduler", "mode"),
-            f"is host, but {where} grants the team no queue; have parentQueue: added to its grant,"
-            " or write mode default",
+            f"has mode host, but {where} grants the team no queue; have parentQueue: added to its"
+            " grant, or write mode default",
         )
     elif team.queue is not None and team.queue != grant.parent_queue:
         yield mandatory(
             subject,
             at(team.path, "queue"),
-            f"is {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
+            f"has queue {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
             f" {grant.parent_queue}, or queues: {{…}} below it",
         )
 
