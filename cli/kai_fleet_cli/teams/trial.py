@@ -19,6 +19,7 @@ from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, PlatformFile, TeamPlace, config_keys
 from kai_fleet_cli.teams.queues import Field
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
 
 NEXT: Final = "-next"
 
@@ -57,9 +58,10 @@ def begin(
         values = _below(place, own) | {(*place.keys[:2], trial): team}
         edits = (edited(platform.file, platform.text, values),)
     sentences = (
-        f"{trial}: {gpus} of {name}'s {whole} GPUs, nodes {changes.pairs_text(pool)}, KAI {version}"
-        f" beside {old}",
-        f"{name} keeps {whole - gpus} GPUs, and its queues the same part of what they had",
+        f"{trial}: {gpus} of {name}'s {counted(whole, 'GPU')}, nodes {changes.pairs_text(pool)},"
+        f" KAI {version} beside {old}",
+        f"{name} keeps {counted(whole - gpus, 'GPU')}, and its queues the same part of what they"
+        " had",
     )
     return TeamChange(platform, edits, sentences, stacks, (name, trial))
 

@@ -23,6 +23,7 @@ from kubectl_fleet.usage.requests import requests_of
 from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
 from kubectl_fleet.waiting.pod_groups import is_ungrouped
 from kubectl_fleet.waiting.rule_violations import path_of, wrong
+from kubectl_fleet.wording import counted
 
 _INSUFFICIENT: Final = "Insufficient"
 _A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
@@ -203,14 +204,14 @@ def _together(cluster: ReadCluster, pod: KubeObject) -> tuple[float, str]:
     group = cluster.named("podgroups", name, pod.namespace) if name else None
     least = int(group.spec.get("minMember") or 1) if group else 1
     if least < 2:
-        return own, f"it asks for {own:g} GPUs"
+        return own, f"it asks for {counted(own, 'GPU')}"
     amounts = sorted(
         _gpus(cluster, each)
         for each in cluster.within("pods", pod.namespace)
         if each.annotations.get(POD_GROUP) == name
     )
     wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
-    return wants, f"its group of {least} pods asks for {wants:g} GPUs together"
+    return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
 
 
 def _gpus(cluster: ReadCluster, pod: KubeObject) -> float:

@@ -13,6 +13,7 @@ from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kubectl_fleet.releases.mig import PREFIX
 from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
+from kubectl_fleet.wording import counted
 
 _MEMORY = "nvidia.com/gpu.memory"
 
@@ -41,7 +42,7 @@ def _advertised(snapshot: Snapshot) -> Findings:
     with_gpus = [node for node in nodes if gpus(node, resource) or _slices(node)]
     wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
     if with_gpus:
-        yield host.well(f"{len(with_gpus)} nodes advertise {resource}")
+        yield host.well(f"{counted(len(with_gpus), 'node', 'advertises')} {resource}")
         if resource == NVIDIA:
             yield from _without_memory(host, [it for it in with_gpus if not _slices(it)])
     elif host.name != HOST and host.kai is not None:
@@ -229,7 +230,7 @@ def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findin
             "nodes inside",
             f"it does not see nodes of its pool ({names}): nothing is scheduled there",
             f"restart the vCluster, which takes them over: `{host.kubectl} -n"
-            f" {team.wanted.namespace} delete pod {team.wanted.name}-0`",
+            f" {team.wanted.namespace} delete pod -l app=vcluster,release={team.wanted.name}`",
         )
     else:
         yield inside.well("nodes inside")

@@ -9,8 +9,10 @@ from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.access import Access
+from kai_fleet.settings.sections.control_plane import ControlPlaneResources, StorageClass, Store
 from kai_fleet.settings.sections.gpu_kinds import Gpus, counted, together
-from kai_fleet.settings.sections.isolation import Bytes, Isolation
+from kai_fleet.settings.sections.isolation import Isolation, Volume
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import (
@@ -24,16 +26,12 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import KAI, advised
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 ObjectName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
-]
-# "" is the cluster's default; as an alternative in the type it would be an enum of no name in SDKs.
-StorageClass = Annotated[
-    str,
-    StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
 ]
 Mode = Literal["virtual", "host", "default"]
 
@@ -54,20 +52,6 @@ class Scheduler(Scheduling):
         default=None, description="Another chart, oci://… or https://…, of a place in sources."
     )
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
-
-
-class Access(Strict):
-    """How the vCluster's API is reached from where Pulumi runs."""
-
-    type: Literal["LoadBalancer", "NodePort", "ClusterIP"] = Field(
-        default="LoadBalancer", description="ClusterIP: only from inside the host cluster."
-    )
-    host: str | None = Field(
-        default=None,
-        pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$",
-        description="Name or address to use; NodePort needs one of a node.",
-    )
-    port: int | None = Field(default=None, ge=1, le=65535, description="Fixed node port.")
 
 
 class Vcluster(Strict):
@@ -98,9 +82,17 @@ class Vcluster(Strict):
         default=None,
         description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
     )
-    size: Bytes | None = Field(
+    size: Volume | None = Field(
         default=None, description="Size of its volume, 5Gi unless set. It stays."
     )
+    replicas: int = Field(
+        default=1,
+        ge=1,
+        le=9,
+        description="How many pods its control plane has; more than one needs another store.",
+    )
+    store: Store = Field(default_factory=Store)
+    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
     licensed: bool = Field(
         default=False, description="There is a vCluster licence: the Pro image and its keys."
     )
@@ -186,7 +178,7 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
     if mode == "virtual" and team.scheduler.version is None:
         yield (
             "scheduler.version",
-            f"is missing: mode virtual runs its own KAI; write {EXAMPLE_VERSION}",
+            f"is missing: mode virtual runs its own KAI; write {advised(KAI) or EXAMPLE_VERSION}",
         )
     if mode != "virtual":
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"

@@ -50,7 +50,7 @@ def _against(
         yield mandatory(
             subject,
             at(team.path, "nodePool"),
-            f"is {labels(team.node_pool)}, but {where} grants the nodes {pool}; write {pool}, or"
+            f"has nodes {labels(team.node_pool)}, but {where} grants {pool}; write {pool}, or"
             " have the grant changed",
         )
     own, most = team.gpus, grant.gpus
@@ -80,20 +80,20 @@ def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) ->
         yield mandatory(
             subject,
             at(team.path, "scheduler", "mode"),
-            f"is host, but {where} runs no KAI on the host; write virtual or default",
+            f"has mode host, but {where} runs no KAI on the host; write virtual or default",
         )
     elif grant.parent_queue is None:
         yield mandatory(
             subject,
             at(team.path, "scheduler", "mode"),
-            f"is host, but {where} grants the team no queue; have parentQueue: added to its grant,"
-            " or write mode default",
+            f"has mode host, but {where} grants the team no queue; have parentQueue: added to its"
+            " grant, or write mode default",
         )
     elif team.queue is not None and team.queue != grant.parent_queue:
         yield mandatory(
             subject,
             at(team.path, "queue"),
-            f"is {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
+            f"has queue {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
             f" {grant.parent_queue}, or queues: {{…}} below it",
         )
 
