@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from kubectl_fleet.interrupted import ended
 
 if TYPE_CHECKING:
     from kai_fleet_cli.plan.offline import plan_program as plan_program
@@ -22,12 +23,4 @@ def __getattr__(name: str) -> Any:
     return getattr(offline, name)
 
 
-def _ended(kind: type[BaseException], why: BaseException, trace: TracebackType | None) -> None:
-    """Say what ended Python; in one word for Ctrl-C, which may come while a command still loads."""
-    if issubclass(kind, KeyboardInterrupt):
-        sys.stderr.write("interrupted\n")
-    else:
-        sys.__excepthook__(kind, why, trace)
-
-
-sys.excepthook = _ended
+sys.excepthook = ended

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import typer
+import sys
 
-from kubectl_fleet.commands import app as my
-from kubectl_fleet.errors import run_command
+from kubectl_fleet.interrupted import ended
 
-app = typer.Typer(
-    help="Your queues, your GPUs, your pods that wait; by the kubeconfig that kubectl uses.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.add_typer(my)
-app.add_typer(my, name="my", hidden=True)  # as the command `fleet` has it
+sys.excepthook = ended
 
 
 def main() -> None:
     """Run a command of the plugin."""
-    run_command(app)
+    from kubectl_fleet.commands import plugin
+    from kubectl_fleet.errors import run_command
+
+    run_command(plugin)
+
+
+if __name__ == "__main__":
+    main()

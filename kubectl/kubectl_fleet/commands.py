@@ -102,3 +102,13 @@ def _run(
     except KeyboardInterrupt:
         if every is None:
             raise
+
+
+plugin = typer.Typer(
+    help="Your queues, your GPUs, your pods that wait; by the kubeconfig that kubectl uses.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+plugin.add_typer(app)
+plugin.add_typer(app, name="my", hidden=True)  # as the command `fleet` has it

@@ -15,7 +15,7 @@ from kai_fleet_cli.report.page import page
 from kai_fleet_cli.report.planned import planned
 from tests.browser import chromium
 from tests.unit.doctor_samples import SETTINGS
-from tests.unit.report_samples import MADE, busy, many
+from tests.unit.report_samples import MADE, busy, many, priced
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -33,7 +33,7 @@ def offline():
     return planned("lab", load(SETTINGS).settings, (), MADE)
 
 
-PAGES = {"busy": busy, "many": many, "offline": offline}
+PAGES = {"busy": busy, "many": many, "offline": offline, "priced": priced}
 
 
 @pytest.fixture(scope="module")

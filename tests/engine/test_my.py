@@ -84,14 +84,14 @@ def gpu(queue):
 
 def test_queues_have_the_numbers_that_were_put_there(team, kubeconfig):
     found = {queue["name"]: queue for queue in asked(kubeconfig, "queues")["queues"]}
-    assert gpu(found["train"]) == (3, 6, 3.02, 9, 0.02, 0)
+    assert gpu(found["train"]) == (3, 6, 3.02, 0, 0.02, 0)  # nine never runs
     assert gpu(found["serve"]) == (4, 4, 1.2, 0, 0, pytest.approx(0.02 * 2.8 / 3.8, abs=1e-6))
     assert gpu(found["lab"]) == (1, -1, 0, 0, 0, pytest.approx(0.02 * 1 / 3.8, abs=1e-6))
-    assert gpu(found["default"]) == (8, 8, 4.22, 9, 0, 0)
+    assert gpu(found["default"]) == (8, 8, 4.22, 0, 0, 0)
     assert (found["train"]["cpu"]["inUse"], found["train"]["memory"]["inUse"]) == (1500, 2000)
     assert found["train"]["memory"]["quota"] == 64000
     assert found["default"]["cpu"]["inUse"] == 1750
-    assert (found["default"]["pods"], found["default"]["waitingPods"]) == (5, 1)
+    assert (found["default"]["pods"], found["default"]["waitingPods"]) == (5, 0)
 
 
 def test_what_is_printed_with_a_new_kubeconfig_runs(team, kubeconfig):
@@ -108,7 +108,7 @@ def test_more_borrowing_is_lent_by_those_that_have_it(team, kubeconfig):
     try:
         until(lambda: team.read_namespaced_pod("more", "default").spec.node_name)
         found = {queue["name"]: gpu(queue) for queue in asked(kubeconfig, "queues")["queues"]}
-        assert found["train"][2:5] == (5.02, 9, 2.02)
+        assert found["train"][2:5] == (5.02, 0, 2.02)
         assert found["serve"][5] + found["lab"][5] == pytest.approx(2.02)
     finally:
         team.delete_namespaced_pod("more", "default", grace_period_seconds=0)
@@ -163,7 +163,7 @@ def test_kubectl_runs_it_as_a_plugin(team, kubeconfig, one_team):
     )
     assert ran.returncode == 0, ran.stderr
     assert "└ train" in ran.stdout
-    assert "kubectl fleet pending" in ran.stdout
+    assert "pod nine never runs" in ran.stdout
 
 
 @pytest.fixture

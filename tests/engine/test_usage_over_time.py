@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -95,26 +96,39 @@ def written():
         series.setdefault("kube_pod_container_resource_requests", []).append((asked, *gpus))
         running = {**pod, "phase": "Running"}
         series.setdefault("kube_pod_status_phase", []).append((running, 1, 1))
+        quota = {"namespace": f"team-{team}", "resourcequota": "gpus", "type": "hard"}
+        series.setdefault("kube_resourcequota", []).append((quota, 8, 8))
+    return lines_of(series, MINUTES, 60, end)
+
+
+def lines_of(series, count, step, end):
+    """OpenMetrics: samples of each series until `end`, of which the second half differs."""
     lines = []
     for name, every in series.items():
         lines.append(f"# TYPE {name} gauge")
         for labels, first, second in every:
             text = ",".join(f'{key}="{value}"' for key, value in labels.items())
-            for minute in range(MINUTES):
-                value = first if minute < MINUTES / 2 else second
-                at = end - (MINUTES - 1 - minute) * 60
-                lines.append(f"{name}{{{text}}} {value} {at}")
+            for number in range(count):
+                value = first if number < count / 2 else second
+                lines.append(f"{name}{{{text}}} {value} {end - (count - 1 - number) * step}")
     return "\n".join([*lines, "# EOF\n"])
+
+
+@contextlib.contextmanager
+def remembering(folder, text, *more):
+    """A Prometheus with a past in OpenMetrics."""
+    (folder / "past.om").write_text(text)
+    command = ["tsdb", "create-blocks-from", "openmetrics", "--quiet", "past.om", "data"]
+    subprocess.run([prometheus.tool("promtool"), *command], cwd=folder, check=True)
+    with prometheus.running(folder, {}, *more) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def past(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("past")
-    (folder / "past.om").write_text(written())
-    command = ["tsdb", "create-blocks-from", "openmetrics", "past.om", "data"]
-    subprocess.run([prometheus.tool("promtool"), *command], cwd=folder, check=True)
     # What a minute said is not carried on into the next one.
-    with prometheus.running(folder, {}, "--query.lookback-delta=59s") as found:
+    folder = tmp_path_factory.mktemp("past")
+    with remembering(folder, written(), "--query.lookback-delta=59s") as found:
         yield found
 
 
@@ -188,3 +202,63 @@ def test_a_longer_window_has_fewer_steps_and_about_the_same_numbers(usage):
     found = json.loads(usage(VIRTUAL, "--json", "--since", "7d"))
     of_team = {team["team"]: team["used"] for team in found["teams"]}
     assert of_team["old"] == pytest.approx(8, rel=0.1)
+
+
+H100, A100 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB"
+
+
+def two_weeks():
+    """Of each five minutes of two weeks, of which the second is different from the first."""
+    series = {}
+    for queue, gpus in (("top", (1.5, 3)), ("train", (1, 2.5)), ("serve", (0.5, 0.5))):
+        labels = {"job": "kai-fleet", "scheduler": "old", "queue_name": queue}
+        series.setdefault("kai_queue_allocated_gpus", []).append((labels, *gpus))
+        series.setdefault("kai_queue_deserved_gpus", []).append((labels, 4, 4))
+        series.setdefault("kai_queue_info", []).append((labels, 1, 1))
+    for node, model, taken in (("a", H100, (2, 3)), ("b", A100, (0, 0))):
+        known = {"node": node, "label_nvidia_com_gpu_product": model}
+        series.setdefault("kube_node_labels", []).append((known, 1, 1))
+        has = {"node": node, "resource": "nvidia_com_gpu"}
+        series.setdefault("kube_node_status_allocatable", []).append((has, 4, 4))
+        pod = {"namespace": "team-old", "pod": f"on-{node}"}
+        holds = {**pod, "container": "c", "node": node, "resource": "nvidia_com_gpu"}
+        series.setdefault("kube_pod_container_resource_requests", []).append((holds, *taken))
+        running = {**pod, "phase": "Running"}
+        series.setdefault("kube_pod_status_phase", []).append((running, 1, 1))
+    step = 300
+    # The halves meet a week before now, and the second goes on while the test runs.
+    return lines_of(series, 2 * 7 * 24 * 12, step, int(time.time()) // step * step)
+
+
+def test_a_report_has_gpu_hours_their_trend_and_what_they_cost(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "ROOT", tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with remembering(tmp_path, two_weeks()) as server:
+        config = {
+            **VIRTUAL,
+            "kai-fleet:monitoring": {"prometheus": {"url": server.url}},
+            "kai-fleet:prices": {"currency": "EUR", "gpuHour": {H100: 4.2, "default": 1.1}},
+        }
+        file = tmp_path / "Pulumi.lab.yaml"
+        file.write_text(yaml.safe_dump({"config": config}, sort_keys=False))
+        ran = CliRunner().invoke(app, ["report", "--stack", "lab", "--format", "json"])
+    assert ran.exit_code == 2, "its clusters are not reached"
+    use = json.loads(ran.stdout)["overTime"]
+    rows = {(row["name"], row["queue"]): row["periods"]["7d"] for row in use["teams"]}
+    week = 7 * 24
+    about = {"abs": 2}  # the week that Prometheus counts ends a moment later
+    assert rows["old", ""]["gpuHours"] == pytest.approx(3 * week, **about)
+    assert rows["old", ""]["trend"] == pytest.approx(100, **about)
+    assert rows["old", ""]["cost"] == pytest.approx(3 * week * 4.2, abs=10)
+    assert rows["old", "serve"]["gpuHours"] == pytest.approx(week / 2, **about)
+    assert rows["old", "serve"]["trend"] == pytest.approx(0, abs=1)
+    assert rows["new", ""]["gpuHours"] is None
+    (idle,) = use["idle"]
+    assert idle["name"] == "any node", "no cluster tells of pools"
+    assert idle["periods"]["7d"]["gpuHours"] == pytest.approx((1 + 4) * week, **about)
+    assert idle["periods"]["7d"]["cost"] == pytest.approx(week * (4.2 + 4 * 1.1), abs=10)
+    month = {(row["name"], row["queue"]): row["periods"]["30d"] for row in use["teams"]}
+    assert month["old", ""]["gpuHours"] == pytest.approx(4.5 * week, rel=0.02)
+    assert (month["old", ""]["before"], month["old", ""]["trend"]) == (None, None)
+    (measured,) = [note for note in use["notes"] if note.startswith("Prometheus has numbers of 33")]
+    assert measured.endswith("of the 720 hours of 30d.")

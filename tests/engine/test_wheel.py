@@ -6,6 +6,7 @@ Among the engine tests, because it fetches packages and runs the engine.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -98,7 +99,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """The three that are published, by distribution."""
+    """The four that are published, by distribution."""
     folder = tmp_path_factory.mktemp("wheels")
     command = [UV, "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -132,6 +133,12 @@ def installed(wheels: list[Path], folder: Path) -> Environment:
 
 
 @pytest.fixture(scope="module")
+def ml_engineer(wheels, tmp_path_factory):
+    """With what an ML engineer installs."""
+    return installed([wheels["kubectl_fleet"]], tmp_path_factory.mktemp("ml-engineer"))
+
+
+@pytest.fixture(scope="module")
 def components(wheels, tmp_path_factory):
     """With the components alone."""
     return installed(
@@ -148,6 +155,7 @@ def cli(wheels, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "files"),
     [
+        ("kubectl_fleet", ("py.typed", "live/known_messages.yaml")),
         ("kai_fleet", ("py.typed", "package/schema.json", "cluster/kind/create.sh")),
         ("kai_fleet_policies", ("py.typed", "pack/PulumiPolicy.yaml")),
         ("kai_fleet_cli", ("py.typed", "report/page.css")),
@@ -159,6 +167,18 @@ def test_a_wheel_has_one_import_name_and_all_that_it_needs(wheels, name, files):
     assert folders == {name, wheels[name].name.rsplit("-", 3)[0] + ".dist-info"}
     assert {f"{name}/{file}" for file in files} <= set(names)
     assert not [it for it in names if "__pycache__" in it or "node_modules" in it]
+
+
+def test_the_wheel_of_ml_engineers_needs_little_and_is_small(wheels, ml_engineer):
+    wheel = zipfile.ZipFile(wheels["kubectl_fleet"])
+    (metadata,) = (it for it in wheel.namelist() if it.endswith(".dist-info/METADATA"))
+    needs = re.findall(r"^Requires-Dist: ([\w-]+)", wheel.read(metadata).decode(), re.M)
+    assert sorted(needs) == ["pyyaml", "rich", "typer", "urllib3"]
+    files = [it for it in (ml_engineer.bin.parent / "lib").rglob("*") if it.is_file()]
+    installed = sum(it.stat().st_size for it in files if "__pycache__" not in it.parts)
+    (told,) = re.findall(r"Installed it has (\d+) MB", (ROOT / "docs/ml-engineers.md").read_text())
+    assert int(told) * 0.8 < installed / 10**6 <= int(told) < 40
+    assert not (ml_engineer.bin / "fleet").exists()
 
 
 def test_the_components_bring_no_command_line(components):
@@ -254,11 +274,16 @@ def test_a_cluster_of_ones_own_is_previewed_made_and_left_alone(own):
     assert "Nothing would change" in own.printed("fleet", "preview", "--stack", "prod")
 
 
-def test_the_doctor_and_the_teams_plugin_look_at_it(own):
+def test_the_doctor_and_the_teams_plugin_look_at_it(own, ml_engineer):
     own.printed("fleet", "team", "kubeconfig", "ml", "--stack", "prod", "--output", "ml.yaml")
-    path = os.pathsep.join([str(own.bin), own.variables["PATH"]])  # as kubectl finds its plugins
-    shell = replace(own, bin=Path("/usr/bin"), variables={**own.variables, "PATH": path})
-    assert "train" in shell.printed("env", "kubectl", "fleet", "queues", "--kubeconfig", "ml.yaml")
+    shows = {"queues": "train", "pods": "8 free", "pending": "no pod waits"}
+    for environment in (own, ml_engineer):
+        # As kubectl finds its plugins.
+        path = os.pathsep.join([str(environment.bin), own.variables["PATH"]])
+        shell = replace(own, bin=Path("/usr/bin"), variables={**own.variables, "PATH": path})
+        for command, shown in shows.items():
+            told = shell.printed("env", "kubectl", "fleet", command, "--kubeconfig", "ml.yaml")
+            assert shown in told
     assert own.printed("fleet", "doctor", "--stack", "prod")
 
 

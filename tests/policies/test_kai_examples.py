@@ -8,9 +8,13 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from kai_fleet.guards.evaluation import account, creation, refusals
+from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.rules import check
+from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.releases import KAI
+from kubectl_fleet.releases.keys import QUEUE_LABEL
 from kubectl_fleet.rules.problem import Level
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
@@ -47,18 +51,67 @@ DOCS = [
     for block in markdown_pages.blocks("yaml")
     if block.page == "docs/ml-engineers.md"
 ]
+IN_QUEUES = [param for param in DOCS if "kai.scheduler/queue" in str(param.values[0])]
 
 
 @pytest.mark.parametrize("version", ["v0.7.11", "v0.9.3", "v0.16.8", "v0.17.0"])
-@pytest.mark.parametrize("document", DOCS)
+@pytest.mark.parametrize("document", IN_QUEUES)
 def test_what_our_own_page_has_people_apply_passes(document, version):
-    assert refused_by(verdict(version, *OWN_TREE, document)) == set()
+    told = verdict(version, *OWN_TREE, document)
+    assert [it for it in told if it.rule != "kai-version-supported"] == []
     strayed = json.loads(json.dumps(document).replace('/queue"', '/queues"'))
     assert refused_by(verdict(version, *OWN_TREE, strayed)) != set()
 
 
-def test_our_own_page_shows_a_pod_and_a_deployment():
-    assert {param.values[0]["kind"] for param in DOCS} == {"Pod", "Deployment"}
+def pods_of(document):
+    """As its controller makes them: KubeRay writes queue and scheduler, other kinds' none does."""
+    kind, props = document["kind"], {key: document[key] for key in ("metadata", "spec")}
+    for template in workloads(kind, props, document["metadata"]["name"], ""):
+        writer, labels = template.writer, dict(template.labels)
+        if writer is not None and writer.queue:
+            labels = {QUEUE_LABEL: template.queue, **labels}
+        limits = [
+            {"name": it.name, "resources": {"limits": it.limits}} for it in template.containers
+        ]
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "p",
+                "labels": labels,
+                "annotations": dict(template.annotations),
+            },
+            "spec": {"schedulerName": template.scheduler, "containers": limits},
+        }
+
+
+@pytest.mark.parametrize("document", IN_QUEUES)
+def test_the_guards_let_the_pods_of_our_own_page_in(document):
+    asked = creation("pods", "default", account("default", "default"), "p")
+    pods = list(pods_of(document))
+    for guard in ("queues", "outside-queues"):
+        for bounds, passes in ((["train", "serve"], True), (["another"], guard != "queues")):
+            rules = QueueRules("ml", queues=bounds, outside="deny").parameters()
+            for pod in pods:
+                assert (list(refusals(guard, pod, asked, rules)) == []) is passes
+
+
+def test_our_own_page_shows_each_kind():
+    kinds = {param.values[0]["kind"] for param in DOCS}
+    assert kinds == {"Pod", "Deployment", "Service", "RayCluster", "RayJob"}
+
+
+def test_the_service_of_our_own_page_is_of_its_deployment():
+    every = [param.values[0] for param in DOCS]
+    (service,) = (it for it in every if it["kind"] == "Service")
+    (server,) = (
+        it["spec"]["template"]
+        for it in every
+        if it["kind"] == "Deployment" and it["metadata"]["name"] == service["metadata"]["name"]
+    )
+    assert service["spec"]["selector"].items() <= server["metadata"]["labels"].items()
+    (port,), (container,) = service["spec"]["ports"], server["spec"]["containers"]
+    assert port["targetPort"] in [it["name"] for it in container["ports"]]
 
 
 @pytest.mark.parametrize("tree", TREES)

@@ -12,7 +12,7 @@ from kai_fleet_policies.rules.kai import kai_version_supported
 from kai_fleet_policies.rules.vclusters import vcluster_version_supported
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level
+from kubectl_fleet.rules.problem import Level, told_once
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"
@@ -56,17 +56,17 @@ def messages(version, day):
     return [p.message for p in kai_version_supported.check(cluster(version=version), day)]
 
 
-def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_nearest_maintained():
+def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_newest_maintained():
     assert messages("v0.9.3", date(2026, 9, 30)) == []
     (message,) = messages("v0.9.3", date(2026, 10, 1))
     assert "line v0.9 is out of support since 2026-09-30" in message
-    assert "move to v0.12.23 (supported until 2026-12-31)" in message
+    assert "move to v0.16.8 (supported until 2027-06-30)" in message
 
 
 def test_a_line_that_no_list_names_is_warned_about():
     (message,) = messages("v0.7.11", date(2026, 1, 1))
     assert "no support dates are published for line v0.7" in message
-    assert "v0.9." in message
+    assert "move to v0.16.8" in message
 
 
 def test_when_every_line_has_ended_it_says_so():
@@ -76,12 +76,12 @@ def test_when_every_line_has_ended_it_says_so():
 
 def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
     key = "kai-fleet:vcluster.version"
-    teams = [DeclaredTeam(name, version="v0.34.7", version_key=key) for name in ("ml", "nlp")]
+    teams = [DeclaredTeam(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
     host = replace(cluster(), virtual_clusters=(*teams, DeclaredTeam("dev", version="v0.36.1")))
     assert list(vcluster_version_supported.check(host, date(2026, 10, 29))) == []
-    (problem,) = vcluster_version_supported.check(host, date(2026, 10, 30))
+    (problem,) = told_once(vcluster_version_supported.check(host, date(2026, 10, 30)))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
-    assert problem.subject == "vCluster ml and nlp"
+    assert problem.subject == "vClusters ml and nlp"
     assert "line v0.34 is out of support since 2026-10-29" in problem.message
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
     said = {it.message for it in vcluster_version_supported.check(host, date(2040, 1, 1))}

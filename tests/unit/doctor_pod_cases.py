@@ -67,7 +67,7 @@ PODS: dict[str, Case] = {
         ),
         "pending",
         "pod w in namespace default",
-        "asks for 1 GPUs, and queue serve holds 2 of at most 2",
+        "asks for 1 GPU, and queue serve holds 2 of at most 2",
         "raise gpu.limit of serve at kai-fleet:teams.ml.queues",
     ),
     "a full queue above": (

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from kai_fleet_cli.report.model import (
     GpuSum,
+    PeriodUse,
     PoolReport,
     StackReport,
     StackUpdate,
     TeamReport,
+    UseOverTime,
+    UseRow,
     Version,
     WaitGroup,
 )
@@ -108,11 +112,41 @@ def busy():
         ),
         well=41,
         updates=(
-            StackUpdate(MADE, "update", "succeeded", "Ada", "One more team", "3 created"),
-            StackUpdate(MADE - timedelta(days=2), "update", "failed", "Ada", "A typo"),
+            StackUpdate(
+                MADE,
+                "update",
+                "succeeded",
+                changes=("team vision: new with KAI v0.16.8, vCluster default",),
+                checkout="3f2b1c9a of Ada",
+                resources="3 created",
+            ),
+            StackUpdate(
+                MADE - timedelta(days=2), "update", "failed", changes=("no team, no version",)
+            ),
         ),
         missing={"what team nlp holds and waits for": "it does not answer in time"},
     )
+
+
+def priced():
+    """The same with GPU-hours and their cost, of long names and large numbers too."""
+
+    def uses(hours, before):
+        month = PeriodUse(hours and hours * 4.3, None, hours and hours * 4.3 * 4.2)
+        return {"7d": PeriodUse(hours, before, hours and hours * 4.2), "30d": month}
+
+    teams = (
+        UseRow("ml", "", uses(1806.0, 1500.0)),
+        UseRow("ml", "sweeps-with-a-long-name-that-somebody-gave-it", uses(504.0, 0.0)),
+        UseRow("research", "", uses(1_234_567.8, 1_300_000.0)),
+        UseRow("nlp", "", uses(None, None)),
+    )
+    idle = (
+        UseRow("kai-fleet/pool=ml", "", uses(882.0, None)),
+        UseRow("no labels of a pool", "", uses(1344.0, None)),
+    )
+    notes = ("Team nlp is not counted: Prometheus has no numbers of it for 7d.",)
+    return replace(busy(), over_time=UseOverTime(("7d", "30d"), "EUR", teams, idle, notes))
 
 
 def many(teams=100, queues=10):

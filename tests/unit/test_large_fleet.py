@@ -148,7 +148,7 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(
             gather, "_access", lambda reader, seen, team: gather._Access(kubeconfig(team.name))
         )
-        monkeypatch.setattr(build, "last_updates", lambda *_: ())  # the engine is not asked
+        monkeypatch.setattr(build, "last_changes", lambda *_: [])  # the engine is not asked
         yield Own, kubeconfig
 
 

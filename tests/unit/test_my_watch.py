@@ -148,7 +148,7 @@ def test_for_machines_each_change_is_one_line(server):
 
 def test_in_a_pipe_there_are_no_colours_and_only_changes(server):
     ran = piped(server, "queues", "--watch", "--every", "0.5")
-    while "fleet my pending" not in (line := ran.stdout.readline()):
+    while "pod nine never runs" not in (line := ran.stdout.readline()):
         assert "\x1b" not in line
     server.answers[PODS_AT] = (200, {"items": PODS[:2]})
     while "0.5 borrowed" not in (line := ran.stdout.readline()):

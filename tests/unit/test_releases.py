@@ -12,12 +12,16 @@ from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access
 from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.commands import releases as releases_command
+from kai_fleet_policies.validation import validate
 from kubectl_fleet.releases import (
     KAI,
     VCLUSTER,
     UnknownVersionError,
+    advice,
+    advised,
     kai,
-    nearest_maintained,
+    nearest,
     support,
     taken_for,
     vcluster,
@@ -267,14 +271,47 @@ def test_the_api_answers_to_every_name_it_is_reached_by():
     assert names == ["ml.team-ml.svc", "ml.team-ml.svc.cluster.local", "10.0.0.1"]
 
 
-def test_the_maintained_version_that_is_proposed_is_the_newest_of_its_line():
-    assert nearest_maintained("v0.17.0", date(2026, 11, 24)) == "v0.18.0"
-    assert nearest_maintained("v0.16.7", date(2026, 11, 24)) == "v0.16.9"
-    assert nearest_maintained("v0.9.3", date(2028, 1, 1)) is None
+@pytest.mark.parametrize(
+    ("version", "day", "to"),
+    [
+        ("v0.9.3", date(2026, 11, 24), "v0.16.9"),
+        ("v0.16.7", date(2026, 11, 24), "v0.16.9"),
+        ("v0.16.9", date(2026, 11, 24), None),  # v0.18.0 has known vulnerabilities,
+        ("v0.17.0", date(2026, 11, 24), None),  # v0.16 gets fixes for longer, and is older
+        ("", date(2026, 11, 24), "v0.16.9"),
+        ("v0.9.3", date(2028, 1, 1), None),
+    ],
+)
+def test_the_advice_on_a_version_is_the_newest_that_gets_fixes_and_never_an_older_one(
+    version, day, to
+):
+    assert advised(KAI, version, day) == to
 
 
-def test_a_line_that_ends_within_a_quarter_is_advised_only_where_no_other_is_left():
-    assert nearest_maintained("v0.9.3", date(2026, 6, 1)) == "v0.9.20"
-    assert nearest_maintained("v0.9.3", date(2026, 9, 1)) == "v0.12.23"
-    assert nearest_maintained("v0.9.3", date(2026, 11, 24)) == "v0.14.7"
-    assert nearest_maintained("v0.9.3", date(2027, 6, 1)) == "v0.18.0"
+def test_where_nothing_newer_gets_fixes_the_advice_is_to_stay():
+    assert advice(KAI, "v0.17.0", date(2026, 11, 24)).startswith("nothing newer here gets fixes")
+    assert "no version known here is maintained" in advice(KAI, "v0.16.8", date(2028, 1, 1))
+
+
+def test_a_vcluster_goes_up_line_by_line():
+    assert advice(VCLUSTER, "v0.27.3", date(2026, 11, 24)) == (
+        "go up one line at a time, to v0.36.1 (supported until 2027-01-22)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [("v0.13.0", ["v0.13.4", "v0.14.7"]), ("v0.11.2", ["v0.12.23", "v0.13.4"])],
+)
+def test_no_older_line_is_written_in_place_of_an_unknown_version(version, names):
+    assert nearest(KAI, version) == names
+
+
+def test_the_plan_and_the_list_of_releases_give_one_answer():
+    to = advised(KAI)
+    team = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "a"}}
+    raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
+    (plan,) = (p for p in validate(raw).problems if p.rule == "kai-version-supported")
+    assert f"move to {to} (" in plan.message
+    assert f"v0.9.3 → {to}" in releases_command._way("ml", "runs", "v0.9.3")
+    assert advice(KAI, "v0.9.3") in plan.message

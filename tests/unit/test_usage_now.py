@@ -137,6 +137,28 @@ def test_a_team_with_its_own_kai_is_counted_inside_its_vcluster(fleet):
     assert wait["seconds"] == pytest.approx(3600, abs=120)
 
 
+def test_a_pod_that_never_runs_is_owed_nothing(fleet):
+    lists(
+        fleet.inside,
+        nodes=[doctor_samples.node("n")],
+        queues=[queue("top", gpu=16), queue("train", "top", 16)],
+        pods=[
+            pod("waits", "train", node=None, gpus="4"),
+            pod("eight", "train", node=None, gpus="8"),
+        ],
+    )
+    found = json.loads(fleet(VIRTUAL, "--json").stdout)
+    ml = next(team for team in found["teams"] if team["team"] == "ml")
+    assert ml["owed"] == 4
+    assert [wait["pod"] for wait in found["waits"]] == ["default/waits"]
+    says = (
+        "Pod default/eight of team ml never runs, and is owed nothing: it asks for 8 GPUs, and no"
+        " node has more than 4."
+    )
+    assert says in found["notes"]
+    assert says in " ".join(fleet(VIRTUAL).stdout.split())
+
+
 def test_other_teams_are_counted_by_their_pods_on_the_host(fleet):
     lists(
         fleet.host,
@@ -250,7 +272,7 @@ def test_a_prometheus_of_the_host_is_asked_through_its_api_server(fleet):
     path = "/api/v1/namespaces/mon/services/prom:9090/proxy/api/v1/query"
 
     def answer(asked):
-        value = [0, "60" if "count_over_time" in asked else "30"]
+        value = [0, "60" if "group" in asked else "30"]
         metric = {"scheduler": "ml", "queue": "train"}
         result = [{"metric": metric, "value": value}]
         return {"status": "success", "data": {"resultType": "vector", "result": result}}

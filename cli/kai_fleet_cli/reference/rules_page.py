@@ -12,10 +12,11 @@ from kubectl_fleet.rules.queue_tree import CHART_PARENT, EXISTING_QUEUES
 _HEAD = """\
 # The rules
 
-Each rule is one file in `policies/kai_fleet_policies/rules/`, and each is asked three times: of a
-stack's settings before anything is declared, of what is declared in the offline plan, and of any
-program's resources by the policy pack at `pulumi preview` and `pulumi up`. What only shows at run
-time is held by the [guard at admission](#at-admission).
+Each rule is one file in `policies/kai_fleet_policies/rules/`, or in `kubectl/kubectl_fleet/rules/`
+where `kubectl fleet` knows it, too. Each is asked three times: of a stack's settings before
+anything is declared, of what is declared in the offline plan, and of any program's resources by the
+policy pack at `pulumi preview` and `pulumi up`. What only shows at run time is held by the
+[guard at admission](#at-admission).
 
 A `mandatory` rule stops the preview, an `advisory` one is only shown. Where a rule needs a value
 that only the update will know, it says so under the name `undecided`, and decides during the

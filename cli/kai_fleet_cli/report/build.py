@@ -2,78 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
 
+from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.gather import Heard, gather
+from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
+from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather
 from kai_fleet_cli.doctor.sources import of_stack, variables_of
+from kai_fleet_cli.recovery.resume import FLEET
+from kai_fleet_cli.report import prometheus
+from kai_fleet_cli.report.last_changes import last_changes
 from kai_fleet_cli.report.live import live
-from kai_fleet_cli.report.model import StackReport, StackUpdate
+from kai_fleet_cli.report.model import StackReport
 from kai_fleet_cli.report.planned import LIVE_PARTS, planned
+from kai_fleet_cli.report.use_over_time import use_over_time
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_cli.teams import stack_state
 from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
-
-_UPDATES: Final = 10  # newest first
-_VERBS: Final = {
-    "create": "created",
-    "update": "updated",
-    "delete": "deleted",
-    "replace": "replaced",
-}
+from kubectl_fleet.live.finding import ExitCode
 
 
 def of_file(stack: str, file: Path | None = None) -> StackReport:
     """The report of a stack's file alone. Raises UserError for one that cannot be read."""
-    path = file or reading.path_of(stack)
-    raw = reading.read(path)
-    verdict = validation.validate(raw, facts_of=facts_beside(path))
-    if verdict.settings is None:
-        raise UserError(validation.report(verdict.refused))
-    return planned(stack, verdict.settings, verdict.problems, datetime.now(UTC))
+    return _planned(stack, file)[0]
 
 
 def of_clusters(stack: str, heard: Heard) -> StackReport:
     """The report of a stack as it is now. `heard` is called with how many clusters answered.
 
-    A cluster that does not answer, and a history that cannot be read, are missing parts of it.
-    Raises UserError for a stack whose file cannot be read.
+    What cannot be read is a missing part of it: a cluster, Prometheus, the history. Raises
+    UserError for a stack whose file cannot be read.
     """
-    report = of_file(stack)
+    report, settings = _planned(stack)
     try:
-        look = gather(replace(of_stack(stack, None, None), heard=heard))
-    except (UnreachableError, UserError) as error:
-        return replace(report, missing={LIVE_PARTS: str(error)})
-    report = live(report, look, examine(look))
-    try:
-        return replace(report, updates=last_updates(stack, variables_of(stack)))
+        sources = replace(of_stack(stack, None, None), heard=heard)
     except UserError as error:
-        return replace(report, missing={**report.missing, "the last changes": str(error)})
-
-
-def last_updates(stack: str, variables: Mapping[str, str]) -> list[StackUpdate]:
-    """The newest updates in Pulumi's history of a stack. Raises UserError where it is not read."""
-    history = stack_state.ask(stack, variables, "history", "--json", "--page-size", str(_UPDATES))
-    return [_update(item) for item in history if item.get("startTime")]
-
-
-def _update(item: Mapping[str, Any]) -> StackUpdate:
-    counts = item.get("resourceChanges") or {}
-    environment = item.get("environment") or {}
-    return StackUpdate(
-        when=datetime.fromisoformat(str(item["startTime"])),
-        kind=str(item.get("kind", "")),
-        result=str(item.get("result", "")),
-        who=str(environment.get("git.author") or ""),
-        message=str(item.get("message") or "").partition("\n")[0],
-        resources=", ".join(
-            f"{counts[op]} {verb}" for op, verb in _VERBS.items() if counts.get(op)
-        ),
+        return _lacking(report, LIVE_PARTS, str(error))
+    try:
+        report = replace(report, updates=last_changes(stack, variables_of(stack)))
+    except UserError as error:
+        report = _lacking(report, "the last changes", str(error), report.exit_code)
+    never = (
+        f"stack {stack} was never deployed, by what `pulumi` says at this login; deploy it with:"
+        f" {FLEET} up --stack {stack}"
+        if report.updates == []
+        else ""
     )
+    look: Snapshot | None = None
+    try:
+        look = gather(sources)
+    except (UnreachableError, UserError) as error:
+        report = _lacking(report, LIVE_PARTS, f"{error}; {never}" if never else str(error))
+    else:
+        if never and not any(_is_there(look, team) for team in look.teams.values()):
+            return _lacking(report, LIVE_PARTS, never, report.exit_code)
+        report = live(report, look, examine(look))
+    return _with_hours(report, settings, sources, look)
+
+
+def _planned(stack: str, file: Path | None = None) -> tuple[StackReport, Settings]:
+    path = file or reading.path_of(stack)
+    raw = reading.read(path)
+    verdict = validation.validate(raw, facts_of=facts_beside(path))
+    if verdict.settings is None:
+        raise UserError(validation.report(verdict.refused))
+    report = planned(stack, verdict.settings, verdict.problems, datetime.now(UTC))
+    return report, verdict.settings
+
+
+def _lacking(
+    report: StackReport, part: str, why: str, exit_code: ExitCode = ExitCode.BLIND
+) -> StackReport:
+    return replace(report, missing={**report.missing, part: why}, exit_code=exit_code)
+
+
+def _is_there(look: Snapshot, team: TeamState) -> bool:
+    """Whether a team's vCluster or its namespace answers, or may be there."""
+    namespace = look.host.named("namespaces", team.wanted.namespace)
+    return bool(team.inside or namespace or "namespaces" in look.host.unreadable)
+
+
+def _with_hours(
+    report: StackReport, settings: Settings, sources: ClusterSources, look: Snapshot | None
+) -> StackReport:
+    server = settings.monitoring.prometheus if settings.monitoring else None
+    if server is None:
+        cost = "what they cost" if settings.prices else "with kai-fleet:prices what they cost"
+        more = (
+            "With a Prometheus this report also has the GPU-hours of each team and queue for the"
+            f" last 7 and 30 days, their trend, {cost}, and what stood idle:"
+            f" {prometheus.TURN_ON}"
+        )
+        return replace(report, more=more)
+    try:
+        use = use_over_time(lambda: prometheus.of(server, sources.host), settings, look)
+    except UnreachableError as error:
+        exit_code = report.exit_code or ExitCode.BLIND
+        return _lacking(report, "GPU-hours and their cost", str(error), exit_code)
+    return replace(report, over_time=use)

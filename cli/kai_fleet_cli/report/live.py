@@ -12,7 +12,7 @@ from kai_fleet_cli.report import model
 from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
 from kai_fleet_cli.report.planned import pools_of, version
 from kai_fleet_cli.report.team_usage import held
-from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.live.finding import ExitCode, Finding, Health
 from kubectl_fleet.live.node_facts import in_pool
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.devices import NodeGpus
@@ -34,12 +34,25 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
     teams = [_team(team, look, report.made) for team in report.teams]
     waiting = {c.name: {pod.subject for pod in c.usage.waiting} for c in look.clusters}
     of_host = waiting[look.host.name]
+    missing = {
+        f"what team {team.name} holds and waits for": team.unreached
+        for team in teams
+        if team.unreached
+    }
+    # The nodes of a host are its platform's: accounts of a team's own stack may not list them.
+    hidden = _refused(look.host, "nodes", "pods")
+    insides = [team.inside for team in look.teams.values() if team.inside is not None]
+    unread = (hidden and report.whole) or any(map(_refused, insides))
+    if hidden:
+        missing["nodes, and who holds their GPUs"] = hidden
+    trees = _trees(report, look)
     return replace(
         report,
         live=True,
         teams=teams,
-        pools=list(_pools(report, look, gpus, ready)),
-        trees=_trees(report, look),
+        pools=report.pools if hidden else list(_pools(report, look, gpus, ready)),
+        trees=trees,
+        as_declared=[name for name in trees if trees[name] is report.trees.get(name)],
         waits=sorted(_waits(look, findings), key=lambda wait: (-wait.gpus, -wait.pods)),
         # What is about pods without a node alone is told as who waits.
         findings=[
@@ -50,17 +63,27 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
         ],
         kubernetes=", ".join(sorted({*map(_kubelet, nodes)} - {""})),
         well=sum(finding.health is Health.OK for finding in findings),
-        gpus=_sum(gpus.values(), ready),
-        missing={
-            **report.missing,
-            **{
-                f"what team {team.name} holds and waits for": team.unreached
-                for team in teams
-                if team.unreached
-            },
-        },
+        gpus=None if hidden else _sum(gpus.values(), ready),
+        missing={**report.missing, **missing},
+        exit_code=ExitCode.UNREAD
+        if unread
+        else ExitCode.BLIND
+        if any(team.unreached for team in teams)
+        else report.exit_code,
         foreign=look.foreign,
     )
+
+
+def _refused(cluster: ClusterState, *kinds: str) -> str:
+    """Why these kinds of a cluster, or pods, were not counted; "" where they were."""
+    refused = [kind for kind in kinds or ("pods",) if kind in cluster.unreadable]
+    why = cluster.unreadable[refused[0]] if refused else ""
+    return f"this user may not list {' and '.join(refused)} there ({why})" if refused else ""
+
+
+def _inside(team: TeamState) -> ClusterState | None:
+    """A team's vCluster, where it is known who holds what in it."""
+    return None if team.inside is None or _refused(team.inside) else team.inside
 
 
 def by_node(look: Snapshot) -> dict[str, NodeGpus]:
@@ -71,12 +94,12 @@ def by_node(look: Snapshot) -> dict[str, NodeGpus]:
     which GPU it shares.
     """
     teams = [team for team in look.teams.values() if team.wanted.mode != "host"]
-    copies = {team.wanted.namespace for team in teams if team.inside is not None}
+    copies = {team.wanted.namespace for team in teams if _inside(team)}
     # Of a vCluster that is not looked into only the pods are counted that reserve whole GPUs.
     shares = {team.wanted.namespace for team in teams}
     gpus = {name: _without(node, copies, shares) for name, node in look.host.usage.gpus.items()}
     for team in teams:
-        for name, node in team.inside.usage.gpus.items() if team.inside else ():
+        for name, node in inside.usage.gpus.items() if (inside := _inside(team)) else ():
             if name in gpus:
                 both = gpus[name]
                 gpus[name] = replace(
@@ -112,16 +135,18 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
     seen = look.teams.get(team.name)
     if seen is None or seen.wanted.granted:
         return _by_host(team, look)
-    if seen.inside is None:
-        return replace(_by_host(team, look), unreached=seen.unreached)
-    usage = seen.inside.usage
-    scheduling = look.scheduling(seen.inside)
+    inside = _inside(seen)
+    if inside is None:
+        why = _refused(seen.inside) if seen.inside else seen.unreached
+        return replace(_by_host(team, look), unreached=why)
+    usage, scheduling = inside.usage, look.scheduling(inside)
+    waiting = [pod for pod in usage.waiting if not pod.never]
     declared = team.kai.wanted if team.kai else None
     return replace(
         team,
         in_use=held(usage.pods),
-        waiting=sum(pod.amounts.gpu for pod in usage.waiting),
-        waiting_pods=len(usage.waiting),
+        waiting=sum(pod.amounts.gpu for pod in waiting),
+        waiting_pods=len(waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
         vcluster=model.Version(
             team.vcluster.wanted if team.vcluster else None, _runs(look.host, seen)
@@ -142,7 +167,7 @@ def _by_host(team: TeamReport, look: Snapshot) -> TeamReport:
 
 
 def _runs(host: ClusterState, seen: TeamState) -> str | None:
-    item = host.named("statefulsets", seen.wanted.name, seen.wanted.namespace)
+    item = host.control_plane(seen.wanted)
     chart = item.labels.get("chart", "") if item else ""
     return f"v{chart.removeprefix('vcluster-')}" if chart else None
 
@@ -175,9 +200,8 @@ def _pools(
 
 def _trees(report: StackReport, look: Snapshot) -> dict[str, Sequence[QueueUse]]:
     """The trees that are there; the planned one of a cluster that was not reached."""
-    seen = {"the host": look.host} | {
-        name: team.inside for name, team in look.teams.items() if team.inside is not None
-    }
+    seen = {} if _refused(look.host) else {"the host": look.host}
+    seen |= {name: inside for name, team in look.teams.items() if (inside := _inside(team))}
     trees = {
         name: list(seen[name].usage.queues.values()) if name in seen else report.trees[name]
         for name in dict.fromkeys([*report.trees, *seen])

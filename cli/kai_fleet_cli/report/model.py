@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kubectl_fleet.live.finding import Finding
+from kubectl_fleet.live.finding import ExitCode, Finding
 from kubectl_fleet.usage.queues import QueueUse
 
 
@@ -71,6 +72,15 @@ class TeamReport:
     unreached: str = ""
 
     @property
+    def scheduled_by(self) -> str:
+        """Which scheduler places its pods."""
+        if self.own_stack:
+            return "a stack of its own"
+        if self.mode == "virtual":
+            return f"its own KAI {self.kai.name if self.kai else ''}".rstrip()
+        return "the host's KAI" if self.mode == "host" else "Kubernetes"
+
+    @property
     def idle(self) -> float | None:
         """What it was promised and does not use."""
         return None if self.in_use is None else max(0.0, self.promised - self.in_use)
@@ -90,13 +100,80 @@ class WaitGroup:
 
 
 @dataclass(frozen=True)
+class PeriodUse:
+    """GPU-hours of a period, of as many days before, and their cost. None is "not known"."""
+
+    gpu_hours: float | None
+    before: float | None = None
+    cost: float | None = None
+
+    @property
+    def trend(self) -> float | None:
+        """The change since the period before, in percent; infinite where that had nothing."""
+        if self.gpu_hours is None or self.before is None:
+            return None
+        if not self.before:
+            return math.inf if self.gpu_hours else 0.0
+        return 100 * (self.gpu_hours / self.before - 1)
+
+
+def total(uses: Sequence[PeriodUse]) -> PeriodUse:
+    """The sum of what was measured; of what is compared and costs only where all of it is."""
+
+    def added(amounts: Iterable[float | None]) -> float | None:
+        known = [amount for amount in amounts if amount is not None]
+        return sum(known) if known else None
+
+    counted = [use for use in uses if use.gpu_hours is not None]
+    compared = all(use.before is not None for use in counted)
+    priced = all(use.cost is not None or not use.gpu_hours for use in counted)
+    return PeriodUse(
+        added(use.gpu_hours for use in counted),
+        added(use.before for use in counted) if compared else None,
+        added(use.cost for use in counted) if priced else None,
+    )
+
+
+@dataclass(frozen=True)
+class UseRow:
+    """A team, one of its queues, or the idle GPUs of a pool, by period (`7d`)."""
+
+    name: str
+    queue: str
+    periods: Mapping[str, PeriodUse]
+
+
+@dataclass(frozen=True)
+class UseOverTime:
+    """What Prometheus tells; `currency` is "" without prices. `notes` say what is not counted."""
+
+    periods: Sequence[str]
+    currency: str
+    teams: Sequence[UseRow]
+    idle: Sequence[UseRow]
+    notes: Sequence[str] = ()
+
+    @property
+    def total(self) -> dict[str, PeriodUse]:
+        """Of all teams, by period."""
+        rows = [row for row in self.teams if not row.queue]
+        return {since: total([row.periods[since] for row in rows]) for since in self.periods}
+
+
+@dataclass(frozen=True)
 class StackUpdate:
-    """One update of the stack, as Pulumi's history has it."""
+    """One update of the stack, as Pulumi's history has it.
+
+    `changes` are sentences about teams and versions. `checkout` is the commit that it was run from,
+    and its author; Pulumi notes nobody else.
+    """
 
     when: datetime
     kind: str
     result: str
-    who: str = ""
+    version: int | None = None
+    changes: Sequence[str] = ()
+    checkout: str = ""
     message: str = ""
     resources: str = ""
 
@@ -108,7 +185,10 @@ class StackReport:
     `trees` are the queues that each KAI serves, parents before children; `findings` are the
     doctor's, or what the rules say of the stack's file; `missing` says why a part is not there.
     `whole`: it is about all of a host; a team's own stack has its pool of nodes only. `foreign` are
-    sentences about teams whose way in somebody else than their vCluster wrote.
+    sentences about teams whose way in somebody else than their vCluster wrote. `as_declared` are
+    the trees of clusters that were not read. `more` says what there would be besides, and how to
+    have it. `exit_code` is not 0 where a cluster or Prometheus was not read. `updates` is None
+    where the history was not.
     """
 
     stack: str
@@ -121,12 +201,16 @@ class StackReport:
     waits: Sequence[WaitGroup] = ()
     findings: Sequence[Finding] = ()
     well: int = 0
-    updates: Sequence[StackUpdate] = ()
+    updates: Sequence[StackUpdate] | None = None
     gpus: GpuSum | None = None
     kubernetes: str = ""
     whole: bool = True
     missing: Mapping[str, str] = field(default_factory=dict)
     foreign: Sequence[str] = ()
+    as_declared: Collection[str] = ()
+    over_time: UseOverTime | None = None
+    more: str = ""
+    exit_code: ExitCode = ExitCode.HEALTHY
 
     @property
     def promised(self) -> float:
@@ -142,6 +226,11 @@ class StackReport:
     def waiting(self) -> float:
         """The GPUs that pods without a node ask for."""
         return sum(team.waiting or 0.0 for team in self.teams)
+
+    @property
+    def unread(self) -> list[str]:
+        """The teams of which it is not known who waits."""
+        return [team.name for team in self.teams if self.live and team.waiting is None]
 
     @property
     def waiting_pods(self) -> int:

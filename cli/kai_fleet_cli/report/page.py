@@ -10,11 +10,12 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kai_fleet_cli.doctor.causes import COMMAND
-from kai_fleet_cli.report import charts
+from kai_fleet_cli.report import charts, use_tables
 from kai_fleet_cli.report.model import StackReport
+from kai_fleet_cli.report.use_tables import UNKNOWN
 from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.wording import counted
 
-UNKNOWN: Final = "\u2013"  # a dash
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 OPEN_TREES: Final = 8  # more of them are folded
 
@@ -34,11 +35,13 @@ def page(report: StackReport) -> str:
         "report": report,
         "age": lambda since: age(report.made - since) if since else "",
         "charts": charts,
+        "tables": use_tables,
         "shown": SHOWN,
         "open_trees": len(report.trees) <= OPEN_TREES,
     }
     environment.filters |= {
         "gpus": gpus,
+        "counted": counted,
         "moment": lambda when: f"{when:%Y-%m-%d %H:%M}",
         "commands": commands,
         "team_bar": charts.team,
@@ -48,11 +51,11 @@ def page(report: StackReport) -> str:
 
 
 def gpus(amount: float | None) -> str:
-    """An amount of GPUs: no more than two decimals, a word for no limit, a dash for not known."""
+    """An amount of GPUs: no more than two decimals, `unlimited`, a dash for not known."""
     if amount is None:
         return UNKNOWN
     if amount == UNLIMITED:
-        return "no limit"
+        return "unlimited"
     return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
 
 

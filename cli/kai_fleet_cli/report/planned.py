@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
@@ -45,9 +45,13 @@ def pools_of(teams: Iterable[DeclaredTeam]) -> dict[str, list[str]]:
     """The node pools as `key=value` texts, and the teams that have each."""
     pools: dict[str, list[str]] = {}
     for team in teams:
-        labels = ", ".join(f"{key}={value}" for key, value in sorted(team.node_pool.items()))
-        pools.setdefault(labels, []).append(team.name)
+        pools.setdefault(pool_name(team.node_pool), []).append(team.name)
     return pools
+
+
+def pool_name(labels: Mapping[str, str]) -> str:
+    """The labels of a node pool as text."""
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def version(wanted: str | None, running: str | None, made: datetime) -> Version | None:

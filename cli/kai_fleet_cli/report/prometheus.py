@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import urllib3
 
+from kai_fleet.settings.sections.monitoring import Prometheus
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.bounded import bind, bounded
 from kubectl_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
@@ -20,8 +21,20 @@ _QUERY: Final = "/api/v1/query"
 _SECONDS: Final = 30.0
 _MOST: Final = 64 << 20  # bytes of an answer; a series of a queue takes 300
 
+# What to write for a stack to have one.
+TURN_ON: Final = (
+    "write kai-fleet:monitoring: {prometheus: {service: monitoring/prometheus-operated:9090}}"
+    " (docs/monitoring.md)."
+)
 # From an expression to each series' labels and its value now. Raises UnreachableError.
 Query: TypeAlias = Callable[[str], list[tuple[Mapping[str, str], float]]]
+
+
+def of(server: Prometheus, host: Callable[[], Api]) -> Query:
+    """Queries to a stack's Prometheus; `host` opens its cluster. Raises UnreachableError."""
+    if server.url is not None:
+        return at_url(server.url)
+    return through(host(), server.service or "")
 
 
 def at_url(url: str) -> Query:

@@ -58,7 +58,8 @@ def balance(parts: Iterable[GpuBalance]) -> GpuBalance:
 class TeamUsageRow:
     """A team; `promised` is its `gpus`. `unreached` says why its cluster was not counted.
 
-    `queues` are its leaves; None is what its pods have beside its queues.
+    `queues` are its leaves; None is what its pods have beside its queues. `measured` are the hours
+    of which Prometheus has numbers of it.
     """
 
     team: str
@@ -66,6 +67,7 @@ class TeamUsageRow:
     promised: int
     queues: Mapping[str | None, GpuBalance] = field(default_factory=dict)
     unreached: str = ""
+    measured: float = 0.0
 
     @property
     def gpus(self) -> GpuBalance:
@@ -148,6 +150,15 @@ def waits_now(look: Snapshot, count: int = 10) -> list[PodWait]:
     return sorted(_waits(look), key=lambda wait: -wait.seconds)[:count]
 
 
+def never_now(look: Snapshot) -> list[str]:
+    """A sentence about each pod that can never run, and so is owed nothing."""
+    return [
+        f"Pod {_own_name(pod)} of team {name} never runs, and is owed nothing: {pod.never}."
+        for name, _, pod in _without_node(look)
+        if pod.never
+    ]
+
+
 def _team(
     team: TeamState, host: ClusterState, on_host: Sequence[PodUse], shared: Counter[str]
 ) -> TeamUsageRow:
@@ -204,20 +215,24 @@ def held(pods: Iterable[PodUse]) -> float:
 
 
 def _waiting(pods: Iterable[PodUse]) -> float:
-    return sum(pod.amounts.gpu for pod in pods if pod.waits)
+    return sum(pod.amounts.gpu for pod in pods if pod.waits and not pod.never)
 
 
 def _waits(look: Snapshot) -> Iterator[PodWait]:
+    for name, cluster, pod in _without_node(look):
+        if pod.created and not pod.never:
+            seconds = seconds_since(pod.created, cluster.now)
+            yield PodWait(name, _own_name(pod), pod.queue, pod.amounts.gpu, seconds)
+
+
+def _without_node(look: Snapshot) -> Iterator[tuple[str, ClusterState, PodUse]]:
+    """The pods that ask for GPUs and have no node, with their team."""
     for name, team in look.teams.items():
-        if team.inside is not None and team.wanted.mode == "virtual":
-            cluster, pods = team.inside, team.inside.usage.waiting
-        else:
-            cluster = look.host
-            pods = [it for it in cluster.usage.waiting if it.namespace == team.wanted.namespace]
-        for pod in pods:
-            if pod.amounts.gpu and pod.created:
-                seconds = seconds_since(pod.created, cluster.now)
-                yield PodWait(name, _own_name(pod), pod.queue, pod.amounts.gpu, seconds)
+        own = team.inside is not None and team.wanted.mode == "virtual"
+        cluster = team.inside if team.inside is not None and own else look.host
+        for pod in cluster.usage.waiting:
+            if pod.amounts.gpu and (own or pod.namespace == team.wanted.namespace):
+                yield name, cluster, pod
 
 
 def _own_name(pod: PodUse) -> str:

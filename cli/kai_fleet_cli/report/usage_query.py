@@ -12,17 +12,15 @@ from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from kai_fleet_cli.doctor.sources import of_stack, settings_of
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.over_time import Window, gpu_hours
-from kai_fleet_cli.report.team_usage import PodWait, StackUsage, teams_now, waits_now
+from kai_fleet_cli.report.team_usage import PodWait, StackUsage, never_now, teams_now, waits_now
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
 
 # What is asked of each API server; the addresses of vClusters are those of Services.
 KINDS: Final = frozenset({"nodes", "pods", "queues", "podgroups", "deployments", "services"})
-_NEARLY_ALL: Final = 0.98  # of a window; below it the answer says how much was measured
 _SAMPLE: Final = (
-    "This is a sample of now, not GPU-hours: the stack names no Prometheus. Write"
-    " kai-fleet:monitoring: {prometheus: {service: monitoring/prometheus-operated:9090}}"
-    " (docs/monitoring.md)."
+    "This is a sample of now, not GPU-hours: the stack names no Prometheus. For those,"
+    f" {prometheus.TURN_ON}"
 )
 
 
@@ -47,22 +45,18 @@ def usage_of(
     server = Prometheus(url=url) if url else of_settings
     if sample or server is None:
         look = _look(sources)
-        notes = [] if sample else [_SAMPLE]
+        notes = [*([] if sample else [_SAMPLE]), *never_now(look)]
         return StackUsage(
             stack, teams_now(look), waits_now(look), notes=notes, foreign=look.foreign
         )
     names = [team] if team else [*settings.teams, *settings.team_stacks]
     try:
-        ask = (
-            prometheus.at_url(server.url)
-            if server.url is not None
-            else prometheus.through(sources.host(), server.service or "")
-        )
-        teams, measured = gpu_hours(ask, settings, names, window)
+        query = prometheus.of(server, sources.host)
+        teams, measured = gpu_hours(query, settings, names, window)
     except UnreachableError as error:
         raise UserError(f"{error}. For a sample of now: --now") from None
     notes = []
-    if measured < window.hours * _NEARLY_ALL:
+    if not window.covered_by(measured):
         notes.append(
             f"Prometheus has numbers of {measured:.1f} of the {window.hours:g} hours that"
             " were asked for."
@@ -72,6 +66,7 @@ def usage_of(
     try:
         look = _look(sources)
         waits, foreign = waits_now(look), look.foreign
+        notes += never_now(look)
     except UserError as error:
         notes.append(f"Who waits now is not known: {error}")
     return StackUsage(stack, teams, waits, since, measured, notes, foreign)

@@ -12,6 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
+from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.state.deployed_state import RELEASE, STACK
 from kai_fleet.state.targeting import TEAM
 from kai_fleet_cli.engine.targeting import was_about
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _UPDATES: Final = 20  # of the history, in one page
 _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
+
+
+class NeverUpdatedError(UserError):
+    """The engine knows no stack of that name."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
     )
     if done.returncode != 0:
         if "no stack named" in done.stderr:
-            raise UserError(f"stack {stack} was never updated")
+            raise NeverUpdatedError(f"stack {stack} was never updated")
         lines = done.stderr.strip().splitlines() or ["the engine said nothing"]
         reason = lines[-1].removeprefix("error:").strip()
         raise UserError(f"the state of stack {stack} cannot be read: {reason}")
@@ -118,8 +123,8 @@ def _rebuilt(texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     return kubeconfigs, refused
 
 
-def earlier_version(place: TeamPlace, variables: Mapping[str, str]) -> str | None:
-    """The version of the last finished update in which the team ran another one than is written.
+def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | None) -> str | None:
+    """The version of the last finished update in which the team ran another one `than` that.
 
     None where there is no such update. Raises UserError where the history cannot be read.
     """
@@ -129,13 +134,13 @@ def earlier_version(place: TeamPlace, variables: Mapping[str, str]) -> str | Non
             continue
         if not was_about(str(update.get("message", "")), place.name):
             continue  # its file may have had an edit of this team that was not carried out
-        here: Any = _parsed(update.get("config", {}).get(place.keys[1]))
+        here: Any = config_value(update, place.keys[1].partition(":")[2])
         for name in (*place.keys[2:], "scheduler"):
             here = here.get(name) if isinstance(here, Mapping) else None
         if not isinstance(here, Mapping) or here.get("mode") != "virtual":
             continue
         version = here.get("version")
-        if isinstance(version, str) and version != place.version:
+        if isinstance(version, str) and version != than:
             return version
     return None
 
@@ -152,8 +157,9 @@ def updates(stack: str, variables: Mapping[str, str]) -> Iterator[Mapping[str, A
             return
 
 
-def _parsed(entry: Any) -> Any:
-    """One value of an update's configuration; the engine keeps structured ones as JSON text."""
+def config_value(update: Mapping[str, Any], key: str) -> Any:
+    """One of our keys of an update's configuration, which keeps structured ones as JSON text."""
+    entry = (update.get("config") or {}).get(f"{NAMESPACE}:{key}")
     value = entry.get("value") if isinstance(entry, Mapping) else None
     try:
         return json.loads(value) if isinstance(value, str) else value

@@ -38,7 +38,10 @@ def host_rules(
     isolation, by_host = settings.isolation_of(name), place == "host"
     return HostRules(
         name,
-        devices=(settings.gpu.resource, *isolation.devices),
+        devices=(
+            settings.gpu.resource,
+            *dict.fromkeys((*isolation.devices, *settings.slices_of(name))),
+        ),
         pool=has.node_pool,
         control_pool=control_pools[name],
         foreign_pools=[] if has.node_pool else _foreign_pools(settings, name, control_pools),

@@ -208,7 +208,8 @@ def _bare(annotation: Any) -> Any:
 
 def _scalar(annotation: Any, owner: str) -> str:
     """`string`, `number`, `integer` or `boolean`; a quantity, which is text or number, is text."""
-    kinds = _json_kinds(TypeAdapter(annotation).json_schema())
+    # What a stack file takes as a mapping besides, a program writes in isolation.devices.
+    kinds = _json_kinds(TypeAdapter(annotation).json_schema()) - {"object"}
     if kinds <= {"number", "integer"} or (owner in _AS_NUMBERS and "number" in kinds):
         return "integer" if kinds == {"integer"} else "number"
     return "boolean" if kinds == {"boolean"} else "string"

@@ -1,6 +1,6 @@
 """One API server's objects, as JSON over HTTP.
 
-The official client has 126 MB, and its typed layers take six times as long for each object as the
+The official client has 75 MB, and its typed layers take six times as long for each object as the
 API server itself.
 """
 

@@ -30,6 +30,7 @@ from kubectl_fleet.kube.kubeconfig_entries import ContextEntries, Entry, of_cont
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
 _LEFT_SECONDS: Final = 60.0
+_THREADS: Final = 32  # that ask one API server at once, and keep their connections
 _USUAL: Final = "~/.kube/config"
 # client-go has names of hosts looked up by a SOCKS proxy, which is `socks5h` here.
 _PROXIES: Final = {"http": "http", "https": "https", "socks5": "socks5h", "socks5h": "socks5h"}
@@ -131,10 +132,10 @@ def _authorization(user: Entry) -> str | None:
 
 
 def _pool(host: str, authority: bytes | None, cluster: Entry, user: Entry) -> urllib3.PoolManager:
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"maxsize": _THREADS}
     if host.startswith("https:"):
         context = _tls(authority, cluster, user)
-        settings = {"ssl_context": context, "cert_reqs": context.verify_mode}
+        settings |= {"ssl_context": context, "cert_reqs": context.verify_mode}
         if "tls-server-name" in cluster:
             settings["server_hostname"] = cluster["tls-server-name"]
     proxy = _proxy(host, cluster)

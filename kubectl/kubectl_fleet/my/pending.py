@@ -10,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_fleet.kube.text import plain
+from kubectl_fleet.live.known_messages import Reason
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
 from kubectl_fleet.live.wanted import Wanted
@@ -20,6 +22,26 @@ from kubectl_fleet.releases import KAI
 from kubectl_fleet.usage.amounts import in_words
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
+from kubectl_fleet.waiting.refused import owner_of, refusals
+
+
+@dataclass(frozen=True)
+class DeniedPods:
+    """What makes pods that are denied, so that there are none; why, and what would have to happen.
+
+    `since` is a time stamp.
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    cause: str
+    fix: str
+    since: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -48,7 +70,11 @@ class PendingPod:
 
 def record(view: View) -> dict[str, Any]:
     """The JSON."""
-    return {**view.record(), "pending": [each.record() for each in waiting(view)]}
+    return {
+        **view.record(),
+        "pending": [each.record() for each in waiting(view)],
+        "denied": [each.record() for each in denied(view)],
+    }
 
 
 def waiting(view: View) -> list[PendingPod]:
@@ -65,10 +91,26 @@ def waiting(view: View) -> list[PendingPod]:
     return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
 
 
+def denied(view: View) -> list[DeniedPods]:
+    """What could not make its pods, of which the others know nothing."""
+    of = _pods_of(view)
+    cluster = of.cluster
+    every: dict[tuple[str, str, str], DeniedPods] = {}
+    for refusal in refusals(of):
+        if refusal.kind == "Pod" or not view.shows(refusal):
+            continue
+        kind, name = owner_of(cluster, refusal)
+        look = f"{view.kubectl} -n {refusal.namespace} describe {refusal.kind} {refusal.name}"
+        reason = cluster.explain(refusal.text) or Reason(refusal.text, f"look with: `{look}`")
+        place = (kind, name, refusal.namespace)
+        every[place] = DeniedPods(*place, plain(reason.cause), plain(reason.fix), refusal.since)
+    return sorted(every.values(), key=lambda each: (each.since, each.namespace, each.name))
+
+
 def show(view: View, glyphs: Glyphs) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
-    pods = waiting(view)
-    if not pods:
+    pods, without = waiting(view), denied(view)
+    if not pods and not without:
         return Group() if view.blind else Text("no pod waits")
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("pod", overflow="fold", ratio=2)
@@ -80,10 +122,19 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
         lines = [each.cause, f"{glyphs.arrow} {each.fix}"]
         lines += [each.guarantee.sentence, ""] if each.guarantee else [""]
         table.add_row(
-            Text.assemble((view.name(each.pod), "bold"), (queue, "dim")),
+            Text.assemble((view.name(each.pod.name, each.pod.namespace), "bold"), (queue, "dim")),
             "\n".join(_requests(each.pod)) or "-",
-            view.age(each.pod),
+            view.age(each.pod.created),
             Text("\n".join(lines)),
+        )
+    for none in without:
+        table.add_row(
+            Text.assemble(
+                (view.name(none.name, none.namespace), "bold"), ("\n" + none.kind, "dim")
+            ),
+            "no pod",
+            view.age(none.since),
+            Text(f"{none.cause}\n{glyphs.arrow} {none.fix}\n"),
         )
     return Group(table)
 
@@ -92,9 +143,8 @@ def _reasons(view: View) -> dict[str, tuple[str, str]]:
     """The first finding about each pod, as cause and fix, by its subject."""
     reasons: dict[str, tuple[str, str]] = {}
     started = {pod.subject for pod in view.usage.pods if not pod.waits}
-    cluster = _cluster(view)
-    of = ClusterPods(cluster, cluster.user_pods, cluster, cluster)
-    groups = pod_groups.check(cluster) if cluster.kai is not None else ()
+    of = _pods_of(view)
+    groups = pod_groups.check(of.cluster) if of.cluster.kai is not None else ()
     judged = (
         (rule_violations.check(of), False),
         (pending.check(of), True),
@@ -106,6 +156,11 @@ def _reasons(view: View) -> dict[str, tuple[str, str]]:
             if also_started or finding.subject not in started:
                 reasons.setdefault(finding.subject, (finding.cause, finding.fix))
     return reasons
+
+
+def _pods_of(view: View) -> ClusterPods:
+    cluster = _cluster(view)
+    return ClusterPods(cluster, cluster.user_pods, cluster, cluster)
 
 
 def _cluster(view: View) -> ReadCluster:
@@ -138,7 +193,7 @@ def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
     if gates := item.spec.get("schedulingGates"):
         names = ", ".join(str(gate.get("name")) for gate in gates)
         return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
-    if view.age(pod).endswith("s"):
+    if view.age(pod.created).endswith("s"):
         return "it was made a moment ago", "wait a minute"
     command = f"{view.kubectl} -n {pod.namespace} describe pod {pod.name}"
     return "nothing that may be read here says why", f"look with: `{command}`"

@@ -12,9 +12,11 @@ from rich.text import Text
 
 from kubectl_fleet.my.bars import Glyphs, part
 from kubectl_fleet.my.view import View, command
-from kubectl_fleet.usage.amounts import in_words, short
+from kubectl_fleet.usage.amounts import UNLIMITED, in_words, rounded, short
 from kubectl_fleet.usage.devices import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.usage.queues import QueueUse
+from kubectl_fleet.wording import counted
 
 
 def record(view: View) -> dict[str, Any]:
@@ -27,6 +29,9 @@ def record(view: View) -> dict[str, Any]:
     }
     return {
         **view.record(),
+        "queues": [
+            {**queue.record(), "heldByOthers": _others(view, queue)} for queue in _queues(view)
+        ],
         "pods": [
             {
                 "namespace": pod.namespace,
@@ -67,7 +72,7 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
             table.add_row(*row)
         if rows:
             parts.append(table)
-    return Group(*parts, *(Text(line) for line in _rest(view)))
+    return Group(*parts, *(Text(line) for line in (*_shares(view), *_rest(view))))
 
 
 def _table(first: bool) -> Table:
@@ -96,8 +101,8 @@ def _headline(view: View, node: NodeGpus) -> str:
 
 def _rows(view: View, node: NodeGpus, glyphs: Glyphs) -> Iterator[list[RenderableType]]:
     def row(gpu: str, taken: RenderableType, holds: float, pod: PodUse) -> list[RenderableType]:
-        name = view.name(pod) + (" (ending)" if pod.ending else "")
-        return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod)]
+        name = view.name(pod.name, pod.namespace) + (" (ending)" if pod.ending else "")
+        return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod.created)]
 
     for pod, count in node.whole:
         if view.shows(pod):
@@ -121,15 +126,36 @@ def _rows(view: View, node: NodeGpus, glyphs: Glyphs) -> Iterator[list[Renderabl
             yield row("  not known", "", pod.amounts.gpu, pod)
 
 
+def _queues(view: View) -> list[QueueUse]:
+    """The queues of the pods that are shown."""
+    named = {pod.queue for pod in view.pods if pod.scheduled_by_kai}
+    return [queue for queue in view.usage.queues.values() if queue.name in named]
+
+
+def _others(view: View, queue: QueueUse) -> float:
+    """The GPUs that the other queues of the same parent hold."""
+    beside = (it for it in view.usage.queues.values() if it.parent == queue.parent)
+    return rounded(sum(it.share("gpu").in_use for it in beside if it.name != queue.name))
+
+
+def _shares(view: View) -> Iterator[str]:
+    """What each queue may have and has: why one of its pods waits."""
+    for queue in _queues(view):
+        gpu = queue.share("gpu")
+        most = "no limit" if gpu.limit == UNLIMITED else f"limit {short('gpu', gpu.limit)}"
+        beside = f", others below {queue.parent} {short('gpu', _others(view, queue))}"
+        yield (
+            f"queue {queue.name}: quota {short('gpu', gpu.quota)}, {most}, over-quota weight"
+            f" {gpu.weight:g}; holds {short('gpu', gpu.in_use)}{beside if queue.parent else ''}"
+        )
+
+
 def _rest(view: View) -> list[str]:
     without = sum(pod.node is not None and not pod.amounts.gpu for pod in view.pods)
     waiting = sum(pod.waits for pod in view.pods)
     lines = []
     if without:
-        lines.append(f"{without} pod{'' if without == 1 else 's'} without a GPU")
+        lines.append(f"{counted(without, 'pod')} without a GPU")
     if waiting:
-        lines.append(
-            f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for a node:"
-            f" {command('pending')}"
-        )
+        lines.append(f"{counted(waiting, 'pod', 'waits')} for a node: {command('pending')}")
     return lines or ([] if view.usage.gpus or view.blind else ["no pod holds a GPU here"])

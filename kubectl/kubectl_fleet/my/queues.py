@@ -13,7 +13,9 @@ from rich.text import Text
 from kubectl_fleet.my.bars import WIDTH, Glyphs, bar
 from kubectl_fleet.my.view import View, command
 from kubectl_fleet.usage.amounts import UNLIMITED, Resource, in_words, short
+from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueuePods, QueueUse, ShareUse, by_queue
+from kubectl_fleet.wording import agreeing, counted
 
 _NAMES: Final[dict[Resource, str]] = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
 
@@ -62,6 +64,7 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
         parts += [Text(line) for line in (_pods(view), _free(view)) if line]
     elif view.schedules_here and "queues" not in view.answers.forbidden:
         parts.append(Text("there is no queue here"))
+    parts += [Text(never(view, pod)) for pod in view.usage.pods if pod.never]
     return Group(*parts)
 
 
@@ -112,10 +115,16 @@ def _pods(view: View) -> str:
     if view.usage.counted_from == "status":
         return ""
     pods = [pod for pod in view.usage.pods if pod.scheduled_by_kai]
-    waiting = sum(pod.waits for pod in pods)
-    running = len(pods) - waiting
-    tail = f", {waiting} wait{'s' if waiting == 1 else ''}: {command('pending')}" if waiting else ""
-    return f"{running} pod{' has' if running == 1 else 's have'} a node{tail}"
+    waiting = sum(pod.waits and not pod.never for pod in pods)
+    running = sum(not pod.waits for pod in pods)
+    tail = f", {waiting} {agreeing(waiting, 'waits')}: {command('pending')}" if waiting else ""
+    return f"{counted(running, 'pod', 'has')} a node{tail}"
+
+
+def never(view: View, pod: PodUse) -> str:
+    """A line about a pod that is not counted among those that wait."""
+    name = view.name(pod.name, pod.namespace)
+    return f"pod {name} never runs, and is not counted: {pod.never}"
 
 
 def _free(view: View) -> str:
@@ -124,7 +133,7 @@ def _free(view: View) -> str:
     if not nodes or not view.schedules_here:
         return ""
     count, free = sum(node.count for node in nodes), sum(node.free for node in nodes)
-    where = f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}"
+    where = counted(len(nodes), "node")
     return f"{in_words('gpu', count)} on {where}, {short('gpu', free)} free"
 
 

@@ -17,12 +17,16 @@ from kubectl_fleet.kube.kubeconfig import namespace_of
 from kubectl_fleet.usage.counting import ClusterUsage, count
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.reading import KINDS, ClusterObjects, read
+from kubectl_fleet.waiting.refused import Refusal
 
 SECONDS: Final = 10.0  # for each answer
 # What only `my pending` needs.
 WHY: Final[Mapping[str, str]] = {
     "events": "/api/v1/events",
     "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
+    "replicasets": "/apis/apps/v1/replicasets",
+    "statefulsets": "/apis/apps/v1/statefulsets",
+    "jobs": "/apis/batch/v1/jobs",
 }
 _WITHOUT: Final[Mapping[str, str]] = {
     "nodes": "how many GPUs there are is not known, and a share of memory counts as a whole GPU",
@@ -64,21 +68,20 @@ class View:
         """Whether the KAI of its pods is in this cluster, as far as one sees."""
         return "queues" not in self.answers.not_served
 
-    def shows(self, pod: PodUse) -> bool:
-        """Whether a pod is in the namespace that is shown."""
-        return self.namespace in (None, pod.namespace)
+    def shows(self, it: PodUse | Refusal) -> bool:
+        """Whether something is in the namespace that is shown."""
+        return self.namespace in (None, it.namespace)
 
-    def name(self, pod: PodUse) -> str:
-        """A pod's name, with its namespace where that is not the usual one."""
-        usual = pod.namespace == (self.namespace or "default")
-        return pod.name if usual else f"{pod.namespace}/{pod.name}"
+    def name(self, name: str, namespace: str) -> str:
+        """A name, with its namespace where that is not the usual one."""
+        usual = namespace == (self.namespace or "default")
+        return name if usual else f"{namespace}/{name}"
 
-    def age(self, pod: PodUse) -> str:
-        """How old a pod is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if that is unknown."""
-        if not pod.created:
+    def age(self, since: str) -> str:
+        """How long that is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if it is unknown."""
+        if not since:
             return ""
-        created = datetime.fromisoformat(pod.created)
-        seconds = (self.now - created).total_seconds()
+        seconds = (self.now - datetime.fromisoformat(since)).total_seconds()
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
             if seconds >= 2 * length:
                 return f"{seconds // length:.0f}{unit}"

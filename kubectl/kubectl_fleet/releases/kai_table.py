@@ -68,13 +68,15 @@ class KaiRelease:
 
     `runtime_class_key` is the dotted value that sets the RuntimeClass of reservation pods; it has
     five names or none, by version (K5). `support_end` is None for a line in no support list.
-    `max_queue_depth` counts levels of the queue tree; None is no bound.
+    `max_queue_depth` counts levels of the queue tree; None is no bound. `advised` is False for a
+    version that no advice leads to.
     """
 
     version: str
     deployments: tuple[str, ...] = _V10
     chart: str = KAI_CHART
     support_end: date | None = None
+    advised: bool = True
     runtime_class_key: str | None = "binder.runtimeClassName"
     ready_conditions: tuple[str, ...] = _READY
     # Operators v0.9.0-v0.9.20 and v0.10 watch ClusterPolicy and crash-loop without its CRD (K3).
@@ -213,9 +215,11 @@ _KAI = (
         hides_gpus=True,
         values=_V12_VALUES,
     ),
-    # From its notes, and the chart as it was in the week before and the one after.
+    # From its notes, and the chart as it was in the week before and the one after. Not advised:
+    # v0.18.1 mends vulnerabilities of it, and no chart of that could be read.
     KaiRelease(
         "v0.18.0",
+        advised=False,
         support_end=date(2027, 9, 30),
         prometheus_values=True,
         hides_gpus=True,

@@ -9,6 +9,8 @@ from typing import Final
 SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
+DEFAULT_SHARD: Final = "default"
+NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
 # Of pods by which an autoscaler sees a pod with a share of a GPU that waits.
 SCALING_NAMESPACE: Final = "kai-scale-adjust"
 # Namespaces of KAI, the GPU operator and Kubernetes.

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.usage.beyond import marked
 from kubectl_fleet.usage.devices import NodeGpus, gpus_of
 from kubectl_fleet.usage.pods import PodUse, pods_of
 from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, tree
@@ -41,7 +42,7 @@ class ClusterUsage:
 
     @property
     def waiting(self) -> list[PodUse]:
-        """The pods without a node."""
+        """The pods without a node, with those that never get one."""
         return [pod for pod in self.pods if pod.waits]
 
 
@@ -55,7 +56,7 @@ def count(cluster: ClusterObjects) -> ClusterUsage:
         for node in nodes
     }
     partly = cluster.namespace is not None or "pods" in cluster.forbidden
-    pods = pods_of(items, cluster.all("podgroups"), memories)
+    pods = marked(pods_of(items, cluster.all("podgroups"), memories), items, nodes, queues)
     return ClusterUsage(
         pods=tuple(pods),
         queues=tree(queues, by_status(queues) if partly else by_queue(pods)),

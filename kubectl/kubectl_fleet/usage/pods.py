@@ -22,7 +22,8 @@ class PodUse:
     neither names one. `amounts` is what it holds, or what it waits for: for a share of GPU memory
     then by the node with the smallest GPUs, as KAI counts it. `groups` are KAI's names of the GPUs
     that it shares. `scheduled_by_kai`: only such pods count in queues. `created` is a time stamp
-    of Kubernetes.
+    of Kubernetes. `never` says why a pod that waits can never run, as the end of a sentence; "" for
+    one that may.
     """
 
     namespace: str
@@ -37,6 +38,7 @@ class PodUse:
     scheduled_by_kai: bool = True
     ending: bool = False
     created: str = ""
+    never: str = ""
 
     @property
     def waits(self) -> bool:

@@ -98,10 +98,17 @@ class QueuePods:
 
 
 def by_queue(pods: Iterable[PodUse]) -> dict[str, QueuePods]:
-    """What pods that KAI schedules hold and wait for, by the queue that they name."""
+    """What pods that KAI schedules hold and wait for, by the queue that they name.
+
+    A pod that never runs waits for nothing: no GPU that comes free is for it.
+    """
     parted: dict[str, tuple[list[Amounts], list[Amounts]]] = defaultdict(lambda: ([], []))
     for pod in pods:
-        if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
+        if (
+            pod.scheduled_by_kai
+            and pod.queue is not None
+            and not (pod.waits and (pod.ending or pod.never))
+        ):
             parted[pod.queue][pod.waits].append(pod.amounts)
     return {
         name: QueuePods(total(held), total(waiting), len(held), len(waiting))

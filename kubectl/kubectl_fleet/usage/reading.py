@@ -20,7 +20,7 @@ KINDS: Final[Mapping[str, str]] = {
     # Which KAI runs here, by the images of its deployments.
     "deployments": f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments",
 }
-_NAMESPACED: Final = ("pods", "podgroups", "events")
+_NAMESPACED: Final = ("pods", "podgroups", "events", "replicasets", "statefulsets", "jobs")
 _UNAUTHORIZED, _ABSENT, _FAILS = 401, 404, 500
 
 

@@ -133,6 +133,8 @@ def virtual_cluster(
         mode = "virtual"
     else:
         mode = "default" if owner else "host"
+    of_component = f"{_OWN}VirtualCluster$" in path
+    image = get(values, "controlPlane", "statefulSet", "image", "repository")
     selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
     pool: Any = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
     labels: Mapping[str, str] = UNKNOWN
@@ -146,7 +148,9 @@ def virtual_cluster(
         mode=mode,
         path=path,
         values=mapping(values),
-        untested=f"{_OWN}VirtualCluster$" in path,
+        untested=of_component,
+        # Without a licence the component writes the open source image.
+        licensed=of_component and image is None,
     )
 
 

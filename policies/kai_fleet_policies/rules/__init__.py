@@ -27,7 +27,8 @@ class Rule(Protocol):
         """
 
 
-# In the order of the page of rules; each is a module of a folder here.
+# In the order of the page of rules; each is a module of a folder here, or of those that judge what
+# runs in a team's own cluster, too.
 RULES: Final[tuple[Rule, ...]] = tuple(
     cast(Rule, import_module(module, __name__))
     for module in (
@@ -61,10 +62,14 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ".kai.kai_feature_known",
         ".vclusters.vcluster_version_known",
         ".vclusters.vcluster_version_supported",
+        ".vclusters.vcluster_kubernetes",
         ".vclusters.vcluster_values",
         ".vclusters.vcluster_isolation",
         ".vclusters.vcluster_flags",
         ".vclusters.vcluster_upgrade",
+        ".vclusters.vcluster_access",
+        ".vclusters.vcluster_store",
+        ".vclusters.vcluster_resources",
         ".vclusters.vcluster_volume",
         ".kai.gpu_one_sharer",
         ".kai.gpu_sharing_mode",

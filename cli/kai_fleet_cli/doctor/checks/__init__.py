@@ -8,6 +8,7 @@ from typing import Final
 
 from kai_fleet_cli.doctor.causes import merge_by_cause
 from kai_fleet_cli.doctor.checks import (
+    api_access,
     gpu_quota,
     gpu_stack,
     guards,
@@ -16,7 +17,7 @@ from kai_fleet_cli.doctor.checks import (
     network,
     nodes,
     pods,
-    refused,
+    prices,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
@@ -55,6 +56,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("gpu-one-sharer", gpu_stack.check_sharing),
     ("runtime-class", gpu_sharing.check_runtime_class),
     ("vcluster", vclusters.check),
+    ("api-access", api_access.check),
     ("gpu-quota", gpu_quota.check),
     ("shared-gpu", gpu_sharing.check_maps),
     ("isolation", isolation.check),
@@ -62,6 +64,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("network-plugin", network.check_plugin),
     ("network-reach", network.check_addresses),
     ("monitoring", monitoring.check),
+    ("prices", prices.check),
     ("kai-parts", kai_parts.check),
     ("webhooks", webhooks.check),
     ("leftovers", leftovers.check),
@@ -71,7 +74,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("topologies", shards.check_topologies),
     ("pods", pods.check_written),
     ("pending", pods.check_pending),
-    ("refused", refused.check),
+    ("refused", pods.check_refused),
     ("pod-groups", pods.check_groups),
     ("gpu-sharing", gpu_sharing.check),
 )

@@ -1,9 +1,11 @@
-"""Pods that wait, and pods and queues that are written wrong, in every cluster of a stack."""
+"""Pods that wait, are refused or written wrong, and such queues, in every cluster of a stack."""
 
 from __future__ import annotations
 
+from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
+from kubectl_fleet.waiting.refused import refusals
 
 
 def check_written(snapshot: Snapshot) -> Findings:
@@ -24,3 +26,11 @@ def check_groups(snapshot: Snapshot) -> Findings:
     """Every cluster whose KAI groups the pods in it."""
     for cluster in snapshot.with_kai:
         yield from pod_groups.check(cluster)
+
+
+def check_refused(snapshot: Snapshot) -> Findings:
+    """What could not be made, each with the name of what its message means."""
+    for cluster, of in zip(snapshot.clusters, snapshot.pods_of_each, strict=True):
+        for refusal in refusals(of, GPU_STACK | snapshot.copied(cluster)):
+            if (reason := cluster.explain(refusal.text)) is not None:
+                yield cluster.broken(refusal.subject, *reason)

@@ -19,7 +19,9 @@ Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE)]
 
 
 class Prometheus(Strict):
-    """Where `fleet usage` asks for numbers over time: at an address, or through the host's API."""
+    """Where `fleet usage` and `fleet report` ask for numbers over time: at an address, or through
+    the host's API.
+    """
 
     url: str | None = Field(
         default=None,
@@ -87,7 +89,8 @@ class Monitoring(Strict):
     )
     dashboards: bool = Field(default=True, description="Grafana's, as ConfigMaps.")
     prometheus: Prometheus | None = Field(
-        default=None, description="Where `fleet usage` asks; without it, it counts what is now."
+        default=None,
+        description="Where `fleet usage` and `report` ask; without it, they count what is now.",
     )
 
 

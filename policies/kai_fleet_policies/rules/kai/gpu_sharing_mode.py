@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam, at
+from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.sharing import (
@@ -17,7 +17,7 @@ from kubectl_fleet.releases.sharing import (
     SINCE,
     has_mode,
 )
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called, mandatory
 from kubectl_fleet.wording import listed
 
 NAME = "gpu-sharing-mode"
