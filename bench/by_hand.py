@@ -18,7 +18,7 @@ import yaml
 from bench.shell import kubectl, run, until
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.kai.values import kai_values
-from kai_fleet.settings.sections.teams import Access
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.vcluster.values import vcluster_values
 from kubectl_fleet.releases import KAI, vcluster
 from sandbox.lifecycle import Sandbox

@@ -8,7 +8,11 @@ from difflib import get_close_matches
 from typing import Final
 
 MASK: Final = "[secret]"  # what stands in place of an encrypted value where nobody decrypts it
+# Of spellings: `sheduler`, `contxt`; not serviceMonitor for serviceAccount.
+_ALIKE: Final = 0.8
 _ENDLESS: Final = re.compile(r"\S{200,}")
+_PLURAL_VERBS: Final = {"is": "are", "has": "have", "was": "were", "does": "do", "goes": "go"}
+_PLURAL_ENDS: Final = ("s", "x", "ch", "sh")
 
 
 def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
@@ -20,9 +24,24 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
-def counted(number: int, thing: str) -> str:
-    """`1 queue`, `3 queues`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def counted(number: float, thing: str, verb: str = "") -> str:
+    """`1 queue`, `3 queues`; with a verb `1 pod waits`, `3 pods wait`."""
+    told = f"{f'{number:g}' if isinstance(number, float) else number} {plural(number, thing)}"
+    return f"{told} {agreeing(number, verb)}" if verb else told
+
+
+def plural(number: float, thing: str) -> str:
+    """The noun for so many: `policy`, `policies`."""
+    if number == 1:
+        return thing
+    if thing.endswith("y") and thing[-2:-1] not in "aeiou":
+        return f"{thing[:-1]}ies"
+    return f"{thing}{'es' if thing.endswith(_PLURAL_ENDS) else 's'}"
+
+
+def agreeing(number: float, verb: str) -> str:
+    """The verb for so many: `is` and `are`, `waits` and `wait`."""
+    return verb if number == 1 else _PLURAL_VERBS.get(verb, verb.removesuffix("s"))
 
 
 def nearest_first(wanted: str, names: Sequence[str]) -> list[str]:
@@ -30,6 +49,18 @@ def nearest_first(wanted: str, names: Sequence[str]) -> list[str]:
     # Comparing with every name is worth its time only for lists that a person could read.
     close = get_close_matches(wanted, names, n=1) if len(names) <= 100 else []
     return close + [name for name in names if name not in close]
+
+
+def spelt_like(key: str, known: Sequence[str]) -> str | None:
+    """The known key that a misspelt one stands for in all likelihood; None where none does.
+
+    Also the one that ends with it: `pool` for nodePool.
+    """
+    lower = {name.lower(): name for name in known}
+    close = get_close_matches(key.lower(), lower, n=1, cutoff=_ALIKE)
+    if not close and len(key) > 3:
+        close = [name for name in lower if name.endswith(key.lower())]
+    return lower[close[0]] if len(close) == 1 else None
 
 
 def quoted(value: object) -> str:

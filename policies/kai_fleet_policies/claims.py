@@ -20,6 +20,13 @@ def claims(cluster: DeclaredCluster) -> list[DeclaredTeam]:
     return [*(t for t in cluster.virtual_clusters if not t.own_stack), *granted, *own]
 
 
+def gpus(team: DeclaredTeam) -> str:
+    """A team's GPUs as a stack file writes them: `8`, or `{nvidia.com/mig-1g.10gb: 14}`."""
+    if not team.slices:
+        return f"{team.gpus:g}"
+    return "{" + ", ".join(f"{kind}: {count}" for kind, count in team.kinds.items()) + "}"
+
+
 def labels(pool: Mapping[str, str]) -> str:
     """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`."""
     words = {key: called(value) if value is UNKNOWN else value for key, value in pool.items()}

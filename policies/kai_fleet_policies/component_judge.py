@@ -10,13 +10,22 @@ from kai_fleet.settings import Mistake
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies.rules import RULES, Rule
 from kai_fleet_policies.rules.charts import sources_known
-from kai_fleet_policies.rules.vclusters import vcluster_flags, vcluster_isolation
+from kai_fleet_policies.rules.vclusters import (
+    vcluster_access,
+    vcluster_flags,
+    vcluster_isolation,
+    vcluster_resources,
+    vcluster_store,
+)
 from kai_fleet_policies.validation import validate
 from kubectl_fleet.rules.problem import Level
 
 _RULES: Final[Mapping[Subject, Sequence[Rule]]] = {
     "stack": RULES,
-    "vcluster": (sources_known, vcluster_flags, vcluster_isolation),
+    "vcluster": (
+        *(sources_known, vcluster_flags, vcluster_isolation),
+        *(vcluster_access, vcluster_store, vcluster_resources),
+    ),
 }
 
 

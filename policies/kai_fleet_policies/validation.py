@@ -11,27 +11,29 @@ import pulumi
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.clear_secrets import in_clear
-from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.sources import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet_policies import rules, unnamed_removals
+from kai_fleet_policies import partly_read, rules, unnamed_removals
 from kai_fleet_policies.adapters import from_fleet
 from kai_fleet_policies.rules import Rule
-from kubectl_fleet.rules.problem import Level, Problem, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, mandatory, told_once
+from kubectl_fleet.wording import counted
 
 CONFIG_RULE: Final = "config"
-# Sums are wrong where an amount had to be left out.
-_NEED_ALL_AMOUNTS: Final = frozenset({"queue-quota", "queue-zero-quota"})
 
 
 @dataclass(frozen=True)
 class SettingsVerdict:
-    """The settings of a stack, and everything that is wrong or doubtful about them."""
+    """The settings of a stack, and everything that is wrong or doubtful about them.
+
+    `dropped` are the key paths that the settings lack because of a mistake.
+    """
 
     settings: Settings | None
     problems: tuple[Problem, ...]
+    dropped: tuple[str, ...] = ()
 
     @property
     def refused(self) -> list[Problem]:
@@ -54,25 +56,25 @@ def validate(
 ) -> SettingsVerdict:
     """Types and rules in one report, so that one edit can put everything right.
 
-    Where a key is wrong the rules still judge the rest, but not what the wrong key touches.
+    Where a key is wrong the rules still judge the rest (`partly_read`).
     `facts_of` gives the platform of a team stack. `encrypted` are the keys with encrypted values,
     where `raw` has them decrypted; `more` are mistakes of the reading. `only` are the rules to
     apply.
     """
     loaded = _loaded(raw, facts_of)
     problems = _as_problems([*more, *in_clear(raw, encrypted), *loaded.mistakes])
-    if loaded.settings is not None:
-        for problem in _judge(loaded.settings, deployed, only, hidden=bool(encrypted)):
-            touched = within(problem.path, loaded.dropped)
-            if not (loaded.dropped and (touched or problem.rule in _NEED_ALL_AMOUNTS)):
-                problems.append(problem)
-    return SettingsVerdict(loaded.settings, tuple(problems))
+
+    def judge(settings: Settings) -> list[Problem]:
+        return _judge(settings, deployed, only, hidden=bool(encrypted))
+
+    problems += partly_read.judged(raw, loaded, judge)
+    return SettingsVerdict(loaded.settings, tuple(told_once(problems)), loaded.dropped)
 
 
 def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = _no_platform) -> SettingsVerdict:
     """What the types say, without the rules: for a command that declares nothing."""
     loaded = _loaded(raw, facts_of)
-    return SettingsVerdict(loaded.settings, tuple(_as_problems(loaded.mistakes)))
+    return SettingsVerdict(loaded.settings, tuple(_as_problems(loaded.mistakes)), loaded.dropped)
 
 
 def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
@@ -110,7 +112,7 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
             pulumi.log.warn(str(problem))
     refused = verdict.refused
     if whole and verdict.settings is not None:
-        refused += unnamed_removals.problems(verdict.settings, deployed.teams)
+        refused += unnamed_removals.problems(verdict, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
@@ -122,6 +124,6 @@ def _last(path: str) -> str:
 
 def report(problems: list[Problem]) -> str:
     """Every problem on its line, under one heading."""
-    count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
     lines = [f"  {problem}" for problem in problems]
-    return "\n".join([f"the stack's configuration has {count}:", *lines])
+    head = f"the stack's configuration has {counted(len(problems), 'mistake')}:"
+    return "\n".join([head, *lines])

@@ -32,6 +32,9 @@ def _node(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
         resources["nvidia.com/gpu"] = str(gpus["count"])
         labels |= {f"nvidia.com/gpu.{key}": str(value) for key, value in gpus.items()}
         labels["nvidia.com/gpu.present"] = "true"
+    if slices := pool.get("slices"):
+        resources |= {f"nvidia.com/{name}": str(count) for name, count in slices.items()}
+        labels["nvidia.com/mig.strategy"] = "mixed"
     return fake_node(name, labels, resources, resources, [])
 
 

@@ -18,6 +18,7 @@ from sandbox.vcluster.syncer import RUNTIME_CLASSES
 Name = tuple[str, str]
 """Namespace and name; without a namespace, "" and name."""
 _OF_VCLUSTERS: Final = "app=vcluster"
+_REVISION: Final = "deployment.kubernetes.io/revision"
 
 
 class Host:
@@ -26,7 +27,7 @@ class Host:
     def __init__(self, plane: ControlPlane, tools: Mapping[str, Path]) -> None:
         self.api, self.etcd, self.tools = plane.api(), plane.etcd, tools
         self.processes = Processes(plane.directory)
-        self.stateful_sets: dict[Name, Object] = {}
+        self.control_planes: dict[Name, Object] = {}
         self.services: dict[Name, Object] = {}
         self.secrets: dict[Name, Object] = {}
         self.nodes: dict[Name, Object] = {}
@@ -37,7 +38,9 @@ class Host:
 
     def read(self) -> None:
         """Read all objects anew. Raises KubeError, and then some may be as they were."""
-        self.stateful_sets = self._listed("/apis/apps/v1/statefulsets", _OF_VCLUSTERS)
+        self.control_planes = self._listed("/apis/apps/v1/statefulsets", _OF_VCLUSTERS)
+        # Without a volume of its own the chart makes a Deployment.
+        self.control_planes |= self._listed("/apis/apps/v1/deployments", _OF_VCLUSTERS)
         self.services = self._listed("/api/v1/services", _OF_VCLUSTERS)
         self.secrets = self._listed("/api/v1/secrets", _OF_VCLUSTERS)
         self.nodes = self._listed(NODES)
@@ -50,14 +53,15 @@ class Host:
 
     def started(self, namespace: str, name: str) -> tuple[str, str]:
         """The revision of a vCluster's pod, once it is the one that is wanted, and its version."""
-        found = self.stateful_sets.get((namespace, name), {})
+        found = self.control_planes.get((namespace, name), {})
         chart = found.get("metadata", {}).get("labels", {}).get("chart", "")
-        revision = found.get("status", {}).get("currentRevision", "")
+        of_deployment = found.get("metadata", {}).get("annotations", {}).get(_REVISION, "")
+        revision = found.get("status", {}).get("currentRevision", of_deployment)
         return revision, f"v{chart.removeprefix('vcluster-')}"
 
     def versions(self, namespace: str) -> list[str]:
         """What differs as soon as something differs that a vCluster of the namespace is made of."""
-        own = (self.stateful_sets, self.services, self.secrets)
+        own = (self.control_planes, self.services, self.secrets)
         found = [it for items in own for (space, _), it in items.items() if space == namespace]
         everywhere = (*self.nodes.values(), *self.runtime_classes.values())
         return [item["metadata"]["resourceVersion"] for item in (*found, *everywhere)]

@@ -1,4 +1,4 @@
-"""The sandbox's supervisor: a vCluster for every StatefulSet of vCluster's chart on the host.
+"""The sandbox's supervisor: a vCluster for every control plane of vCluster's chart there.
 
 Run by `sandbox.lifecycle` as `python -m sandbox.vcluster.supervisor DIRECTORY`, one for a sandbox.
 Started again, it finds the control planes that run and goes on with them.
@@ -52,8 +52,8 @@ class Supervisor:
             time.sleep(_LOOK_SECONDS)
 
     def _follow(self) -> None:
-        """Have exactly the vClusters whose StatefulSets there are."""
-        wanted = {name: it["metadata"]["uid"] for name, it in self._host.stateful_sets.items()}
+        """Have exactly the vClusters whose StatefulSets or Deployments there are."""
+        wanted = {name: it["metadata"]["uid"] for name, it in self._host.control_planes.items()}
         for name, vcluster in list(self._vclusters.items()):
             if not vcluster.is_alive():
                 del self._vclusters[name]  # removed, and cleaned up after
@@ -70,7 +70,7 @@ class Supervisor:
         """Clean up after vClusters that went while no supervisor ran."""
         for folder in (directory / "vclusters").iterdir():
             namespace, _, name = folder.name.partition(".")
-            if (namespace, name) not in self._host.stateful_sets:
+            if (namespace, name) not in self._host.control_planes:
                 clean_up(self._host, namespace, name)
 
     def _look_after_host(self) -> None:

@@ -70,7 +70,7 @@ class SandboxVcluster(threading.Thread):
             except (KubeError, RuntimeError, OSError) as why:
                 self._tell("NotReady", str(why))
             # Twenty that are looked at every second and a half keep one of two cores busy.
-            self._woken.wait(max(_ROUND_SECONDS, len(self.host.stateful_sets) / 4))
+            self._woken.wait(max(_ROUND_SECONDS, len(self.host.control_planes) / 4))
         while not self._cleaned_up():
             time.sleep(_ROUND_SECONDS)
 
@@ -183,7 +183,7 @@ class SandboxVcluster(threading.Thread):
         It does not look at it again: what somebody else writes there stays (pkg/setup).
         """
         started = (self._revision, config, service["metadata"]["uid"])
-        own = self.host.stateful_sets.get((self.namespace, self.vcluster), {})
+        own = self.host.control_planes.get((self.namespace, self.vcluster), {})
         if self._published == started or not own.get("status", {}).get("readyReplicas"):
             return  # it has, or its pod has not started
         secret = access_secret(plane, config, service)

@@ -69,6 +69,10 @@ WRONG = {
     "W3 memory": (pod(labels=IN_TEST, annotations={"gpu-memory": "2Gi"}), "number of MiB"),
     "W3 both": (pod(labels=IN_TEST, annotations={**HALF, "gpu-memory": "2000"}), "has both"),
     "W3 whole": (pod(labels=IN_TEST, annotations=HALF, limits=WHOLE), "for whole GPUs"),
+    "W3 slices": (
+        pod(labels=IN_TEST, annotations=HALF, limits={"nvidia.com/mig-1g.10gb": "1"}),
+        "for whole GPUs or slices",
+    ),
     "W3 init": (
         pod(
             labels=IN_TEST,

@@ -149,7 +149,7 @@ def _sliced(opts: pulumi.ResourceOptions, charts: str) -> None:
     slicing = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
     k8s.helm.v3.Release(
         "w9-time-slicing",
-        chart=f"{charts}/nvidia-device-plugin-0.20.0.tgz",
+        chart=f"{charts}/nvidia-device-plugin-0.20.1.tgz",
         namespace="nvidia-device-plugin",
         values={"config": {"map": {"default": {"version": "v1", "sharing": slicing}}}},
         opts=opts,

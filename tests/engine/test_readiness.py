@@ -123,7 +123,7 @@ def test_a_vcluster_that_does_not_come_up_is_named_with_how_to_look(first):
     assert "error:" in first
     assert (
         "vCluster late is not ready after 12 s. Missing: Secret vc-late. Look with:"
-        " kubectl -n team-late get pods and kubectl -n team-late logs late-0."
+        " kubectl -n team-late get pods and kubectl -n team-late logs -l app=vcluster,release=late."
         " Then run the update again: it goes on from here." in first
     )
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.engine
 
 GROUP, KIND_VERSION, PLURAL = "scheduling.run.ai", "v2", "queues"
 # KAI's own CRDs are at hand for the others; these have the schema of their neighbours.
-WITHOUT = ("v0.7.13", "v0.8.5", "v0.10.5", "v0.13.4", "v0.15.3", "v0.16.7")
+WITHOUT = ("v0.7.13", "v0.8.5", "v0.10.5", "v0.13.4", "v0.15.3", "v0.16.7", "v0.16.9", "v0.18.0")
 VERSIONS = [v for v in KAI if v not in WITHOUT]
 # The oldest and the newest each time; what lies between them when there is time.
 EACH = [

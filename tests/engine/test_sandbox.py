@@ -54,7 +54,15 @@ def test_nodes_have_gpus_by_pool(sandbox: Sandbox) -> None:
         gpus[pool] = gpus.get(pool, 0) + int(gpu)
         ready = [c["status"] for c in node["status"]["conditions"] if c["type"] == "Ready"]
         assert ready == ["True"]
-    assert gpus == {"system": 0, "ml": 16, "research": 16, "dev": 4, "vision": 8, "nlp": 8}
+    assert gpus == {
+        "system": 0,
+        "ml": 16,
+        "research": 16,
+        "dev": 4,
+        "vision": 8,
+        "nlp": 8,
+        "slices": 0,
+    }
 
 
 WORKLOADS = """

@@ -103,7 +103,7 @@ MISTAKES = {
         "workload-gpu-sharing",
         lambda c: replace(
             pod(c, annotations={"gpu-fraction": "0.5"}, containers=()),
-            kai=(DeclaredKai("v0.9.3", gpu_sharing=False),),
+            kai=(DeclaredKai("v0.9.3", sharing="Disabled"),),
         ),
     ),
     "W5": ("workload-known-keys", lambda c: pod(c, annotations={"gpu-fraction": 0.5})),

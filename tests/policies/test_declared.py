@@ -174,7 +174,7 @@ def test_each_provider_is_a_cluster_and_vclusters_are_found_by_name():
     assert (host.name, ml.name) == ("host", "ml")
     assert (team.mode, team.gpus, dict(team.node_pool)) == ("virtual", 4, {"pool": "ml"})
     assert team.kai == ml.kai
-    assert (ml.gpus, ml.kai[0].version, ml.kai[0].gpu_sharing) == (4, "v0.9.3", True)
+    assert (ml.gpus, ml.kai[0].version, ml.kai[0].sharing) == (4, "v0.9.3", "NonMemoryEnforced")
 
 
 def test_a_vcluster_whose_pods_have_no_owner_is_scheduled_by_the_host():

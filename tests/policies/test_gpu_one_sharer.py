@@ -20,7 +20,7 @@ def plugin(sharing):
 
 def test_one_sharer_passes():
     assert found(RULE, cluster(device_plugins=plugin(""))) == []
-    off = (DeclaredKai("v0.9.3", gpu_sharing=False),)
+    off = (DeclaredKai("v0.9.3", sharing="Disabled"),)
     assert found(RULE, cluster(kai=off, device_plugins=plugin("MPS"))) == []
     assert found(RULE, host(device_plugins=plugin("time-slicing"))) == []
 
@@ -41,9 +41,7 @@ def test_a_kai_inside_a_vcluster_counts():
 
 def test_unknown_values_are_told():
     assert "config" in open_question(RULE, cluster(device_plugins=plugin(UNKNOWN))).message
-    unclear = cluster(
-        kai=(DeclaredKai("v0.9.3", gpu_sharing=UNKNOWN),), device_plugins=plugin("MPS")
-    )
+    unclear = cluster(kai=(DeclaredKai("v0.9.3", sharing=UNKNOWN),), device_plugins=plugin("MPS"))
     assert "whether the KAI of the host shares" in open_question(RULE, unclear).message
 
 

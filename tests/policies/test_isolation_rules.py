@@ -240,7 +240,7 @@ def test_off_is_said_at_each_preview_of_the_team_and_of_a_grant():
     }
     found = told(raw, Level.ADVISORY)
     places = [path for rule, path in found if rule == "team-isolation"]
-    assert places == ["kai-fleet:teams.ml.isolation.level"]
+    assert places == ["kai-fleet:isolation.level"]
     assert "write baseline" in found[("team-isolation", places[0])]
 
 

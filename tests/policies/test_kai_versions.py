@@ -12,7 +12,7 @@ from kai_fleet_policies.rules.kai import kai_version_supported
 from kai_fleet_policies.rules.vclusters import vcluster_version_supported
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level
+from kubectl_fleet.rules.problem import Level, told_once
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"
@@ -27,8 +27,8 @@ def test_versions_of_the_table_pass(version):
     ("version", "says"),
     [
         ("v0.9.4", "write v0.9.3 or v0.9.8"),
-        ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v0.17.0"),
-        ("v1.2.0", "write v0.17.0 or v0.16.8, or add untested"),
+        ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v0.18.0"),
+        ("v1.2.0", "write v0.18.0 or v0.17.0, or add untested"),
         ("0.9.3", "keep their v; write v0.9.3"),
         ("latest", "which is not supported here; write "),
         (None, "has no version, and the highest published one (v0.20.1) is retracted"),
@@ -40,7 +40,7 @@ def test_other_versions_are_refused_with_the_nearest(version, says):
     assert says in problem.message
 
 
-@pytest.mark.parametrize(("version", "level"), [("v0.18.0", "advisory"), ("v0.15.0", "mandatory")])
+@pytest.mark.parametrize(("version", "level"), [("v0.18.6", "advisory"), ("v0.15.0", "mandatory")])
 def test_untested_lets_newer_versions_through_and_no_others(version, level):
     right = cluster()
     tried = replace(right, kai=(replace(right.kai[0], version=version, untested=True),))
@@ -56,17 +56,17 @@ def messages(version, day):
     return [p.message for p in kai_version_supported.check(cluster(version=version), day)]
 
 
-def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_nearest_maintained():
+def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_newest_maintained():
     assert messages("v0.9.3", date(2026, 9, 30)) == []
     (message,) = messages("v0.9.3", date(2026, 10, 1))
     assert "line v0.9 is out of support since 2026-09-30" in message
-    assert "move to v0.12.23 (supported until 2026-12-31)" in message
+    assert "move to v0.16.8 (supported until 2027-06-30)" in message
 
 
 def test_a_line_that_no_list_names_is_warned_about():
     (message,) = messages("v0.7.11", date(2026, 1, 1))
     assert "no support dates are published for line v0.7" in message
-    assert "v0.9." in message
+    assert "move to v0.16.8" in message
 
 
 def test_when_every_line_has_ended_it_says_so():
@@ -76,24 +76,35 @@ def test_when_every_line_has_ended_it_says_so():
 
 def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
     key = "kai-fleet:vcluster.version"
-    teams = [DeclaredTeam(name, version="v0.34.7", version_key=key) for name in ("ml", "nlp")]
+    teams = [DeclaredTeam(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
     host = replace(cluster(), virtual_clusters=(*teams, DeclaredTeam("dev", version="v0.36.1")))
     assert list(vcluster_version_supported.check(host, date(2026, 10, 29))) == []
-    (problem,) = vcluster_version_supported.check(host, date(2026, 10, 30))
+    (problem,) = told_once(vcluster_version_supported.check(host, date(2026, 10, 30)))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
-    assert problem.subject == "vCluster ml and nlp"
+    assert problem.subject == "vClusters ml and nlp"
     assert "line v0.34 is out of support since 2026-10-29" in problem.message
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
     said = {it.message for it in vcluster_version_supported.check(host, date(2040, 1, 1))}
     assert all("look for a newer kai-fleet" in message for message in said) and len(said) == 2
 
 
+@pytest.mark.parametrize(("kubernetes", "newer"), [("v1.37.0", True), ("v1.36.2", False)])
+def test_a_kubernetes_that_no_list_names_is_warned_about(kubernetes, newer):
+    team = DeclaredTeam(
+        "ml", version="v0.36.1", kubernetes_version=kubernetes, path="kai-fleet:teams.ml"
+    )
+    host = replace(cluster(), virtual_clusters=(team,))
+    said = found("vcluster-kubernetes-known", host)
+    assert [it.path for it in said] == ["kai-fleet:teams.ml.vcluster.kubernetesVersion"] * newer
+    assert all("up to v1.36 (KAI up to v1.36); write v1.36.0" in it.message for it in said)
+
+
 def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():
     """Both are asked in an update: the gate about the file, the pack about what is declared."""
     team = {
-        "scheduler": {"mode": "virtual", "version": "v0.18.0", "untested": True},
+        "scheduler": {"mode": "virtual", "version": "v0.18.6", "untested": True},
         "nodePool": {"pool": "a"},
-        "vcluster": {"version": "v0.37.0", "untested": True},
+        "vcluster": {"version": "v0.38.0", "untested": True},
     }
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
     assert validation.validate(raw).refused == []

@@ -111,6 +111,14 @@ def test_owners_in_host_mode_are_refused():
     assert found("vcluster-values", team(values=values)) == []
 
 
+def test_what_is_free_up_to_a_size_is_told_as_such():
+    free = {"controlPlane": {"backingStore": {"etcd": {"embedded": {"enabled": True}}}}}
+    paid = {"sleep": {"auto": {"afterInactivity": "1h"}}}
+    tier = "a vCluster licence, free up to 64 CPUs and 32 GPUs where vCluster Platform is connected"
+    assert tier in only("vcluster-values", team(values=free)).message
+    assert "free" not in only("vcluster-values", team(values=paid)).message
+
+
 def test_a_licence_allows_the_keys_of_paid_tiers_but_not_what_never_starts():
     paid = {"sleep": {"auto": {"afterInactivity": "1h"}}}
     assert found("vcluster-values", team(values=paid))
@@ -121,8 +129,8 @@ def test_a_licence_allows_the_keys_of_paid_tiers_but_not_what_never_starts():
 
 def test_only_vcluster_versions_of_the_table():
     assert found("vcluster-version-known", team()) == []
-    problem = only("vcluster-version-known", team(version="v0.37.0"))
-    assert "write v0.36.1 or v0.35.3, or add untested: true beside it" in problem.message
+    problem = only("vcluster-version-known", team(version="v0.38.0"))
+    assert "write v0.37.0 or v0.36.1, or add untested: true beside it" in problem.message
     assert "untested" not in only("vcluster-version-known", team(version="0.36.1")).message
 
 
@@ -146,3 +154,68 @@ def test_a_vcluster_goes_one_line_at_a_time():
     problem = only("vcluster-upgrade", team(version_before="v0.34.7"))
     assert "write v0.35.3 first" in problem.message
     assert problem.path == "kai-fleet:teams.ml.vcluster.version"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (
+            {"controlPlane": {"serviceAccount": {"name": "x"}}},
+            "write controlPlane.advanced.serviceAccount",
+        ),
+        ({"controlPlane": {"statefulset": {}}}, "write controlPlane.statefulSet"),
+        ({"controlPlane": {"nosuchthing": {}}}, "refuses; drop it"),
+    ],
+)
+def test_a_value_is_told_by_the_place_that_has_it_and_by_no_other_key(values, says):
+    assert only("vcluster-values", team(values=values)).message.endswith(says)
+
+
+def fleet_of_teams(names="abcdef", **stack):
+    teams = {
+        name: {"scheduler": {"mode": "default"}, "nodePool": {"pool": name}, **stack.get(name, {})}
+        for name in names
+    }
+    rest = {key: value for key, value in stack.items() if key not in teams}
+    raw = {"cluster": {"name": "p", "context": "p"}, **rest, "teams": teams}
+    return [(it.path, it.subject) for it in validate(raw).problems]
+
+
+@pytest.mark.parametrize(
+    ("stack", "path"),
+    [
+        ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
+        (
+            {"vcluster": {"values": {"rbac": {"role": {"enabled": True}}}}},
+            "vcluster.values.rbac.role",
+        ),
+        (
+            {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
+            "vcluster.values.controlPlane.statefulSet.command",
+        ),
+        ({"vcluster": {"version": "v0.37.0", "untested": True}}, "vcluster.version"),
+        ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
+        ({"isolation": {"level": "off"}}, "isolation.level"),
+    ],
+)
+def test_what_is_written_once_for_all_teams_is_told_once_where_it_is_written(stack, path):
+    told = fleet_of_teams(**stack)
+    assert {it for it, _ in told} == {f"kai-fleet:{path}"}
+    assert any(subject.endswith(" a, b, c, d, e and f") for _, subject in told)
+    assert len(told) == len(set(told)) <= 2
+
+
+def test_a_teams_own_value_over_that_of_all_is_told_at_the_team():
+    own = {"vcluster": {"values": {"controlPlane": {"statefulset": {"x": 1}}}}}
+    told = fleet_of_teams("ab", vcluster={"values": {"controlPlan": {}}}, b=own)
+    assert set(told) == {
+        ("kai-fleet:teams.b.vcluster.values.controlPlane.statefulset", "vCluster b"),
+        ("kai-fleet:vcluster.values.controlPlan", "vClusters a and b"),
+    }
+
+
+def test_the_access_of_all_teams_is_told_once():
+    told = fleet_of_teams(vcluster={"access": {"type": "NodePort"}})
+    assert told == [("kai-fleet:vcluster.access.host", "key host")]
+    own = {"vcluster": {"access": {"type": "NodePort"}}}
+    assert fleet_of_teams("ab", b=own) == [("kai-fleet:teams.b.vcluster.access.host", "key host")]

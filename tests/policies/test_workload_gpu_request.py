@@ -97,6 +97,13 @@ def test_the_container_name_is_read_from_v0_10_on():
     assert "v0.10" in open_question(RULE, cluster(pod, kai=())).message
 
 
+def test_a_share_beside_slices_is_refused():
+    """KAI then counts the share alone."""
+    sliced = (PodContainer("main", limits={"nvidia.com/mig-1g.10gb": "1"}),)
+    problem = refusal(RULE, cluster(replace(shared(gpu_fraction="0.5"), containers=sliced)))
+    assert "in container main, for slices; drop nvidia.com/mig-1g.10gb there" in problem.message
+
+
 def test_the_container_must_exist():
     pod = shared(gpu_fraction="0.5", gpu_fraction_container_name="gpu")
     assert refusal(RULE, cluster(pod, version="v0.16.8")).message.endswith("write main")

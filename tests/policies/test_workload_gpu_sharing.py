@@ -5,7 +5,7 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-sharing"
-OFF = (DeclaredKai("v0.9.3", gpu_sharing=False),)
+OFF = (DeclaredKai("v0.9.3", sharing="Disabled"),)
 
 
 def test_shares_pass_where_sharing_is_on_and_whole_gpus_where_it_is_off():
@@ -28,5 +28,5 @@ def test_host_mode_is_judged_by_the_hosts_kai():
 
 def test_an_unknown_or_undeclared_setting_is_one_open_question():
     pods = (shared(gpu_fraction="0.5"), replace(shared(gpu_memory="1"), name="b"))
-    for kai in ((DeclaredKai("v0.9.3", gpu_sharing=UNKNOWN),), ()):
+    for kai in ((DeclaredKai("v0.9.3", sharing=UNKNOWN),), ()):
         assert "2 workload(s)" in open_question(RULE, cluster(*pods, kai=kai)).message

@@ -40,7 +40,7 @@ CLUSTERS: dict[str, Case] = {
         edit("nodes", "ml-0", "status", "allocatable", value={"cpu": "8"}, where="host"),
         "nodes",
         "node pool kai-fleet/pool=ml of team ml",
-        "advertise no nvidia.com/gpu",
+        "its 1 Ready node advertises no nvidia.com/gpu",
         "kai-fleet:teams.ml.gpus",
     ),
     "no GPUs on the host": (
@@ -367,7 +367,7 @@ CLUSTERS: dict[str, Case] = {
         "vcluster",
         "vCluster ml",
         "line v0.34 is out of support since 2026-10-29",
-        "kai-fleet:teams.ml.vcluster.version",
+        "go up one line at a time, to v0.36.1 (supported until 2027-01-22), at",
     ),
     "a missing queue": (
         gone("queues", "train"),

@@ -67,7 +67,7 @@ PODS: dict[str, Case] = {
         ),
         "pending",
         "pod w in namespace default",
-        "asks for 1 GPUs, and queue serve holds 2 of at most 2",
+        "asks for 1 GPU, and queue serve holds 2 of at most 2",
         "raise gpu.limit of serve at kai-fleet:teams.ml.queues",
     ),
     "a full queue above": (
@@ -163,6 +163,13 @@ PODS: dict[str, Case] = {
         "gpu-sharing",
         "GPU sharing",
         "it is off, and 2 pods ask for a share",
+        "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
+    ),
+    "another mode of sharing than the declared one": (
+        edit("configs", "kai-config", "spec", "global", "gpuSharingMode", value="HamiCore"),
+        "gpu-sharing",
+        "GPU sharing",
+        "its mode is HamiCore, and NonMemoryEnforced is declared",
         "get manifest kai-scheduler | kubectl --kubeconfig ml -n kai-scheduler apply -f -`",
     ),
     "sharing is off": (

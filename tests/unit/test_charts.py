@@ -189,6 +189,16 @@ def test_gpu_sharing_reaches_the_part_that_grants_it(template):
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize("mode", [None, "Disabled", "HamiCore"])
+def test_v0_18_shares_where_it_is_told_nothing(template, mode):
+    values = {"global": {"gpuSharingMode": mode} if mode else {}}
+    made = template("kai-scheduler", "v0.18.0", values)
+    specs = [item["spec"] for item in made if item["kind"] == "Config"]
+    modes = [spec.get("global", {}).get("gpuSharingMode") for spec in specs]
+    assert (mode or "NonMemoryEnforced") in modes
+
+
+@pytest.mark.engine
 def test_queue_crd_is_cluster_scoped_and_takes_the_fields_of_a_queue(render):
     crd = render("kai-scheduler", "v0.9.3")["CustomResourceDefinition", "queues.scheduling.run.ai"]
     assert crd["spec"]["scope"] == "Cluster"

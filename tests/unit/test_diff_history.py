@@ -1,11 +1,20 @@
 """Edits of a stack file against a commit of real git history."""
 
+import io
+from dataclasses import replace
+
 import pytest
+from rich.console import Console
 
 from kai_fleet_cli.diff.base import BaseState, planning
+from kai_fleet_cli.diff.changes import difference
+from kai_fleet_cli.diff.hazards import Hazard
+from kai_fleet_cli.diff.refusals import refusals
 from kai_fleet_cli.diff.report import DiffReport
+from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline
-from tests.unit.golden import history
+from tests.unit.golden import compare, history
 from tests.unit.golden.history import GOOD, git
 
 VISION = """\
@@ -41,7 +50,8 @@ def edited(repository, good, tmp_path):
     def report(text):
         file = tmp_path / "Pulumi.lab.yaml"
         file.write_text(text)
-        found = DiffReport("lab", good, offline.plan("lab", file))
+        refused = refusals("lab", file, good.resources)
+        found = DiffReport("lab", good, offline.plan("lab", file), refusals=refused)
         return found, [str(sentence) for sentence in found.sentences]
 
     return report
@@ -79,13 +89,149 @@ def test_a_team_added(edited):
     assert found.untouched == ["ml", "research"]
 
 
+def test_on_80_columns_no_name_is_broken(edited):
+    name = "a-team-of-forty-letters-that-does-it-all"
+    found, _ = edited((GOOD + VISION).replace("    vision:", f"    {name}:"))
+    out = io.StringIO()
+    as_text.show_diff(found, Console(file=out, width=80))
+    shown = out.getvalue()
+    words = set(shown.split())
+    assert {change.name for change in found.difference.created} <= words
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
 def test_a_team_removed(edited):
-    found, (sentence,) = edited(GOOD[: GOOD.index("    research:")])
+    """Cut out of the file it stops the update; named, it goes. Either comes before all else."""
+    cut = GOOD[: GOOD.index("    research:")]
+    found, (refused, sentence) = edited(cut)
     assert sentence == (
         "research: removed: its vCluster, its KAI v0.7.11, 3 queues, and the namespace"
-        " team-research with every pod and volume in it, once it is named (kai-fleet:removed)"
+        " team-research with every pod and volume in it"
     )
+    assert refused.startswith("team research: is deployed and not in the file any more")
+    assert "kai-fleet:removed: [research]" in refused
+    assert found.verdict.startswith("the update is refused, ")
+    assert found.exit_code == 3
     assert {change.team for change in found.difference.deleted} == {"research"}
+    for text in (as_markdown.diff_page(found), compare.shown(as_text.show_diff, found)):
+        heads = ("The update refuses this", "Lost with this")
+        assert text.index(heads[0]) < text.index(heads[1]) < text.index("research-release")
+
+    page = as_markdown.diff_page(found)
+    assert "`kai-fleet:removed: [research]` in the file" in page
+    assert "`.venv/bin/fleet up --stack lab --remove-team research`, or" in page
+
+    named, (sentence,) = edited(f"{cut}  kai-fleet:removed: [research]\n")
+    assert list(by_hazard(named.sentences)) == [Hazard.LOST]
+    assert "refused" not in named.verdict
+
+
+def test_what_an_update_refuses_is_refused_in_a_diff(edited):
+    """The same rules, with the base for what runs: a plan alone has nothing to compare with."""
+
+    def refused(old, new):
+        found, _ = edited(GOOD.replace(old, new))
+        return [(it.subject, it.text) for it in by_hazard(found.sentences).get(Hazard.REFUSED, ())]
+
+    ((subject, text), *_) = refused("v0.36.1", "v0.34.7")
+    assert subject == "vClusters ml and research"
+    assert "v0.36.1 → v0.34.7 is a downgrade" in text
+    ((subject, text), *_) = refused("{version: v0.36.1}", "{version: v0.36.1, size: 20Gi}")
+    assert subject == "vCluster ml"
+    assert "kubectl -n team-ml patch pvc data-ml-0" in text
+    team = GOOD[GOOD.index("    research:") :]
+    grant = "  kai-fleet:teamStacks: {research: {nodePool: {pool: research}, gpus: 4}}\n"
+    ((subject, text),) = refused(team, grant)
+    assert subject == "team research"
+    assert "move it first (.venv/bin/fleet team move research" in text
+    page = as_markdown.diff_page(edited(GOOD.replace(team, grant))[0])
+    assert "move it first (`.venv/bin/fleet team move research --stack STACK --to" in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "{version: v0.36.1}",
+            "{version: v0.36.1, kubernetesVersion: v1.34.4}",
+            "Kubernetes unset → v1.34.4, and its API restarts",
+        ),
+        (
+            "{version: v0.36.1}",
+            "{version: v0.36.1, values: {controlPlane: {statefulSet: {resources: {limits:"
+            " {memory: 8Gi}}}}}}",
+            "and its API restarts",
+        ),
+        ("nodePool: {pool: ml}", "nodePool: {pool: big}", "pool=big, and its API restarts"),
+        (
+            "version: v0.16.8}",
+            "version: v0.16.8, gpuSharing: false}",
+            "and KAI's scheduler restarts",
+        ),
+    ],
+)
+def test_what_restarts_is_told_before_what_only_changes(edited, old, new, says):
+    found, _ = edited(GOOD.replace(old, new).replace("gpus: 4", "gpus: 5", 1))
+    groups = by_hazard(found.sentences)
+    assert list(groups) == [Hazard.RESTARTS, None]
+    assert says in {it.subject: it.text for it in groups[Hazard.RESTARTS]}["ml"]
+    assert "GPUs 4 → 5" in {it.subject: it.text for it in groups[None]}["ml"]
+
+
+def test_what_keeps_teams_apart_and_what_brings_gpus_is_not_lost_in_silence(edited):
+    found, _ = edited(f'{GOOD}      isolation: {{level: "off"}}\n')
+    (lost,) = by_hazard(found.sentences)[Hazard.LOST]
+    assert str(lost).startswith("research: its isolation ends")
+    with_gpus, _ = edited(f"{GOOD}  kai-fleet:gpu: {{provider: operator}}\n")
+    base = replace(found.base, resources=tuple(with_gpus.now.record()["resources"]))
+    (lost, *_) = by_hazard(DiffReport("lab", base, found.now).sentences)[Hazard.LOST]
+    assert str(lost).startswith("host: Release host-gpu-release is removed, and with it what makes")
+
+
+def test_a_grant_that_comes_back_has_to_be_moved_first(edited, good, tmp_path):
+    """The team's own stack runs it, and the platform's would make it once more."""
+    team = GOOD[GOOD.index("    research:") :]
+    grant = "  kai-fleet:teamStacks: {research: {nodePool: {pool: research}, gpus: 4}}\n"
+    found, _ = edited(GOOD.replace(team, grant))
+    granted = replace(good, resources=tuple(found.now.record()["resources"]))
+    file = tmp_path / "Pulumi.lab.yaml"
+    for text, says in (
+        (GOOD, "move it first: .venv/bin/fleet team move research --stack lab-research --to lab"),
+        (GOOD.replace(team, ""), "end that first: .venv/bin/fleet destroy --stack lab-research"),
+    ):
+        file.write_text(text)
+        report = DiffReport("lab", granted, offline.plan("lab", file))
+        (refused,) = by_hazard(report.sentences)[Hazard.REFUSED]
+        assert refused.subject == "research"
+        assert says in refused.text
+
+
+def test_guards_that_repeat_the_queues_names_are_left_out(edited):
+    """Of a renamed queue the table has the queue, and not an expression of a thousand signs."""
+    found, _ = edited(GOOD.replace("beta:", "gamma:"))
+    kinds = {change.type.rpartition(":")[2] for change in found.difference.changed}
+    assert "ValidatingAdmissionPolicy" in kinds
+    assert not found.shown.changed
+    assert found.left_out == "1 guard repeats the queues' new names"
+    for text in (as_markdown.diff_page(found), compare.shown(as_text.show_diff, found)):
+        assert "ValidatingAdmissionPolicy" not in text
+        assert found.left_out in text
+    other, _ = edited(GOOD.replace("beta:", "gamma:").replace("v0.7.11", "v0.9.3"))
+    guards = [it for it in other.difference.changed if it.type.endswith("AdmissionPolicy")]
+    assert not {it.urn for it in other.shown.changed} & {it.urn for it in guards}
+
+
+def test_a_crd_that_goes_says_why(edited):
+    base, _ = edited(GOOD.replace("v0.7.11", "v0.9.3"))
+    old = base.now.record()["resources"]
+    new, _ = edited(GOOD.replace("v0.7.11", "v0.16.8"))
+    gone = [
+        change
+        for change in difference(old, new.now.record()["resources"]).deleted
+        if change.type.endswith("CustomResourceDefinition")
+    ]
+    assert [change.name for change in gone] == ["research-kai-cluster-policy"]
+    assert gone[0].reason.startswith("it was made for KAI v0.9 and v0.10")
 
 
 def test_the_guards_of_a_switched_team_are_no_news(edited):
@@ -108,7 +254,8 @@ def test_the_mode_changed(edited):
     )
     queues = other[other.index("      queues:") : other.index("    research:")]
     found, (sentence,) = edited(other.replace(queues, "", 1))
-    assert sentence.startswith("ml: mode virtual → default; KAI v0.16.8 is removed, with 1 queue")
+    start = "ml: mode virtual → default, and its API restarts; KAI v0.16.8 is removed, with 1 queue"
+    assert sentence.startswith(start)
     assert found.untouched == ["research"]
 
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from kai_fleet_cli.diff.transitions import kai_switch, vcluster_switch
+from kai_fleet_cli.diff.transitions import kai_switch
 from tests.unit.golden import compare as golden
 from tests.unit.golden.reports import named, report, said
 
@@ -67,12 +67,12 @@ def test_new_values_replace_a_kai_whose_upgrades_are_harmful():
 
 
 def test_vcluster_steps_that_are_not_supported_say_so():
-    assert vcluster_switch("v0.34.7", "v0.35.0") == "upgraded in place"
-    assert "the update refuses: skips v0.35" in vcluster_switch("v0.34.7", "v0.36.1")
-    assert "the update refuses: is a downgrade" in vcluster_switch("v0.36.1", "v0.34.7")
     record = golden.record()
     named(record, "dev-release")["inputs"]["version"] = "0.37.0"
-    assert said(record) == ["dev: vCluster v0.36.1 → v0.37.0, upgraded in place"]
+    step = "dev: vCluster v0.36.1 → v0.37.0, upgraded in place, and its API restarts"
+    assert said(record) == [step]
+    named(record, "dev-release")["inputs"]["version"] = "0.34.7"
+    assert said(record) == ["dev: vCluster v0.36.1 → v0.34.7, which the update refuses"]
 
 
 def test_nodes_mode_and_other_fields():
@@ -82,7 +82,7 @@ def test_nodes_mode_and_other_fields():
     named(record, "dev-release")["inputs"]["chart"] = "https://example.org/vcluster"
     (sentence,) = said(record)
     assert sentence == (
-        "dev: nodes pool=dev → kai/x=y, pool=big; Release dev-release:"
+        "dev: nodes pool=dev → kai/x=y, pool=big, and its API restarts; Release dev-release:"
         " chart vcluster → https://example.org/vcluster"
     )
 

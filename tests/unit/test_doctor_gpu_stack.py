@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import yaml
 
+from kai_fleet_cli.doctor.checks import examine
 from kubectl_fleet.live.known_messages import meaning
 from tests.unit.doctor_samples import Lab, event, meta, node, pod, reservation
+from tests.unit.doctor_spoils import in_host_mode
 
 VIOLATES = (
     'Error creating: pods "toolkit-x" is forbidden: violates PodSecurity "baseline:latest":'
@@ -201,3 +205,72 @@ def test_a_kai_that_names_no_class_needs_none():
     lab.host["runtimeclasses"] = lab.ml["runtimeclasses"] = []
     lab.settings["teams"]["ml"]["scheduler"]["values"] = {"binder": {"runtimeClassName": ""}}
     assert of(lab, "runtime-class") == []
+
+
+def enforcing(mode, version="v0.18.0"):
+    """A host KAI in a mode that bounds memory, as it runs."""
+    lab = in_host_mode()
+    lab.settings["kai"] = {"version": version, "gpuSharing": {"mode": mode}}
+    lab.settings["gpu"] = {"provider": "none"}
+    config = lab.named("configs", "kai-config", "host")
+    config["spec"] = {"global": {"gpuSharingMode": mode}}
+    lab.host["daemonsets"] = []
+    return lab
+
+
+def memory(lab):
+    return [it for it in of(lab, "gpu-sharing") if it.subject.startswith("GPU memory")]
+
+
+def test_hamicore_without_its_isolator_bounds_nothing():
+    lab = enforcing("HamiCore")
+    (told,) = memory(lab)
+    assert "no DaemonSet of kai-resource-isolator is on the host" in told.cause
+    assert "write mode: NonMemoryEnforced at kai-fleet:kai.gpuSharing" in told.fix
+    lab.host["daemonsets"] = [daemon_set("kai-resource-isolator", "kai-resource-isolator", 1, 1)]
+    assert memory(lab) == []
+    del lab.host["nodes"][0]["metadata"]["labels"]["nvidia.com/gpu.memory"]
+    (told,) = memory(lab)
+    assert told.subject == "GPU memory of node ml-0"
+    assert "it has no label nvidia.com/gpu.memory" in told.cause
+
+
+@pytest.mark.parametrize("kind", ["gpu-fractioning", "gpu-sharing"])
+def test_nvfractions_tells_a_node_that_is_not_ready_for_it(kind):
+    lab = enforcing("NvFractions")
+    (told,) = memory(lab)
+    assert "(nothing says why): no pod that shares a GPU goes there" in told.cause
+    assert "GPU operator v26.7.1" in told.fix and "driver 615" in told.fix
+    conditions = lab.host["nodes"][0]["status"]["conditions"]
+    condition = {"type": f"{kind}.nvidia.com/Ready", "status": "False"}
+    conditions.append(condition | {"reason": "DriverTooOld", "message": "r580"})
+    assert "(DriverTooOld: r580)" in memory(lab)[0].cause
+    conditions[-1]["status"] = "True"
+    assert memory(lab) == []
+
+
+def test_sharing_by_agreement_needs_nothing_on_the_nodes():
+    assert memory(enforcing("NonMemoryEnforced")) == []
+
+
+@pytest.mark.parametrize("at", ["event", "status"])
+def test_a_reservation_on_a_node_without_the_runtime_wants_the_runtime(at):
+    lab = Lab()
+    held = lab.named("pods", reservation()["metadata"]["name"])
+    held["status"] = {"phase": "Pending"}
+    if at == "event":
+        lab.ml["events"] = [event(held, NO_RUNTIME, "FailedCreatePodSandBox")]
+    else:
+        held["status"]["message"] = NO_RUNTIME
+    (told,) = of(lab, "reservation")
+    assert "has no handler nvidia" in told.cause
+    assert told.fix.startswith("set up NVIDIA's container toolkit on that node")
+
+
+def test_an_edit_of_the_file_needs_no_refresh():
+    lab = Lab()
+    lab.host["nodes"][0]["spec"]["taints"] = [{"key": "a", "effect": "NoSchedule"}]
+    snapshot = lab.look()
+    host = replace(snapshot.host, update="`.venv/bin/fleet up --refresh --stack lab`")
+    told = [it for it in examine(replace(snapshot, host=host)) if it.subject.startswith("taints")]
+    assert [it.fix.rpartition("then ")[2] for it in told] == ["`.venv/bin/fleet up --stack lab`"]

@@ -15,10 +15,14 @@ from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.namespace_metadata import is_of_others
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.isolation.team_places import warn_of_taints
+from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet_cli.plan.recorder import record
+from kubectl_fleet.declared.queues import DeclaredQueue
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
 POLICIES = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterpolicies.nvidia.com"
@@ -109,6 +113,141 @@ def test_a_crd_that_the_stack_made_stays_when_an_operator_comes_or_kai_changes()
     assert crd in kai(own, operator=True)
     assert crd in kai(own, version="v0.16.8")
     assert crd not in kai(there(), operator=True)
+
+
+KAI_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+
+
+def with_classes(**values: Any) -> ExistingObjects:
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses/"
+    answers: dict[str, Any] = {
+        f"{path}{name}": THERE | {"value": value}
+        for name, value in (KAI_CLASSES | values).items()
+        if value is not None
+    }
+    return ExistingObjects(lambda asked: answers.get(asked, {}), DeployedState())
+
+
+def release_values(existing: ExistingObjects, version: str = "v0.16.8", **own: Any) -> Any:
+    args = KaiSchedulerArgs(
+        DeclaredKai(version, values=own), ClusterAccess("lab", context="lab"), existing=existing
+    )
+    told = record("lab", {}, program=lambda: KaiScheduler("kai", args) and None)
+    return next(it.inputs["values"] for it in told if it.name == "kai-release")
+
+
+def test_priority_classes_of_others_that_fit_are_used():
+    off = {"enabled": False}
+    assert release_values(with_classes())["defaultPriorityClasses"] == off
+    assert "defaultPriorityClasses" not in release_values(there())
+    assert release_values(with_classes(train=7), defaultPriorityClasses=off)
+
+
+def test_those_that_a_release_of_ours_made_are_its_own():
+    own = {
+        f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}": THERE
+        | {"value": value, "release": "kai-scheduler/kai-scheduler"}
+        for name, value in KAI_CLASSES.items()
+    }
+    existing = ExistingObjects(lambda asked: own.get(asked, {}), DeployedState())
+    assert "defaultPriorityClasses" not in release_values(existing)
+
+
+@pytest.mark.parametrize(
+    ("changed", "version", "says"),
+    [
+        ({"train": 1000}, "v0.16.8", "do not fit: train has 1000 in place of 50"),
+        ({"inference": None}, "v0.18.0", "do not fit: there is no inference"),
+        ({}, "v0.14.7", "kubectl annotate priorityclass build --overwrite"),
+    ],
+)
+def test_priority_classes_of_others_that_do_not_fit_are_named(changed, version, says):
+    with pytest.raises(pulumi.RunError) as caught:
+        release_values(with_classes(**changed), version)
+    assert says in str(caught.value)
+    assert "Nothing was made" in str(caught.value)
+
+
+DEFAULT_QUEUE = DeclaredQueue(
+    "default-queue",
+    spec={"parentQueue": "default-parent-queue", "resources": {"gpu": {"quota": 4, "limit": -1}}},
+    path="kai-fleet:queues.default-queue",
+)
+
+
+@pytest.mark.parametrize(
+    ("quota", "labels", "says"),
+    [
+        (-1, {}, "resources.gpu.quota is -1 there, and 4 here"),
+        (4, {}, None),
+        (-1, {"kai-fleet/tree": "lab/host-queues"}, None),
+    ],
+)
+def test_default_queues_of_a_kai_that_was_there_are_compared_first(quota, labels, says):
+    spec = {
+        "parentQueue": "default-parent-queue",
+        "resources": {"gpu": {"quota": quota, "limit": -1}},
+    }
+    path = "/apis/scheduling.run.ai/v2/queues/default-queue"
+    existing = there(path, spec=spec, labels=labels)
+    if says is None:
+        refuse_different_queues([DEFAULT_QUEUE], existing)
+        return
+    with pytest.raises(pulumi.RunError) as caught:
+        refuse_different_queues([DEFAULT_QUEUE], existing)
+    assert str(caught.value).startswith("kai-fleet:queues.default-queue: queue default-queue")
+    assert says in str(caught.value)
+
+
+def test_one_key_admits_the_operators_pods_on_gke():
+    def made(**more: Any) -> Any:
+        args = GpuStackArgs("operator", existing=there(), **more)
+        told = record("lab", {}, program=lambda: GpuStack("gpu", args) and None)
+        return [it for it in told if it.type.endswith(":ResourceQuota")]
+
+    assert made() == []
+    (quota,) = made(system_priorities=True)
+    assert quota.inputs["metadata"]["namespace"] == "gpu-operator"
+    (scope,) = quota.inputs["spec"]["scopeSelector"]["matchExpressions"]
+    assert scope["scopeName"] == "PriorityClass"
+    assert scope["values"] == ["system-node-critical", "system-cluster-critical"]
+
+
+POOL = {"kai-fleet/pool": "ml"}
+
+
+@pytest.mark.parametrize(
+    ("team", "taints", "warned"),
+    [
+        ({}, [["dedicated"], ["dedicated"]], True),
+        ({}, [["dedicated"], []], False),
+        ({}, [["node.kubernetes.io/not-ready"]], False),
+        ({"tolerations": (Toleration(key="dedicated"),)}, [["dedicated"]], False),
+        ({}, [], False),
+    ],
+)
+def test_a_preview_warns_of_a_pool_whose_taints_are_not_tolerated(
+    team, taints, warned, monkeypatch
+):
+    nodes = [
+        {
+            "labels": POOL | {"other": "x"},
+            "taints": [{"key": key, "value": "ml", "effect": "NoSchedule"} for key in keys],
+        }
+        for keys in taints
+    ]
+    nodes.append({"labels": {}, "taints": []})
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    of = DeclaredTeam("ml", path="kai-fleet:teams.ml", node_pool=POOL, **team)
+    warn_of_taints(of, there("/api/v1/nodes", nodes=nodes))
+    assert bool(said) == warned
+    for line in said:
+        assert "each of its 2 nodes has a taint (dedicated)" in line
+        assert (
+            'write tolerations: [{key: "dedicated", value: "ml", effect: "NoSchedule"}] at'
+            " kai-fleet:teams.ml" in line
+        )
 
 
 def test_a_namespace_made_beforehand_is_labelled_and_stays():

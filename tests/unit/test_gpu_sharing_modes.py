@@ -1,28 +1,73 @@
-"""KAI v0.18 takes a mode of GPU sharing, and shares where it is told nothing."""
+"""How a KAI shares GPUs: a switch or a mode, in the words that the chart of its version reads."""
 
+import pulumi
 import pytest
 
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.guards.evaluation import account, creation, refusals
+from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.settings import load
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.validation import validate
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.releases import kai
+from kubectl_fleet.releases import KAI, kai
+from tests.attacks.objects import pod
 from tests.policies.samples import resource
+from tests.unit.test_program import CLUSTER, HOST, ML
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
 
 
-@pytest.mark.parametrize(("on", "mode"), [(True, "NonMemoryEnforced"), (False, "Disabled")])
-def test_the_switch_is_a_mode_from_v0_18(on, mode):
-    values = kai_values(kai("v0.18.6", untested=True), gpu_sharing=on)
-    assert values["global"]["gpuSharingMode"] == mode
-    assert "gpuSharing" not in values["global"]
-    assert unknown_keys("kai", "v0.18.6", values) == []
-    before = kai_values(kai("v0.17.0"), gpu_sharing=on)["global"]
-    assert (before["gpuSharing"], "gpuSharingMode" in before) == (on, False)
+def on_host(mode, version="v0.18.0", **more):
+    return {**HOST, "kai": {"version": version, "gpuSharing": {"mode": mode}}, **more}
 
 
-def test_another_mode_can_be_written_as_a_value_from_v0_18_on():
+def judged(raw, rule="gpu-sharing-mode"):
+    return {p.path: (p.level.name, p.message) for p in validate(raw).problems if p.rule == rule}
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "values"),
+    [
+        ("v0.17.0", "NonMemoryEnforced", {"global": {"gpuSharing": True}}),
+        ("v0.17.0", "Disabled", {"global": {"gpuSharing": False}}),
+        (
+            "v0.16.9",
+            "HamiCore",
+            {
+                "global": {"gpuSharing": True},
+                "binder": {"plugins": {"hamicore": {"enabled": True}}},
+            },
+        ),
+        ("v0.18.0", "NonMemoryEnforced", {"global": {"gpuSharingMode": "NonMemoryEnforced"}}),
+        ("v0.18.0", "Disabled", {"global": {"gpuSharingMode": "Disabled"}}),
+        ("v0.18.0", "HamiCore", {"global": {"gpuSharingMode": "HamiCore"}}),
+        (
+            "v0.18.6",
+            "NvFractions",
+            {
+                "global": {"gpuSharingMode": "NvFractions", "nvFractions": {"set": True}},
+                "admission": {"gpuFractionRuntimeClassName": ""},
+            },
+        ),
+    ],
+)
+def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, values):
+    found = kai_values(kai(version, untested=True), sharing=mode)
+    for section, wanted in values.items():
+        assert found[section].items() >= wanted.items()
+    assert ("gpuSharing" in found["global"]) == (version < "v0.18")
+    assert unknown_keys("kai", version, found) == []
+
+
+def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
     hami = {"global": {"gpuSharingMode": "HamiCore"}}
     newer = kai_values(kai("v0.18.6", untested=True), overrides=hami)
     assert newer["global"]["gpuSharingMode"] == "HamiCore"
@@ -35,19 +80,173 @@ def test_another_mode_can_be_written_as_a_value_from_v0_18_on():
 
 
 @pytest.mark.parametrize(
-    ("version", "values", "shares"),
+    ("written", "mode"),
     [
-        ("v0.17.0", {}, False),
-        ("v0.17.0", {"gpuSharing": True}, True),
-        ("v0.18.6", {}, True),
-        ("v0.18.6", {"gpuSharing": False}, False),
-        ("v0.18.6", {"gpuSharingMode": "Disabled", "gpuSharing": True}, False),
-        ("v0.18.6", {"gpuSharingMode": "HamiCore", "gpuSharing": False}, True),
+        ({}, "NonMemoryEnforced"),
+        ({"gpuSharing": True}, "NonMemoryEnforced"),
+        ({"gpuSharing": False}, "Disabled"),
+        ({"gpuSharing": {"mode": "HamiCore"}}, "HamiCore"),
+        ({"values": {"global": {"gpuSharingMode": "HamiCore"}}}, "HamiCore"),
+    ],
+)
+def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
+    raw = {"cluster": CLUSTER, **HOST, "kai": {"version": "v0.18.0", **written}}
+    loaded = load(raw)
+    assert loaded.mistakes == ()
+    assert loaded.settings is not None
+    assert fleet_of(loaded.settings).host.sharing == mode
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "says"),
+    [
+        ({"mode": "Hami"}, "kai-fleet:kai.gpuSharing.mode", "'NonMemoryEnforced', 'HamiCore'"),
+        ("HamiCore", "kai-fleet:kai.gpuSharing", "a mode such as {mode: NvFractions}"),
+        ({"mod": "HamiCore"}, "kai-fleet:kai.gpuSharing.mod", "write mode"),
+    ],
+)
+def test_what_is_no_mode_is_told_with_those_that_are(written, path, says):
+    raw = {"cluster": CLUSTER, **HOST, "kai": {"version": "v0.18.0", "gpuSharing": written}}
+    found = {it.path: it.message for it in load(raw).mistakes}
+    assert says in found[path]
+
+
+def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
+    settings = load({"cluster": CLUSTER, **on_host("HamiCore")}).settings
+    assert settings is not None
+    facts = platform_facts(settings)
+    assert facts.kai is not None
+    assert facts.kai.mode == "HamiCore"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "path"),
+    [
+        ({"provider": "device-plugin"}, "kai-fleet:gpu.provider"),
+        ({"provider": "operator", "version": "v26.3.3"}, "kai-fleet:gpu.version"),
+        ({"provider": "operator"}, None),
+        ({"provider": "none"}, None),
+    ],
+)
+def test_nvfractions_wants_the_gpu_operator_of_its_time(gpu, path):
+    found = [
+        it.path for it in load({"cluster": CLUSTER, **on_host("NvFractions", gpu=gpu)}).mistakes
+    ]
+    assert found == ([path] if path else [])
+
+
+def test_a_mode_that_the_version_has_not_is_refused_with_one_that_has():
+    for mode, version, since in (
+        ("NvFractions", "v0.16.8", "v0.18"),
+        ("HamiCore", "v0.14.7", "v0.16"),
+    ):
+        told = judged({"cluster": CLUSTER, **on_host(mode, version)})
+        level, message = told["kai-fleet:kai.gpuSharing"]
+        assert level == "MANDATORY"
+        assert f"from {since} on, and the version is {version}; write version: v0.18.0" in message
+        assert message.endswith("or mode: NonMemoryEnforced")
+
+
+@pytest.mark.parametrize(
+    ("mode", "needs"), [("HamiCore", "kai-resource-isolator"), ("NvFractions", "driver 615")]
+)
+def test_what_an_enforcing_mode_needs_on_the_nodes_is_told(mode, needs):
+    found = judged({"cluster": CLUSTER, **on_host(mode)})
+    level, message = found["kai-fleet:kai.gpuSharing"]
+    assert (level, needs in message) == ("ADVISORY", True)
+
+
+def test_the_ways_that_are_by_agreement_or_off_need_nothing():
+    for mode in ("NonMemoryEnforced", "Disabled"):
+        assert judged({"cluster": CLUSTER, **on_host(mode)}) == {}
+
+
+def of_team(mode, **more):
+    scheduler = {"mode": "virtual", "version": "v0.18.0", "gpuSharing": {"mode": mode}}
+    return {"cluster": CLUSTER, "teams": {"ml": {**ML, "scheduler": scheduler, **more}}}
+
+
+def test_no_vcluster_holds_the_operator_of_nvfractions():
+    level, message = judged(of_team("NvFractions"))["kai-fleet:teams.ml.scheduler.gpuSharing"]
+    assert level == "MANDATORY"
+    assert "write mode: HamiCore or NonMemoryEnforced" in message
+
+
+def test_hamicore_mounts_from_the_node_which_pod_security_refuses():
+    level, message = judged(of_team("HamiCore"))["kai-fleet:teams.ml.isolation.level"]
+    assert (level, "write level: off" in message) == ("MANDATORY", True)
+    trusted = judged(of_team("HamiCore", isolation={"level": "off"}))
+    assert [level for level, _ in trusted.values()] == ["ADVISORY"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "grouped"),
+    [("v0.16.8", "v0.18.0", True), ("v0.18.0", "v0.18.6", False), ("v0.16.8", "v0.17.0", False)],
+)
+def test_the_preview_of_a_switch_says_what_v0_18_groups(before, after, grouped, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", lambda text, *_: said.append(text))
+    args = KaiSchedulerArgs(
+        DeclaredKai(after, untested=True),
+        ClusterAccess("lab", context="lab"),
+        deployed=DeployedState(versions={"kai-release": before}),
+    )
+    record("lab", {}, program=lambda: KaiScheduler("kai", args) and None)
+    (line,) = said
+    assert line.endswith("a Deployment made after it is one PodGroup") == grouped
+
+
+MEMORY = "nvidia.com/container.main.gpu-memory.request"
+DEVICES = "nvidia.com/container.main.gpus.devices"
+
+
+def test_the_guard_lets_memory_be_requested_where_the_host_enforces_it_and_no_device():
+    def denied(key: str, **rules: bool) -> bool:
+        request = creation("pods", "team-dev", account("team-dev", "vc-dev"))
+        bounds = HostRules("dev", ["nvidia.com/gpu"], **rules).parameters()
+        body = {"kind": "Pod", **pod("dev", annotations={key: "2Gi"})}
+        return bool(list(refusals("devices", body, request, bounds)))
+
+    assert denied(MEMORY)
+    assert not denied(MEMORY, nv_fractions=True)
+    assert denied(DEVICES, nv_fractions=True)
+
+
+def test_only_teams_of_a_host_in_that_mode_may_request_it():
+    def allowed(mode):
+        settings = load({"cluster": CLUSTER, **on_host(mode)}).settings
+        assert settings is not None
+        rules = fleet_of(settings).teams["nlp"].rules
+        assert rules is not None
+        return rules.nv_fractions
+
+    assert (allowed("NvFractions"), allowed("HamiCore")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("version", "values", "mode"),
+    [
+        ("v0.17.0", {}, "Disabled"),
+        ("v0.17.0", {"gpuSharing": True}, "NonMemoryEnforced"),
+        ("v0.18.6", {}, "NonMemoryEnforced"),
+        ("v0.18.6", {"gpuSharing": False}, "Disabled"),
+        ("v0.18.6", {"gpuSharingMode": "Disabled", "gpuSharing": True}, "Disabled"),
+        ("v0.18.6", {"gpuSharingMode": "HamiCore", "gpuSharing": False}, "HamiCore"),
+        ("v0.18.6", {"nvFractions": {"set": True}}, "NvFractions"),
         ("v0.18.6", {"gpuSharingMode": UNKNOWN}, UNKNOWN),
         (None, {}, UNKNOWN),
     ],
 )
-def test_the_pack_reads_whether_another_programs_kai_shares(version, values, shares):
+def test_the_pack_reads_how_another_programs_kai_shares(version, values, mode):
     props = {"chart": CHART, "version": version, "values": {"global": values}}
     (cluster,) = clusters([resource("kubernetes:helm.sh/v3:Release", "kai", props)])
-    assert cluster.kai[0].gpu_sharing is shares
+    assert cluster.kai[0].sharing is mode or cluster.kai[0].sharing == mode
+
+
+@pytest.mark.parametrize("version", KAI)
+def test_sharing_is_on_unless_switched_off(version):
+    on, off = (
+        kai_values(kai(version), sharing=it)["global"] for it in ("NonMemoryEnforced", "Disabled")
+    )
+    assert "NonMemoryEnforced" in on.values() or on["gpuSharing"] is True
+    assert "Disabled" in off.values() or off["gpuSharing"] is False

@@ -136,9 +136,43 @@ def test_passing_states_and_identifiers_are_no_news():
         told("info", "v0.9.3 → v0.16.8 upgrades in place", TEAM),
     )
     assert lines == [
-        "  KAI v0.9.3 is ready after 0 s",
+        "  ml: KAI v0.9.3 is ready after 0 s",
         "  Team ml: v0.9.3 → v0.16.8 upgrades in place",
     ]
+
+
+def waits(team, what, seconds):
+    step = urn("command:local:Command", f"{team}-kai-ready")
+    return told("info", f"KAI v0.9.3: waiting for {what} ({seconds} s)\n", step)
+
+
+def test_a_log_is_told_what_is_new_of_a_step_that_waits():
+    """Not every five seconds the same, with another number behind it."""
+    of_vision = [waits("vision", "pods", seconds) for seconds in range(5, 100, 5)]
+    lines, _ = narrated(waits("ml", "pods", 5), *of_vision, waits("ml", "a queue", 10))
+    assert lines == [
+        "  ml: KAI v0.9.3: waiting for pods (5 s)",
+        *(
+            f"  vision: KAI v0.9.3: waiting for pods ({seconds} s)"
+            for seconds in (5, 10, 20, 40, 80)
+        ),
+        "  ml: KAI v0.9.3: waiting for a queue (10 s)",
+    ]
+
+
+def test_on_a_terminal_what_waits_is_one_line_that_changes():
+    lines, passing = [], []
+    narration = Narration(lines.append, color=True, passing=passing.append)
+    for it in (waits("ml", "pods", 5), waits("nlp", "pods", 5), waits("ml", "pods", 10)):
+        narration.hear(it)
+    assert (lines, len(passing)) == ([], 3)
+    assert passing[-1] == "  2 steps wait; ml: KAI v0.9.3: waiting for pods (10 s)"
+    ready = "KAI v0.9.3 is ready after 12 s"
+    narration.hear(told("info", ready, urn("command:local:Command", "ml-kai-ready")))
+    assert lines == [f"  ml: {ready}"]
+    assert passing[-1] == "  nlp: KAI v0.9.3: waiting for pods (5 s)"
+    narration.ended()
+    assert passing[-1] == "", "nothing is left on the line of what comes next"
 
 
 def test_the_sandboxes_own_plugin_is_no_news_in_each_run():

@@ -110,3 +110,17 @@ def test_what_only_looks_like_a_network_is_a_mistake_of_the_stack_file(key, writ
         f"kai-fleet:teams.ml.isolation.network.{key}.0 is '{written}', which is no network;"
         " write one such as 10.20.0.0/16 or fd00:1::/32"
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("64:ff9b::8.8.8.8", True),
+        ("64:ff9b::10.0.0.1", False),
+        ("64:ff9b::169.254.169.254", False),
+        ("64:ff9b::168.63.129.16", False),
+    ],
+)
+def test_ipv6_pods_reach_by_nat64_what_ipv4_pods_reach(address, public):
+    assert reached(pods(), address, 443) == public
+    assert not reached(pods(private=["8.8.8.0/24"]), "64:ff9b::8.8.8.8", 443)

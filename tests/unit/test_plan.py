@@ -11,12 +11,15 @@ import sys
 import time
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from bench.stacks import teams
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.plan.summary import queues_told
 from kai_fleet_cli.stack_file.reading import ROOT
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare
 
 STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
 GOOD = """\
@@ -156,17 +159,70 @@ def test_what_cannot_be_read_exits_2_with_one_sentence(stack_file, text, says):
 def test_an_unknown_stack_names_those_that_there_are():
     ran = plan("--stack", "nosuch")
     assert ran.returncode == 2
-    assert "dev, prod, sandbox, sandbox-host" in ran.stdout
+    assert "dev, prod, sandbox, sandbox-host" in " ".join(ran.stdout.split())
     assert "Traceback" not in ran.stdout + ran.stderr
 
 
 def test_the_tree_for_people_names_versions_and_quotas():
-    ran = plan("--stack", "prod", env={"COLUMNS": "160"})
+    ran = plan("--stack", "prod", "--details", env={"COLUMNS": "160"})
     assert ran.returncode == 0
     assert "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler v0.16.8" in ran.stdout
     assert "Queue ml-queues-train gpu quota 12, limit unlimited" in ran.stdout
-    assert "stack prod: fine" in ran.stdout
+    assert ran.stdout.startswith("stack prod: fine")
     assert "\x1b[" not in ran.stdout, "no colours where this is no terminal"
+
+
+def test_a_plan_of_six_teams_is_a_screen(stack_file):
+    """What is refused or doubtful comes first, and each name and key is in one piece."""
+    long = "a-team-of-forty-letters-that-does-it-all"
+    file = {**teams(6, "v0.16.8", queues=6)}
+    six = file["kai-fleet:teams"]
+    six[long] = six.pop(next(iter(six)))
+    six[long]["scheduler"]["version"] = "v0.9.3"
+    ran = plan("--config", stack_file(yaml.safe_dump({"config": file})), env={"COLUMNS": "80"})
+    lines = ran.stdout.splitlines()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert lines[0].startswith("stack lab: fine (")
+    assert lines[1].startswith("warning [")
+    assert len(lines) < 60
+    marked = [line for line in lines if line.startswith("!")]
+    assert marked == [f"! {long}"]
+    assert [line for line in lines if f"kai-fleet:teams.{long}.scheduler.version" in line]
+    *above, last = lines
+    assert "--details" in last
+    assert all(len(line) <= 80 for line in above)
+
+
+def test_of_a_thousand_queues_a_screen_has_the_first():
+    queues = [DeclaredQueue("all", None, {"gpu": QueueShare(-1.0)})]
+    queues += [DeclaredQueue(f"q{n}", "all", {"gpu": QueueShare(1.5)}) for n in range(1000)]
+    told = queues_told(queues)
+    assert told.startswith("all unlimited (q0 1.5, q1 1.5, ")
+    assert told.endswith("), … (985 more)")
+    assert len(told) < 200
+
+
+def test_a_plan_in_a_shell_of_the_sandbox_is_a_plan(tmp_path):
+    """Its state, its charts and its kubeconfig are another cluster's, which a plan asks nothing."""
+    variables = {
+        "PULUMI_HOME": str(tmp_path / "pulumi-home"),
+        "PULUMI_BACKEND_URL": f"file://{tmp_path / 'state'}",
+        "PULUMI_CONFIG_PASSPHRASE": "sandbox",
+        "KUBECONFIG": str(tmp_path / "kubeconfig"),
+        "KAI_FLEET_CHARTS": str(tmp_path / "charts"),
+    }
+    ran = plan("--stack", "prod", env=variables)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "host: gpu-operator v26.7.0" in ran.stdout
+
+
+def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vcluster").mkdir()
+    code, found, _ = as_json("--config", stack_file(GOOD))
+    assert (code, found["ok"]) == (1, False)
+    (problem,) = [it for it in found["problems"] if it["level"] == "mandatory"]
+    assert "would be installed in place of the chart" in problem["message"]
 
 
 def test_a_file_from_anywhere_is_called_by_its_own_name(tmp_path):

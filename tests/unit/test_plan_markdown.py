@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,12 @@ config:
 """
 
 
-@pytest.mark.parametrize("format", ["txt", "json", "yaml", "md"])
+@pytest.mark.parametrize("format", ["txt", "details.txt", "json", "yaml", "md"])
 def test_a_plan_in_each_format(format):
     kept = golden.plan_of(golden.record())
     text = {
         "txt": lambda: golden.shown(as_text.show_plan, kept),
+        "details.txt": lambda: golden.shown(partial(as_text.show_plan, details=True), kept),
         "json": lambda: kept.json() + "\n",
         "yaml": kept.yaml,
         "md": lambda: as_markdown.plan_page(kept),

@@ -56,7 +56,7 @@ class Cluster:
             time.sleep(5)
         if teams is None and "team" not in raw:
             named = stack.workspace.env_vars.get(unnamed_removals.VARIABLE, "").split(",")
-            unnamed = unnamed_removals.unnamed(validation.validate(raw).settings, had)
+            unnamed = unnamed_removals.unnamed(validation.validate(raw), had)
             if refused := set(unnamed) - set(named):
                 raise EngineError(f"not in the file any more: {refused}", began=False)
         self.teams[stack.name] = declared

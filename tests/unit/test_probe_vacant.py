@@ -13,15 +13,19 @@ from kubectl_fleet.kube.errors import UnreachableError
 
 
 class Cluster:
-    def __init__(self, *answers, refusal=None):
+    def __init__(self, *answers, refusal=None, deployments=()):
         self.answers, self.refusal = list(answers), refusal
-        self.deleted = []
+        self.deleted, self.deployments = [], deployments
 
     def list(self, path, **query):
-        assert (path, query) == (
-            "/apis/apps/v1/namespaces/team-nlp/statefulsets",
+        place, _, kind = path.rpartition("/")
+        assert (place, query) == (
+            "/apis/apps/v1/namespaces/team-nlp",
             {"labelSelector": "app=vcluster"},
         )
+        if kind == "deployments":
+            return self.deployments
+        assert kind == "statefulsets"
         found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(found, Exception):
             raise found
@@ -64,8 +68,10 @@ def test_one_that_is_gone_in_a_moment_is_waited_for(monkeypatch):
     probe(monkeypatch, [stateful_set()], [])
 
 
-def test_one_that_runs_holds_it_with_what_to_do(monkeypatch, capsys):
-    cluster = Cluster([stateful_set()])
+@pytest.mark.parametrize("kept", [True, False])
+def test_one_that_runs_holds_it_with_what_to_do(kept, monkeypatch, capsys):
+    """Also one that keeps its state elsewhere, which is a Deployment."""
+    cluster = Cluster([stateful_set()]) if kept else Cluster([], deployments=[stateful_set()])
     with pytest.raises(SystemExit) as ended:
         probe(monkeypatch, cluster)
     assert ended.value.code == 1

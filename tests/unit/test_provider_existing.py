@@ -43,6 +43,34 @@ def test_one_that_is_not_there_is_an_answer(read):
     assert read(404, {}) == {"there": False}
 
 
+def ask_at(plugin, path, body):
+    with serving() as (api, url):
+        api.answers[path] = (200, body)
+        return plain(plugin.invoke(EXISTING, {"path": path, "kubeconfig": kubeconfig(url)}))
+
+
+def test_what_kai_brings_is_told_with_what_may_differ(plugin):
+    notes = {
+        "meta.helm.sh/release-name": "kai",
+        "meta.helm.sh/release-namespace": "gpu",
+    }
+    body = {"value": 50, "metadata": {"annotations": notes}}
+    answer = ask_at(plugin, "/apis/scheduling.k8s.io/v1/priorityclasses/train", body)
+    assert (answer["value"], answer["release"]) == (50, "gpu/kai")
+    queue = {"spec": {"resources": {"gpu": {"quota": -1}}}, "metadata": {}}
+    answer = ask_at(plugin, "/apis/scheduling.run.ai/v2/queues/default-queue", queue)
+    assert answer["spec"] == queue["spec"]
+
+
+def test_nodes_are_told_by_labels_and_taints(plugin):
+    labels = {"pool": "ml", "feature.node.kubernetes.io/pci-10de.present": "true"}
+    taint = {"key": "dedicated", "value": "ml", "effect": "NoSchedule", "timeAdded": "x"}
+    nodes = {"items": [{"metadata": {"labels": labels}, "spec": {"taints": [taint]}}]}
+    del taint["timeAdded"]
+    answer = ask_at(plugin, "/api/v1/nodes", nodes)
+    assert answer["nodes"] == [{"labels": {"pool": "ml"}, "taints": [taint]}]
+
+
 def test_a_refusal_is_no_silence(read):
     assert read(403, {}) == {"problem": "the API answers 403 Forbidden", "away": False}
 

@@ -130,6 +130,38 @@ def test_a_refresh_sees_what_is_there(plugin):
     assert news == state | {"kubeconfig": inputs["kubeconfig"]}
 
 
+def of_a_chart(name, quota, parent=None):
+    """A default queue that a KAI's chart made, and keeps when it is uninstalled."""
+    notes = {"helm.sh/resource-policy": "keep"}
+    return {"metadata": {"name": name, "annotations": notes}, "spec": spec(quota, parent)}
+
+
+def test_default_queues_of_a_kai_that_fit_are_used_and_stay(plugin):
+    wanted = {"default-parent-queue": spec(-1), "default-queue": spec(-1, "default-parent-queue")}
+    there = [
+        of_a_chart("default-parent-queue", -1),
+        of_a_chart("default-queue", -1, "default-parent-queue"),
+    ]
+    with serving() as (api, url):
+        api.answers |= listed(*there)
+        given = tree(**wanted) | {"kubeconfig": kubeconfig(url)}
+        plugin.create(given)
+        plugin.update(ID, tree(**wanted), given)
+        assert plugin.read(ID, tree(**wanted), given)[1] == tree(**wanted)
+        plugin.delete(ID, tree(**wanted), given)
+        assert {verb for verb, _ in api.asked} == {"GET"}
+
+
+def test_one_that_differs_is_named_with_what_differs(plugin):
+    with serving() as (api, url):
+        api.answers |= listed(of_a_chart("default-queue", -1))
+        given = tree(**{"default-queue": spec(4)}) | {"kubeconfig": kubeconfig(url)}
+        words = said(plugin.fails(plugin.create, given))
+        assert {verb for verb, _ in api.asked} == {"GET"}
+    assert "differs: resources.gpu.quota is -1 there, and 4 here" in words
+    assert words.endswith("kubectl label queue default-queue kai-fleet/tree=ml-queues")
+
+
 @pytest.mark.parametrize("answer", [(200, {"items": []}), (404, {})])
 def test_a_tree_that_is_not_there_is_told_as_absent(plugin, answer):
     with serving() as (api, url):

@@ -74,14 +74,17 @@ def test_there_are_enough_of_both():
     assert len(PASSES) > 60
 
 
-def test_the_control_plane_may_be_where_the_platform_has_it():
+@pytest.mark.parametrize(
+    ("name", "kind"), [("ml-0", "StatefulSet"), ("ml-6d5f9c7b8-x2x4z", "ReplicaSet")]
+)
+def test_the_control_plane_may_be_where_the_platform_has_it(name, kind):
     own = {"app": "vcluster", "release": "ml"}
     body = {
         "kind": "Pod",
         "metadata": {
-            "name": "ml-0",
+            "name": name,
             "labels": own,
-            "ownerReferences": [{"kind": "StatefulSet", "name": "ml"}],
+            "ownerReferences": [{"kind": kind, "name": "ml"}],
         },
         "spec": {"nodeName": "system-1", "containers": [{"name": "syncer", "image": "v"}]},
     }

@@ -12,12 +12,16 @@ from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Access
 from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.commands import releases as releases_command
+from kai_fleet_policies.validation import validate
 from kubectl_fleet.releases import (
     KAI,
     VCLUSTER,
     UnknownVersionError,
+    advice,
+    advised,
     kai,
-    nearest_maintained,
+    nearest,
     support,
     taken_for,
     vcluster,
@@ -101,12 +105,6 @@ def test_anything_goes_below_an_open_key():
     assert unknown_keys("kai", "v0.16.8", values) == []
 
 
-@pytest.mark.parametrize("version", KAI)
-def test_gpu_sharing_is_on_unless_switched_off(version):
-    assert kai_values(kai(version))["global"]["gpuSharing"] is True
-    assert kai_values(kai(version), gpu_sharing=False)["global"]["gpuSharing"] is False
-
-
 @pytest.mark.parametrize(
     ("version", "key"),
     [
@@ -142,7 +140,7 @@ def test_overrides_are_merged_over_the_table():
 
 def test_containers_without_a_gpu_see_none_where_the_version_can_do_that():
     hidden = {v for v in KAI if kai_values(kai(v))["global"].get("blockNvidiaVisibleDevices")}
-    assert hidden == {"v0.16.7", "v0.16.8", "v0.17.0"}
+    assert hidden == {"v0.16.7", "v0.16.8", "v0.16.9", "v0.17.0", "v0.18.0"}
     off = kai_values(kai("v0.16.8"), isolation=Isolation(level="off"))["global"]
     assert "blockNvidiaVisibleDevices" not in off
 
@@ -166,8 +164,9 @@ def test_every_line_and_its_newest_patches_are_known(version):
 
 
 def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
-    assert vcluster("v0.37.0", untested=True).version == "v0.37.0"
-    for version, word in (("v0.37.0", False), ("v0.1.0", True)):
+    assert vcluster("v0.38.0", untested=True).version == "v0.38.0"
+    assert vcluster("v0.35.5", untested=True).chart_version == "0.35.5"
+    for version, word in (("v0.38.0", False), ("v0.35.5", False), ("v0.1.0", True)):
         with pytest.raises(UnknownVersionError):
             vcluster(version, untested=word)
 
@@ -175,9 +174,10 @@ def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
 @pytest.mark.parametrize(
     ("version", "known"),
     [
-        ("v0.16.9", "v0.16.8"),  # a newer patch of a line that is not the newest
+        ("v0.16.10", "v0.16.9"),  # a newer patch of a line that is not the newest
         ("v0.9.21", "v0.9.20"),
-        ("v0.18.0", "v0.17.0"),
+        ("v0.18.6", "v0.18.0"),
+        ("v0.19.0", "v0.18.0"),
         ("v0.16.6", None),
         ("v0.11.5", None),
         ("v0.16.8", None),
@@ -206,7 +206,9 @@ def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version
         ("v0.9.3", False, "line v0.9 is out of support since 2026-09-30"),
         ("v0.7.11", False, "no support dates are published for line v0.7"),
         ("v0.20.1", False, "retracted: its chart is that of v0.10.2"),
-        ("v0.18.0", False, "not tried with this program"),
+        ("v0.17.0", False, "line v0.17 is out of support since 2026-09-23"),
+        ("v0.18.0", True, "supported until 2027-09-30"),
+        ("v0.18.6", False, "not tried with this program"),
         ("v0.5.0", False, "not supported here"),
     ],
 )
@@ -269,14 +271,47 @@ def test_the_api_answers_to_every_name_it_is_reached_by():
     assert names == ["ml.team-ml.svc", "ml.team-ml.svc.cluster.local", "10.0.0.1"]
 
 
-def test_the_maintained_version_that_is_proposed_is_the_newest_of_its_line():
-    assert nearest_maintained("v0.17.0", date(2026, 11, 24)) == "v0.16.8"
-    assert nearest_maintained("v0.16.7", date(2026, 11, 24)) == "v0.16.8"
-    assert nearest_maintained("v0.9.3", date(2028, 1, 1)) is None
+@pytest.mark.parametrize(
+    ("version", "day", "to"),
+    [
+        ("v0.9.3", date(2026, 11, 24), "v0.16.9"),
+        ("v0.16.7", date(2026, 11, 24), "v0.16.9"),
+        ("v0.16.9", date(2026, 11, 24), None),  # v0.18.0 has known vulnerabilities,
+        ("v0.17.0", date(2026, 11, 24), None),  # v0.16 gets fixes for longer, and is older
+        ("", date(2026, 11, 24), "v0.16.9"),
+        ("v0.9.3", date(2028, 1, 1), None),
+    ],
+)
+def test_the_advice_on_a_version_is_the_newest_that_gets_fixes_and_never_an_older_one(
+    version, day, to
+):
+    assert advised(KAI, version, day) == to
 
 
-def test_a_line_that_ends_within_a_quarter_is_advised_only_where_no_other_is_left():
-    assert nearest_maintained("v0.9.3", date(2026, 6, 1)) == "v0.9.20"
-    assert nearest_maintained("v0.9.3", date(2026, 9, 1)) == "v0.12.23"
-    assert nearest_maintained("v0.9.3", date(2026, 11, 24)) == "v0.14.7"
-    assert nearest_maintained("v0.9.3", date(2027, 6, 1)) == "v0.16.8"
+def test_where_nothing_newer_gets_fixes_the_advice_is_to_stay():
+    assert advice(KAI, "v0.17.0", date(2026, 11, 24)).startswith("nothing newer here gets fixes")
+    assert "no version known here is maintained" in advice(KAI, "v0.16.8", date(2028, 1, 1))
+
+
+def test_a_vcluster_goes_up_line_by_line():
+    assert advice(VCLUSTER, "v0.27.3", date(2026, 11, 24)) == (
+        "go up one line at a time, to v0.36.1 (supported until 2027-01-22)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [("v0.13.0", ["v0.13.4", "v0.14.7"]), ("v0.11.2", ["v0.12.23", "v0.13.4"])],
+)
+def test_no_older_line_is_written_in_place_of_an_unknown_version(version, names):
+    assert nearest(KAI, version) == names
+
+
+def test_the_plan_and_the_list_of_releases_give_one_answer():
+    to = advised(KAI)
+    team = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "a"}}
+    raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
+    (plan,) = (p for p in validate(raw).problems if p.rule == "kai-version-supported")
+    assert f"move to {to} (" in plan.message
+    assert f"v0.9.3 → {to}" in releases_command._way("ml", "runs", "v0.9.3")
+    assert advice(KAI, "v0.9.3") in plan.message

@@ -31,8 +31,7 @@ def test_every_version_is_listed_with_its_support():
 def test_a_stacks_teams_are_told_where_they_could_go():
     ran = CliRunner().invoke(app, ["releases", "--stack", "prod"])
     assert "research is to run KAI v0.14.7" in ran.stdout
-    assert "v0.14.7 → v0.16.8: helm upgrades it in place" in ran.stdout
-    assert "ml is to run KAI v0.16.8, the newest maintained one" in ran.stdout
+    assert "v0.14.7 → v0.18.0: helm upgrades it in place" in ran.stdout
     assert "- no engine here" in ran.output
 
 
@@ -41,7 +40,7 @@ def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
     monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.StackState({"ml": "v0.7.11"}))
     said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
     assert (
-        "ml runs KAI v0.7.11 (no support dates are published for line v0.7); v0.7.11 → v0.16.8: "
+        "ml runs KAI v0.7.11 (no support dates are published for line v0.7); v0.7.11 → v0.18.0: "
         in said
     )
     assert "so the release is replaced" in said
@@ -50,12 +49,12 @@ def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
 
 def test_what_was_seen_upstream_is_listed_until_a_table_has_it(tmp_path, monkeypatch):
     monkeypatch.setattr(newer, "UNTESTED", tmp_path / "seen.json")
-    newer.UNTESTED.write_text(json.dumps({"KAI": ["v0.16.8", "v0.16.9"], "vCluster": ["v0.99.0"]}))
+    newer.UNTESTED.write_text(json.dumps({"KAI": ["v0.16.8", "v0.16.10"], "vCluster": ["v0.99.0"]}))
     said = CliRunner().invoke(app, ["releases"]).stdout
-    assert "KAI v0.16.9   not tried with this program; untested: true takes it for v0.16.8" in said
+    assert "KAI v0.16.10  not tried with this program; untested: true takes it for v0.16.9" in said
     assert "vCluster v0.99.0   not tried" in said
     assert json.loads(CliRunner().invoke(app, ["releases", "--json"]).stdout)["seen"] == {
-        "KAI": ["v0.16.9"],
+        "KAI": ["v0.16.10"],
         "vCluster": ["v0.99.0"],
     }
 

@@ -188,7 +188,7 @@ def test_a_command_is_code_and_only_that():
     ("amount", "said"),
     [
         (None, "\u2013"),
-        (-1, "no limit"),
+        (-1, "unlimited"),
         (2.0, "2"),
         (0.25, "0.25"),
         (1 / 3, "0.33"),

@@ -288,7 +288,7 @@ def test_every_node_of_the_host_is_in_one_pool() -> None:
     names = [node["metadata"]["name"] for node in nodes]
     assert len(names) == len(set(names))
     pools = {node["metadata"]["labels"]["kai-fleet/pool"] for node in nodes}
-    assert pools == {"system", "ml", "research", "dev", "vision", "nlp"}
+    assert pools == {"system", "ml", "research", "dev", "vision", "nlp", "slices"}
     for node in nodes:
         gpu = "nvidia.com/gpu" in node["status"]["allocatable"]
         assert gpu == (node["metadata"]["labels"].get("nvidia.com/gpu.present") == "true")

@@ -185,3 +185,15 @@ def test_a_slip_is_answered_with_what_to_write(change, says):
     team = {**VIRTUAL, "gpus": 8, **change}
     (said,) = mistakes(teams={"ml": {k: v for k, v in team.items() if v is not ...}}).values()
     assert says in said
+
+
+@pytest.mark.parametrize(
+    ("bound", "amount", "says"),
+    [
+        ("cpu", "2Ti", "2Ti is 2,199,023,255,552 cores; write a number such as 16"),
+        ("memory", "64m", "64m is less than a megabyte; write 64Gi or 64M"),
+    ],
+)
+def test_a_bound_in_the_unit_of_another_is_refused(bound, amount, says):
+    (said,) = mistakes(isolation={"bounds": {bound: amount}}).values()
+    assert says in said

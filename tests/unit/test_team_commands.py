@@ -118,6 +118,54 @@ def test_a_version_that_runs_already_is_refused(project):
     assert project.engine.asked == []
 
 
+def vcluster(name, stack="lab"):
+    urn = f"urn:pulumi:{stack}::kai-fleet::kai-fleet:index:Team$kubernetes:helm.sh/v3:Release::"
+    return {"urn": f"{urn}{name}-release", "type": RELEASE}
+
+
+def test_a_team_that_was_written_and_not_made_is_made_by_the_same_command(project):
+    project.resources = [vcluster("ml")]
+    assert project.run("team", "add", "new", "-s", "lab", *ADD, "--no-up").code == 0
+    before = project.files()
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--yes")
+    assert ran.code == 0, ran.refusal
+    assert "in Pulumi.lab.yaml; only the update is left: it is not made yet" in ran.out
+    assert (project.files(), project.engine.asked) == (before, ["up lab, only new"])
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD[:-1], "1", "--yes")
+    assert ran.refusal.endswith("in Pulumi.lab.yaml, with another --gpus; write another name")
+    project.resources = [vcluster("ml"), vcluster("new")]
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--yes")
+    assert ran.refusal.endswith("in Pulumi.lab.yaml, and it is made; write another name")
+
+
+def test_a_team_stack_that_was_written_and_not_made_is_made_with_its_grant(project):
+    assert project.run("team", "add", "new", "-s", "lab", *ADD, "--own-stack", "--no-up").code == 0
+    ran = project.run("team", "add", "new", "-s", "lab", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert project.engine.asked == ["up lab, only new and grants", "up lab-new"]
+
+
+def test_a_pool_without_nodes_is_refused_for_a_team_that_is_written_too(project, monkeypatch):
+    assert project.run("team", "add", "new", "-s", "lab", *ADD, "--no-up").code == 0
+    host = SimpleNamespace(nodes=lambda: [node("nwe")])
+    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(host, {}))
+    ran = project.run("team", "add", "new", "-s", "lab", "--yes")
+    assert ran.refusal.startswith("no Ready node has pool=new")
+    assert project.engine.asked == []
+
+
+def test_a_rollback_that_was_written_and_not_run_is_run_by_the_same_command(project):
+    project.resources = [kai("v0.14.7")]
+    project.updates = [update("v0.14.7"), update("v0.13.4")]
+    assert project.run("team", "rollback", "ml", "-s", "lab", "--no-up").code == 0
+    before = project.files()
+    assert project.text() == LAB.replace("v0.14.7", "v0.13.4")
+    ran = project.run("team", "rollback", "ml", "-s", "lab", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert "only the update is left: KAI v0.14.7 → v0.13.4" in ran.out
+    assert (project.files(), project.engine.asked) == (before, ["up lab, only ml"])
+
+
 def node(pool, ready="True"):
     return {
         "metadata": {"labels": {"pool": pool}},
@@ -197,7 +245,7 @@ def test_a_version_that_cannot_schedule_the_queues_is_refused(project):
     deep = LAB.replace("train: {gpu: {quota: 3}}", "train: {gpu: {quota: 3}, children: {x: {}}}")
     (project.root / "Pulumi.lab.yaml").write_text(deep)
     ran = project.run("team", "switch", "ml", "v0.9.3", "-s", "lab", "--yes")
-    assert "[queue-depth] kai-fleet:teams.ml.queues" in ran.out
+    assert "[queue-depth] kai-fleet:teams.ml.queues" in " ".join(ran.out.split())
     assert ran.refusal == "the rules refuse this; nothing is written"
     assert (project.text(), project.engine.asked) == (deep, [])
 

@@ -102,6 +102,18 @@ def test_the_list_tells_wanted_from_running(with_own, connected, monkeypatch):
     file.write_text(file.read_text() + "  kai-fleet:removed: [old]\n")
     _, notes = as_json(with_own)
     assert "team old is in no file any more; the next update removes it" in notes
+    file.write_text(file.read_text().replace("removed: [old]", "removed: older"))
+    _, notes = as_json(with_own)
+    assert not any("removes it" in note for note in notes)
+
+
+def test_a_team_that_is_granted_and_has_not_moved_is_told_to_move(with_own, connected, monkeypatch):
+    states(monkeypatch, lab=STATE)
+    file = with_own.root / "Pulumi.lab.yaml"
+    file.write_text(file.read_text() + "    old: {nodePool: {pool: old}, gpus: 1}\n")
+    _, notes = as_json(with_own)
+    (note,) = (note for note in notes if note.startswith("team old is granted a stack of its own"))
+    assert note.endswith("fleet team move old --stack lab --to lab-old")
 
 
 def test_vclusters_that_do_not_answer_are_named(with_own, connected, monkeypatch):

@@ -120,7 +120,7 @@ def test_a_registry_that_is_not_there_is_one_sentence_and_no_error(monkeypatch):
     [
         (["v0.7.99", "v0.11.3", "v0.6.1"], ["v0.7.99"]),
         (["v0.17.1", "v0.17.2", "v0.18.1", "v1.0.0"], ["v0.17.2", "v0.18.1", "v1.0.0"]),
-        (["v0.18.0-rc.1", "0.18.0-alpine", "main", "v0.18", "sha256-ab.sig"], []),
+        (["v0.19.0-rc.1", "0.19.0-alpine", "main", "v0.18", "sha256-ab.sig"], []),
     ],
 )
 def test_a_newer_version_is_a_final_one_of_a_known_line_or_of_a_newer_line(tags, found):
@@ -128,7 +128,7 @@ def test_a_newer_version_is_a_final_one_of_a_known_line_or_of_a_newer_line(tags,
 
 
 def test_images_have_versions_without_a_v():
-    assert newer.newer(["0.36.1", "0.36.2", "0.37.0-rc.1", "0.37.0"], VCLUSTER) == [
-        "v0.36.2",
-        "v0.37.0",
+    assert newer.newer(["0.37.0", "0.37.2", "0.38.0-rc.1", "0.38.0"], VCLUSTER) == [
+        "v0.37.2",
+        "v0.38.0",
     ]

@@ -18,6 +18,7 @@ from tests.unit.usage_samples import (
 )
 
 GPU = "nvidia.com/gpu"
+NV = "nvidia.com/container.main.gpu-memory"
 
 
 def gpus(item, *nodes, version="v0.16.8"):
@@ -41,6 +42,9 @@ def gpus(item, *nodes, version="v0.16.8"):
         (pod("memories", node="ml-0", gpu_memory="20480", gpu_fraction_num_devices="2"), 0.52),
         (pod("mig", node="ml-0", asks={"nvidia.com/mig-3g.20gb": "2"}), 6),
         (pod("odd-mig", node="ml-0", asks={"nvidia.com/mig-1g.5gb.me": "1"}), 0),
+        # A KAI in mode NvFractions: 20 GiB of 80, by its own key.
+        (pod("own", node="ml-0", **{f"{NV}.request": "20Gi", f"{NV}.limit": "40Gi"}), 0.26),
+        (pod("limit", node="ml-0", **{f"{NV}.limit": "20Gi"}), 0.26),
         (pod("nonsense", node="ml-0", gpu_fraction="half"), 0),
         (pod("nan", node="ml-0", gpu_fraction="NaN"), 0),
     ],

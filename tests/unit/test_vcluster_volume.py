@@ -54,10 +54,10 @@ def test_the_chart_gets_both_by_its_own_keys(version):
 
 
 def test_they_are_of_all_teams_or_of_one_and_values_go_before_them():
-    assert fleet(size="20Gi").teams["ml"].volume == {"size": "20Gi"}
-    assert fleet({"size": "8Gi"}, size="20Gi").teams["ml"].volume == {"size": "8Gi"}
+    assert fleet(size="20Gi").teams["ml"].store.claim == {"size": "20Gi"}
+    assert fleet({"size": "8Gi"}, size="20Gi").teams["ml"].store.claim == {"size": "8Gi"}
     values = nested(CLAIM, {"size": "9Gi"})
-    assert fleet({"size": "8Gi", "values": values}).teams["ml"].volume == {"size": "9Gi"}
+    assert fleet({"size": "8Gi", "values": values}).teams["ml"].store.claim == {"size": "9Gi"}
     untouched = vcluster_values(vcluster("v0.36.1"), fleet().teams["ml"], "team-ml")
     assert "persistence" not in untouched["controlPlane"]["statefulSet"]
 
@@ -87,7 +87,14 @@ def test_a_larger_size_is_refused_with_the_way_to_grow(way):
     if way == "all":
         of_all = size
     (problem,) = refused(own, {}, **of_all)
-    assert problem.path == "kai-fleet:teams.ml.vcluster.size"
+    assert (
+        problem.path
+        == {
+            "key": "kai-fleet:teams.ml.vcluster.size",
+            "values": f"kai-fleet:teams.ml.vcluster.values.{CLAIM}.size",
+            "all": "kai-fleet:vcluster.size",
+        }[way]
+    )
     assert "changes from 5Gi to 20Gi, and the volume is made already; write 5Gi" in problem.message
     command = problem.message.split("`")[1]
     assert command.startswith("kubectl -n team-ml patch pvc data-ml-0 -p ")

@@ -44,6 +44,9 @@ def plan(
         Path | None, typer.Option("--config", help="A stack file from anywhere.")
     ] = None,
     format: Annotated[Format, typer.Option("--format")] = Format.text,
+    details: Annotated[
+        bool, typer.Option("--details", help="As text: each resource in place of the summary.")
+    ] = False,
 ) -> None:
     """What a stack declares and what the rules say; no engine, no cluster, no network.
 
@@ -62,7 +65,7 @@ def plan(
         case Format.markdown:
             sys.stdout.write(as_markdown.plan_page(result))
         case Format.text:
-            as_text.show_plan(result, Console())
+            as_text.show_plan(result, Console(), details=details, config=config)
     raise typer.Exit(result.exit_code)
 
 

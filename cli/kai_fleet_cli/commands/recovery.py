@@ -7,6 +7,7 @@ from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
 
 
 def cancel(stack: NamedStack) -> None:
@@ -40,7 +41,7 @@ def restore(
     environment = for_stack(stack, say, validated=False)
     copy, deployment = file_backend.newest_copy(stack, environment.variables)
     count = len(deployment.get("resources") or [])
-    say(f"the newest copy that can be read is {copy}: {count} resources")
+    say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")
     command = f"{resume.FLEET} restore --stack {stack}"
     loss = f"the state of stack {stack} would be replaced by it (pulumi stack import)"
     question.require_answer(screen, command, loss, yes=yes)

@@ -94,15 +94,14 @@ def _teams(stack: str) -> Iterator[str]:
 
 
 def _way(name: str, verb: str, version: str) -> str:
-    newest = (known.maintained() or list(known.KAI))[-1]
-    support = known.support(version).words
-    if version == newest:
-        return f"{name} {verb} KAI {version}, the newest maintained one"
-    if known.version_key(version) > known.version_key(newest):
-        return f"{name} {verb} KAI {version}, {support}"
-    way = kai_transition(known.kai(version), known.kai(newest))
-    first = ", so the release is replaced" if way.kind == "replace" else ""
-    return f"{name} {verb} KAI {version} ({support}); {way.why}{first}"
+    runs, support = f"{name} {verb} KAI {version}", known.support(version)
+    if to := known.advised(known.KAI, version):
+        way = kai_transition(known.kai(version), known.kai(to))
+        first = ", so the release is replaced" if way.kind == "replace" else ""
+        return f"{runs} ({support.words}); {way.why}{first}"
+    if support.maintained:
+        return f"{runs}, the newest maintained one"
+    return f"{runs} ({support.words}); {known.advice(known.KAI, version)}"
 
 
 def _note(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from kai_fleet_cli.display.screen import Flags, Screen
 from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
+    from kai_fleet_cli.cluster_reader import ClusterReader
     from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 
 app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
@@ -53,12 +55,10 @@ def add(
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
     flags = Flags(yes, no_up)
-    from kai_fleet_cli import cluster_reader
-    from kai_fleet_cli.teams import changes, connect, lookup, nodes, questions
+    from kai_fleet_cli.teams import changes, connect, lookup, questions, stack_state, unmade
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-    changes.check_new(platform, name)
     answers = questions.TeamAnswers(
         mode,
         version,
@@ -68,17 +68,40 @@ def add(
         if mode == "host"
         else questions.pairs(queue or (), "--queue", f"{name}=4"),
     )
+    if name in platform.teams:
+
+        def made() -> bool:
+            variables = connect.variables(platform, screen.say)
+            return name in stack_state.read(platform.team(name).stack, variables).vclusters
+
+        again = unmade.change(platform, name, answers, made)
+        host = None if no_up else connect.to_platform(platform, screen.say).host
+        _check_pool(platform, platform.team(name).node_pool, host, screen)
+        make(again, flags, screen, name)
+        return
+    changes.check_new(platform, name)
 
     host = None if no_up and not screen.asks else connect.to_platform(platform, screen.say).host
     answers = questions.complete(
         answers, platform, name, screen, lambda: host.nodes() if host else []
     )
-    if host is not None and answers.pool and not no_up:  # what is only written waits for nothing
-        try:
-            nodes.check_pool(platform, answers.pool, host.nodes())
-        except cluster_reader.NoAnswerError as why:
-            screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
+    if not no_up:  # what is only written waits for nothing
+        _check_pool(platform, answers.pool, host, screen)
     make(changes.add(platform, name, answers, own=own_stack), flags, screen, name)
+
+
+def _check_pool(
+    platform: PlatformFile, pool: Mapping[str, str], host: ClusterReader | None, screen: Screen
+) -> None:
+    """Raise UserError where the nodes answer and none of them is a new team's."""
+    from kai_fleet_cli import cluster_reader
+    from kai_fleet_cli.teams import nodes
+
+    try:
+        if host is not None and pool:
+            nodes.check_pool(platform, pool, host.nodes())
+    except cluster_reader.NoAnswerError as why:
+        screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
 
 
 @app.command()
@@ -112,7 +135,9 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
     changes.written_kai(place)  # refuses teams without a KAI before anything is read
     variables = connect.variables(platform, screen.say)
     running = stack_state.read(place.stack, variables).versions.get(name)
-    earlier = stack_state.earlier_version(place, variables)
+    earlier = stack_state.earlier_version(place, variables, running or place.version)
+    if earlier != place.version:  # else its edit is written, and was not run
+        earlier = stack_state.earlier_version(place, variables, place.version)
     change = changes.roll_back(platform, place, earlier, running)
     done = f"team {name} is back on the KAI version that it ran before"
     finish(change, Flags(yes, no_up), screen, done)

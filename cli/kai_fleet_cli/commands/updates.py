@@ -106,14 +106,12 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     from kai_fleet_policies import unnamed_removals, validation
 
     path = reading.path_of(stack.name)
-    settings = validation.validate_types(reading.read(path), facts_of=facts_beside(path)).settings
-    if settings is None:
-        return ()
+    verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
     try:
         deployed = teams_of(state.exported(stack).urns())
     except automation.errors.CommandError:
         return ()
-    return [it for it in unnamed_removals.unnamed(settings, deployed) if it not in names]
+    return [it for it in unnamed_removals.unnamed(verdict, deployed) if it not in names]
 
 
 def preview(

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from itertools import zip_longest
-from typing import Any
+from itertools import takewhile, zip_longest
+from typing import Any, Final
 
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY
 from kai_fleet.state.targeting import TEAM
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
 from kai_fleet_cli.diff import transitions as words
 from kai_fleet_cli.plan.offline import with_queues
+from kubectl_fleet.declared.queues import UNLIMITED
 
 Item = Mapping[str, Any]
+_OF_GUARDS: Final = (POLICY, NAMESPACE, NAMESPACE_PATCH)
+UNSET: Final = "unset"
+_LONGEST_VALUE: Final = 120
+_BEFORE_A_CHANGE: Final = 40
+_WORD: Final = re.compile(r"[\w.-]+")
+_BETWEEN: Final = ("or", "more")  # in a list of queues
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,21 @@ class FieldChange:
     path: str
     old: Any
     new: Any
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Both for people; of what is long, a part from a little before the difference."""
+        old, new = (self._text(value) for value in (self.old, self.new))
+        pairs = zip(old, new, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        begin = same - _BEFORE_A_CHANGE if same > _LONGEST_VALUE - _BEFORE_A_CHANGE else 0
+        return _cut(old, begin), _cut(new, begin)
+
+    def _text(self, value: Any) -> str:
+        if value is None:
+            return UNSET
+        # KAI's own spelling, of a queue's quota or limit.
+        return "unlimited" if value == UNLIMITED and "resources." in self.path else str(value)
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
@@ -87,7 +111,7 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
     """From the `resources` of one plan's record to those of another."""
     before, after = _Resources.of(base), _Resources.of(now)
     created = [after.change(urn) for urn in after.by_urn.keys() - before.by_urn.keys()]
-    deleted = [before.change(urn) for urn in before.by_urn.keys() - after.by_urn.keys()]
+    deleted = [*_deleted(before, after)]
     changed: dict[str, ResourceChange] = {}
     replaced: dict[str, ResourceChange] = {}
     for urn in before.by_urn.keys() & after.by_urn.keys():
@@ -108,6 +132,36 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
     return Difference(
         _sorted(created), _sorted(changed.values()), _sorted(replaced.values()), _sorted(deleted)
     )
+
+
+def without_echoes(whole: Difference, queues: Collection[str]) -> Difference:
+    """The difference without what only repeats the names of queues, for a guard to judge by."""
+
+    def is_echo(change: ResourceChange) -> bool:
+        return change.type in _OF_GUARDS and all(
+            _words(item.old, queues) == _words(item.new, queues)
+            and (change.type == POLICY or item.path.startswith("metadata.annotations."))
+            for item in change.fields
+        )
+
+    changed = tuple(change for change in whole.changed if not is_echo(change))
+    return replace(whole, changed=changed)
+
+
+def _words(value: Any, without: Collection[str]) -> list[str]:
+    words = [] if value is None else _WORD.findall(str(value))
+    return [word for word in words if word not in without and word not in _BETWEEN]
+
+
+def _deleted(before: _Resources, after: _Resources) -> Iterator[ResourceChange]:
+    """What goes, but for what an update keeps, since others may use it by now."""
+    for urn in before.by_urn.keys() - after.by_urn.keys():
+        change = before.change(urn)
+        has_parent = before.by_urn[urn].get("parent") in after.by_urn
+        if has_parent and not change.team and change.type in words.KEPT_ON_HOST:
+            continue
+        reason = words.why_deleted(change.type, on_host=not change.team, has_parent=has_parent)
+        yield replace(change, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -165,6 +219,11 @@ def _follow(
         waits = item["type"] == words.COMMAND and item.get("inputs", {}).get("triggers")
         if waits and item.get("parent") in releases and urn not in replaced:
             replaces(urn, words.AFTER_ITS_RELEASE)
+
+
+def _cut(text: str, begin: int) -> str:
+    part = text[begin : begin + _LONGEST_VALUE]
+    return f"{'…' if begin else ''}{part}{'…' if begin + len(part) < len(text) else ''}"
 
 
 def _version(item: Item) -> str:

@@ -6,44 +6,48 @@ from collections.abc import Iterator
 from typing import Any
 
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
+from kai_fleet_cli.diff.hazards import Hazard, Part
 from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, Resource
-from kubectl_fleet.wording import counted, listed
+from kubectl_fleet.wording import agreeing, counted, listed, plural
 
 MOST = 20  # more sentences about queues than this are not read
 _RESOURCES = "spec.resources."
 _WORDS = {"quota": "quota", "limit": "limit", "overQuotaWeight": "weight"}
 
 
-def queue_sentences(queues: Difference) -> Iterator[str]:
+def queue_sentences(queues: Difference) -> Iterator[Part]:
     """What is made, removed, renamed or changed of these queues, a part of a sentence each.
 
     A queue that goes and one that comes in the same place with the same shares are one renamed.
     """
-    created = {_queue_name(change) for change in queues.created}
-    deleted = {_queue_name(change) for change in queues.deleted}
-    for old, new in sorted(_renames(queues)):
-        deleted.remove(old)
-        created.remove(new)
-        yield (
+    renames = sorted(_renames(queues))
+    created = {_queue_name(change) for change in queues.created} - {new for _, new in renames}
+    deleted = {_queue_name(change) for change in queues.deleted} - {old for old, _ in renames}
+    for old, new in renames:
+        yield Part(
             f"queue {old} becomes {new} (KAI has no renames: one is deleted and the other created,"
-            f" and pods that name {old} are no longer scheduled, until they name {new})"
+            f" and pods that name {old} are no longer scheduled, until they name {new})",
+            Hazard.LOST,
         )
-    if created:
-        yield f"{_queues(created)} created"
     if deleted:
         them = "it" if len(deleted) == 1 else "them"
-        yield f"{_queues(deleted)} deleted, and pods that name {them} are no longer scheduled"
+        yield Part(
+            f"{_queues(deleted)} deleted, and pods that name {them} are no longer scheduled",
+            Hazard.LOST,
+        )
+    if created:
+        yield Part(f"{_queues(created)} created")
     for change in queues.changed[:MOST]:
         parts = [_field(item) for item in sorted(change.fields, key=_importance)]
-        yield f"queue {_queue_name(change)}: {', '.join(parts)}"
+        yield Part(f"queue {_queue_name(change)}: {', '.join(parts)}")
     if len(queues.changed) > MOST:
-        yield f"{counted(len(queues.changed) - MOST, 'more queue')} changed"
+        yield Part(f"{counted(len(queues.changed) - MOST, 'more queue')} changed")
 
 
 def _queues(names: set[str]) -> str:
-    one = len(names) == 1
-    return f"queue{'' if one else 's'} {listed(sorted(names), 'and')} {'is' if one else 'are'}"
+    number = len(names)
+    return f"{plural(number, 'queue')} {listed(sorted(names), 'and')} {agreeing(number, 'is')}"
 
 
 def _renames(queues: Difference) -> Iterator[tuple[str, str]]:

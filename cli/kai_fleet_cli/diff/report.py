@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet_cli.diff.base import Base, BaseState, planning
-from kai_fleet_cli.diff.changes import Difference, difference
-from kai_fleet_cli.diff.sentences import Sentence, sentences, untouched
+from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
+from kai_fleet_cli.diff.hazards import Hazard
+from kai_fleet_cli.diff.refusals import refusals
+from kai_fleet_cli.diff.sentences import Sentence, by_hazard, sentences, untouched
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.stack_file.encrypted import encrypted, encrypted_anew
 from kai_fleet_cli.stack_file.reading import ROOT
 from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import counted
+from kubectl_fleet.wording import agreeing, counted
 
 SAME: Final = 0
 PROBLEMS: Final = 1
@@ -27,12 +29,16 @@ DIFFERS: Final = 3
 
 @dataclass(frozen=True)
 class DiffReport:
-    """What a reviewer is shown. `now` is None where the work tree has no file for the stack."""
+    """What a reviewer is shown. `now` is None where the work tree has no file for the stack.
+
+    `refusals` are what the rules have against an update from the base.
+    """
 
     stack: str
     base: Base
     now: offline.Plan | None
     encrypted: Mapping[str, str] = field(default_factory=dict)
+    refusals: Sequence[Sentence] = ()
 
     @cached_property
     def compared(self) -> bool:
@@ -52,6 +58,25 @@ class DiffReport:
         return difference(self.base.resources, self.now.record()["resources"])
 
     @cached_property
+    def shown(self) -> Difference:
+        """The difference without what only repeats the names of queues."""
+        places = [
+            place
+            for stack in (self.before, self.after)
+            for place in (stack.host, *(team.inside for team in stack.teams.values()))
+        ]
+        names = {str(queue.name) for place in places for queue in place.queues}
+        return without_echoes(self.difference, names)
+
+    @property
+    def left_out(self) -> str:
+        """What is said in place of the guards that are not shown; "" for none."""
+        number = len(self.difference.changed) - len(self.shown.changed)
+        if not number:
+            return ""
+        return f"{counted(number, 'guard')} {agreeing(number, 'repeats')} the queues' new names"
+
+    @cached_property
     def before(self) -> Picture:
         """The stack as the base has it."""
         return picture(self.base.resources)
@@ -63,13 +88,16 @@ class DiffReport:
 
     @cached_property
     def sentences(self) -> list[Sentence]:
-        """What happens to the host and to each team."""
-        return sentences(self.before, self.after, self.difference) if self.compared else []
+        """What the rules refuse, and what happens to the host and to each team."""
+        if not self.compared:
+            return []
+        about = sentences(self.stack, self.before, self.after, self.shown)
+        return [*self.refusals, *about]
 
     @cached_property
     def untouched(self) -> list[str]:
         """The teams to which nothing happens."""
-        return untouched(self.before, self.after, self.difference) if self.compared else []
+        return untouched(self.before, self.after, self.shown) if self.compared else []
 
     @cached_property
     def encrypted_anew(self) -> list[str]:
@@ -137,6 +165,8 @@ class DiffReport:
         if not self.compared:
             return "not compared"
         counts = [f"{len(part)} {kind}" for kind, part in self.difference.parts.items() if part]
+        if Hazard.REFUSED in by_hazard(self.sentences):
+            counts.insert(0, "the update is refused")
         if self.encrypted_anew:
             counts.append(f"{counted(len(self.encrypted_anew), 'value')} encrypted anew")
         return ", ".join(counts)
@@ -161,7 +191,7 @@ class DiffReport:
             "same": self.exit_code == SAME,
             "ok": self.now is None or self.now.ok,
             "note": self.note,
-            "summary": [{"subject": item.subject, "text": item.text} for item in self.sentences],
+            "summary": [item.record() for item in self.sentences],
             "untouched": self.untouched,
             **{name: [change.record() for change in part] for name, part in parts.items()},
             "encryptedAnew": self.encrypted_anew,
@@ -182,6 +212,7 @@ def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     with planning(root, ref, stack) as run:
         now = offline.plan(stack, file) if file.exists() else None
         base = run.base()
+    refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
     if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
-    return DiffReport(stack, base, now, encrypted(file))
+    return DiffReport(stack, base, now, encrypted(file), refused)

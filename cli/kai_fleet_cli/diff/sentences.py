@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST
+from kai_fleet.state.deployed_state import NAMESPACE
+from kai_fleet.state.transitions import vcluster_refusal
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
+from kai_fleet_cli.diff.hazards import Hazard, Part
 from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.diff.transitions import (
     AFTER_ITS_PROVIDER,
     COMMAND,
     PROVIDER,
+    RELEASE,
     kai_switch,
-    vcluster_switch,
 )
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
+from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kubectl_fleet.wording import counted, listed
+from kubectl_fleet.wording import agreeing, counted, listed, plural
 
 _PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
+_GPU_STACK = "kai-fleet:index:GpuStack$"
 _IN_GUARD = "kai-fleet:index:QueueGuard$"
 _IN_SHARDS = "kai-fleet:index:SchedulingShards$"
 _NODES = "values.sync.fromHost.nodes."
 _FEW_FIELDS = 3
+_CALLED: Final = {"values.controlPlane.distro.k8s.image.tag": "Kubernetes"}
+# A release that gets another version or other values, by the component that has it.
+_RESTARTS: Final = {
+    _IN_VCLUSTER: ", and its API restarts",
+    "kai-fleet:index:KaiScheduler$": ", and KAI's scheduler restarts",
+    _GPU_STACK: ", and what makes nodes advertise GPUs restarts",
+}
+_OF_PODS: Final = {
+    "kubernetes:core/v1:Pod": "spec",
+    "kubernetes:apps/v1:Deployment": "spec.template",
+}
 
 
 @dataclass(frozen=True)
@@ -32,42 +49,64 @@ class Sentence:
     """What happens to one team, or to the host, in parts."""
 
     subject: str
-    parts: tuple[str, ...]
+    parts: tuple[Part, ...]
 
     @property
     def text(self) -> str:
         """The parts as one."""
-        return "; ".join(self.parts)
+        return "; ".join(part.text for part in self.parts)
+
+    @property
+    def hazards(self) -> list[Hazard]:
+        """What is at risk, the worst first."""
+        own = {part.hazard for part in self.parts}
+        return [hazard for hazard in Hazard if hazard in own]
+
+    def record(self) -> dict[str, Any]:
+        """For the JSON format."""
+        hazards = [hazard.value for hazard in self.hazards]
+        return {"subject": self.subject, "text": self.text, "hazards": hazards}
 
     def __str__(self) -> str:
         """For example `research: GPUs 8 → 10`."""
         return f"{self.subject}: {self.text}"
 
 
-def sentences(old: Picture, new: Picture, whole: Difference) -> list[Sentence]:
+def by_hazard(sentences: Iterable[Sentence]) -> dict[Hazard | None, list[Sentence]]:
+    """The sentences, each in what it says of a hazard; what is harmless last, at None."""
+    every = list(sentences)
+    groups: dict[Hazard | None, list[Sentence]] = {}
+    for hazard in (*Hazard, None):
+        parts = ((it, tuple(p for p in it.parts if p.hazard is hazard)) for it in every)
+        if group := [Sentence(it.subject, own) for it, own in parts if own]:
+            groups[hazard] = group
+    return groups
+
+
+def sentences(stack: str, old: Picture, new: Picture, whole: Difference) -> list[Sentence]:
     """The host first, then every team that anything happens to, by name."""
     mine = _of(whole, "")
     about = [Sentence(HOST, tuple(_host(old, new, mine)) or _only_resources(mine))]
-    for name in sorted({*old.teams, *new.teams}):
+    touched = {change.team for part in whole.parts.values() for change in part}
+    for name in sorted({*old.teams, *new.teams, *touched} - {""}):
         before, after = old.teams.get(name), new.teams.get(name)
         mine = _of(whole, name)
-        parts: tuple[str, ...]
         if before is None:
-            parts = (_added(new.teams[name]),)
+            parts = tuple(_coming(stack, name, after, mine))
         elif after is None:
-            parts = (_removed(before),)
+            parts = (_leaving(before, mine),)
         else:
             parts = tuple(_team(before, after, mine)) or _only_resources(mine)
         about.append(Sentence(name, parts))
     return [sentence for sentence in about if sentence.parts]
 
 
-def _only_resources(mine: Difference) -> tuple[str, ...]:
+def _only_resources(mine: Difference) -> tuple[Part, ...]:
     """The resources by name, where they are not worth a part of their own."""
     labels = [change.label for change in (*mine.changed, *mine.replaced)]
     if not labels:
         return ()
-    return (f"only {listed(labels, 'and')} {'changes' if len(labels) == 1 else 'change'}",)
+    return (Part(f"only {listed(labels, 'and')} {agreeing(len(labels), 'changes')}"),)
 
 
 def untouched(old: Picture, new: Picture, whole: Difference) -> list[str]:
@@ -76,51 +115,105 @@ def untouched(old: Picture, new: Picture, whole: Difference) -> list[str]:
     return sorted((old.teams.keys() & new.teams.keys()) - touched)
 
 
-def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[str]:
+def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[Part]:
     if any(change.type == PROVIDER for change in mine.replaced):
-        yield "the cluster has another identity: every resource of the stack is made anew there"
+        text = "the cluster has another identity: every resource of the stack is made anew there"
+        yield Part(text, Hazard.LOST)
         return
-    yield from _kai(old.host, new.host, " for all teams in host mode")
+    yield from _kai(old.host, new.host, " for all teams in mode host")
     yield from queue_sentences(_queues(mine))
     yield from _rest(mine, {"kai"} if old.host.kai != new.host.kai else set())
 
 
-def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[str]:
+def _coming(stack: str, name: str, after: TeamPicture | None, mine: Difference) -> Iterator[Part]:
+    """A team that the stack has not run before: a new one, or one with a stack of its own."""
+    makes, ends = (_has_namespace(name, part) for part in (mine.created, mine.deleted))
+    own = f"{stack}-{name}"
+    if after is not None:
+        yield Part(_added(after))
+        if not makes and after.isolated is not None:
+            yield Part(
+                f"it still runs in a stack of its own; move it first: {FLEET} team move {name}"
+                f" --stack {own} --to {stack}",
+                Hazard.REFUSED,
+            )
+    elif makes:
+        yield Part(f"is granted namespace team-{name} for a stack of its own")
+    elif ends:
+        yield Part(
+            f"is no longer granted namespace team-{name}, which stays while its own stack runs a"
+            f" vCluster there; end that first: {FLEET} destroy --stack {own}, or put"
+            f" kai-fleet:teamStacks.{name} back",
+            Hazard.REFUSED,
+        )
+    else:
+        yield from tuple(_rest(mine, set())) or _only_resources(mine)
+
+
+def _leaving(before: TeamPicture, mine: Difference) -> Part:
+    in_team_stack = before.isolated is None  # whose namespace is the platform's
+    if in_team_stack or _has_namespace(before.name, mine.deleted):
+        return Part(_removed(before), Hazard.LOST)
+    return Part("gets a stack of its own; this one keeps its namespace and its bounds")
+
+
+def _has_namespace(team: str, changes: Iterable[ResourceChange]) -> bool:
+    """Whether the namespace of a team on the host is among the changes."""
+    return any((it.type, it.name) == (NAMESPACE, f"{team}-namespace") for it in changes)
+
+
+def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[Part]:
     if any(change.reason == AFTER_ITS_PROVIDER for change in mine.replaced):
-        yield "everything is made anew on the other cluster"
+        yield Part("everything is made anew on the other cluster", Hazard.LOST)
         return
+    # Its chart writes a digest of all values onto the pod of the API.
+    if any(
+        _IN_VCLUSTER in change.urn and _restarting(change, change.fields) for change in mine.changed
+    ):
+        hazard, restarts = Hazard.RESTARTS, ", and its API restarts"
+    else:
+        hazard, restarts = None, ""
+    if old.isolated and not new.isolated:
+        yield Part("its isolation ends: no guard judges what its pods do to others", Hazard.LOST)
     if old.mode != new.mode:
-        yield f"mode {old.mode} → {new.mode}"
+        yield Part(f"mode {old.mode} → {new.mode}{restarts}", hazard)
     yield from _kai(old.inside, new.inside, "")
     if old.vcluster != new.vcluster:
-        step = vcluster_switch(old.vcluster, new.vcluster)
-        yield f"vCluster {old.vcluster or '?'} → {new.vcluster or '?'}, {step}"
-    if old.gpus != new.gpus:
-        yield f"GPUs {_gpus(old.gpus)} → {_gpus(new.gpus)}"
+        refused = vcluster_refusal(old.vcluster, new.vcluster)
+        way = "which the update refuses" if refused else f"upgraded in place{restarts}"
+        yield Part(f"vCluster {old.vcluster or '?'} → {new.vcluster or '?'}, {way}", hazard)
+    if old.store != new.store:
+        way = "which the update refuses: vCluster moves no state"
+        yield Part(f"store {old.store} → {new.store}, {way}", Hazard.REFUSED)
+    if (had := old.gpus_in_words) != (has := new.gpus_in_words):
+        yield Part(f"GPUs {had} → {has}")
     if old.pool != new.pool:
-        yield f"nodes {old.pool or 'any'} → {new.pool or 'any'}"
+        yield Part(f"nodes {old.pool or 'any'} → {new.pool or 'any'}{restarts}", hazard)
     if old.inside.kai is not None and new.inside.kai is not None:
         yield from queue_sentences(_queues(mine))
-    told = {name for name in ("pool", "mode", "gpus") if getattr(old, name) != getattr(new, name)}
+    told = {name for name in ("pool", "mode") if getattr(old, name) != getattr(new, name)}
+    told |= {"gpus"} if had != has else set()
     told |= {"kai"} if old.inside.kai != new.inside.kai else set()
     told |= set() if _queues(mine).same else {"queues"}
     yield from _rest(mine, told)
 
 
-def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[str]:
+def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[Part]:
     if old.kai == new.kai:
         return
     if old.kai is None:
-        yield f"KAI {new.kai} is installed{_with_queues(new)}"
+        yield Part(f"KAI {new.kai} is installed{_with_queues(new)}")
     elif new.kai is None:
-        yield f"KAI {old.kai} is removed{for_whom}{_with_queues(old)}"
+        yield Part(f"KAI {old.kai} is removed{for_whom}{_with_queues(old)}", Hazard.LOST)
     else:
         switch = kai_switch(old.kai, new.kai)
         why = f" ({switch.reason})" if switch.replaced else ""
         kept = {queue.name for queue in old.queues} & {queue.name for queue in new.queues}
-        they = "is" if len(kept) == 1 else "are"
-        queues = f"its {counted(len(kept), 'queue')} {they} re-declared and " if kept else ""
-        yield f"KAI {old.kai} → {new.kai}, {switch}{for_whom}, {queues}running pods stay{why}"
+        queues = f"its {counted(len(kept), 'queue', 'is')} re-declared and " if kept else ""
+        yield Part(
+            f"KAI {old.kai} → {new.kai}, {switch}{for_whom}, {queues}running pods stay{why}",
+            Hazard.RESTARTS,
+        )
 
 
 def _with_queues(place: ClusterPicture) -> str:
@@ -131,10 +224,7 @@ def _added(team: TeamPicture) -> str:
     on = f" on nodes {team.pool}" if team.pool else ""
     queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     kai = f" with KAI {team.inside.kai}" if team.inside.kai else ""
-    return (
-        f"new team in mode {team.mode}{kai}, vCluster {team.vcluster}{on},"
-        f" {_gpus(team.gpus)} GPUs{queues}"
-    )
+    return f"new team in mode {team.mode}{kai}, vCluster {team.vcluster}{on}, {_gpus(team)}{queues}"
 
 
 def _removed(team: TeamPicture) -> str:
@@ -142,12 +232,14 @@ def _removed(team: TeamPicture) -> str:
     queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     return (
         f"removed: its vCluster{kai}{queues}, and the namespace team-{team.name} with every pod"
-        " and volume in it, once it is named (kai-fleet:removed)"
+        " and volume in it"
     )
 
 
-def _gpus(amount: float | None) -> str:
-    return "unbounded" if amount is None else f"{amount:g}"
+def _gpus(team: TeamPicture) -> str:
+    if team.gpus is None:
+        return "GPUs without a bound"
+    return f"{team.gpus_in_words} {plural(team.gpus, 'GPU')}"
 
 
 def _of(whole: Difference, team: str) -> Difference:
@@ -158,17 +250,36 @@ def _queues(mine: Difference) -> Difference:
     return mine.only(lambda change: change.type == QUEUE)
 
 
-def _rest(mine: Difference, told: set[str]) -> Iterator[str]:
+def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
     """What the sentences before have not said; `told` are those whose consequences are known."""
     yield from _shards(mine)
     for change in (*mine.changed, *mine.replaced):
         fields = [item for item in change.fields if not _field_told(change, item, told)]
         if fields and not _resource_told(change, told):
-            yield _changed(change, fields)
+            text, restarts = _changed(change, fields), _restarting(change, fields)
+            yield Part(f"{text}{restarts}", Hazard.RESTARTS if restarts else None)
     for what, part in (("is added", mine.created), ("is removed", mine.deleted)):
         for change in part:
             if not change.type.startswith(_PROVIDERS) and not _resource_told(change, told):
-                yield f"{change.label} {what}"
+                why = f" ({change.reason})" if change.reason else ""
+                if part is mine.deleted and change.type == RELEASE and _GPU_STACK in change.urn:
+                    gone = ", and with it what makes nodes advertise GPUs"
+                    yield Part(f"{change.label} {what}{gone}", Hazard.LOST)
+                else:
+                    yield Part(f"{change.label} {what}{why}")
+
+
+def _restarting(change: ResourceChange, fields: Sequence[FieldChange]) -> str:
+    """What these fields of a release or of a workload restart, to be said behind them."""
+    paths = [item.path for item in fields]
+    if change.type == RELEASE:
+        if not any(path == "version" or path.startswith("values.") for path in paths):
+            return ""
+        return next((text for part, text in _RESTARTS.items() if part in change.urn), "")
+    own = _OF_PODS.get(change.type)
+    if own is not None and any(path.startswith(own) for path in paths):
+        return ", and each of its pods is made anew"
+    return ""
 
 
 def _resource_told(change: ResourceChange, told: set[str]) -> bool:
@@ -191,19 +302,20 @@ def _field_told(change: ResourceChange, item: FieldChange, told: set[str]) -> bo
     return "gpus" in told and item.path.startswith("spec.hard.")
 
 
-def _shards(mine: Difference) -> Iterator[str]:
+def _shards(mine: Difference) -> Iterator[Part]:
     """One step applies them all, which would only show as an environment of a command."""
     own = [c for c in (*mine.changed, *mine.replaced) if _IN_SHARDS in c.urn]
     if any(item.path.endswith("KAI_OBJECTS") for change in own for item in change.fields):
-        yield "KAI's shards and fairness settings change"
+        yield Part("KAI's shards and fairness settings change")
     for what, part in (("added", mine.created), ("removed", mine.deleted)):
         if any(_IN_SHARDS in change.urn for change in part):
-            yield f"KAI's shards and fairness settings are {what}"
+            yield Part(f"KAI's shards and fairness settings are {what}")
 
 
 def _changed(change: ResourceChange, fields: list[FieldChange]) -> str:
     shown = ", ".join(
-        f"{item.path} {_value(item.old)} → {_value(item.new)}" for item in fields[:_FEW_FIELDS]
+        f"{_CALLED.get(item.path, item.path)} {_value(item.old)} → {_value(item.new)}"
+        for item in fields[:_FEW_FIELDS]
     )
     more = len(fields) - _FEW_FIELDS
     rest = f" and {counted(more, 'more field')}" if more > 0 else ""

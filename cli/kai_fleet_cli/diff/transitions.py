@@ -17,6 +17,9 @@ RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 PROVIDER: Final = "pulumi:providers:kubernetes"
 COMMAND: Final = "command:local:Command"
 KAI_COMPONENT: Final = "kai-fleet:index:KaiScheduler"
+CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+# Once made for a host they stay with the stack, whatever its file wants of them later.
+KEPT_ON_HOST: Final = (CRD, "kubernetes:node.k8s.io/v1:RuntimeClass")
 
 AFTER_ITS_RELEASE: Final = "it runs again after its release"
 AFTER_ITS_PROVIDER: Final = "its cluster is another one"
@@ -49,12 +52,13 @@ def kai_switch(old: str, new: str) -> Switch:
     return Switch(way.kind == "replace", reason)
 
 
-def vcluster_switch(old: str, new: str) -> str:
-    """What a vCluster's new version means: an upgrade in place, or the reason for a refusal."""
-    refusal = transitions.vcluster_refusal(old, new)
-    if refusal is None:
-        return "upgraded in place"
-    return f"which the update refuses: {refusal.removeprefix(f'{old} → {new} ')}"
+def why_deleted(type_: str, *, on_host: bool, has_parent: bool) -> str:
+    """The reason for which something goes that one would not expect to go; else ""."""
+    if on_host and type_ in KEPT_ON_HOST:
+        return "it leaves the stack, and stays in the cluster"
+    if type_ == CRD and has_parent:
+        return "it was made for KAI v0.9 and v0.10, which wait for it; this version does not"
+    return ""
 
 
 def why_replaced(

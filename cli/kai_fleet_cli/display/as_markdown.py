@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from kai_fleet.fleet.model import HOST
+from kai_fleet_cli.diff.changes import UNSET
+from kai_fleet_cli.diff.hazards import HEADINGS
+from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.display.wrapping import units
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
-from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, picture
+from kai_fleet_cli.plan.picture import Picture, picture
+from kai_fleet_cli.plan.summary import (
+    CONCERNS,
+    POOL_COLUMNS,
+    TEAM_COLUMNS,
+    PoolSummary,
+    pool_summaries,
+    team_summaries,
+)
 from kubectl_fleet import releases
+from kubectl_fleet.rules.problem import Problem
 from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange
     from kai_fleet_cli.diff.report import DiffReport
+    from kai_fleet_cli.diff.sentences import Sentence
     from kai_fleet_cli.report.model import StackReport
 
-_NONE: Final = "-"
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
-_LONGEST_VALUE: Final = 120
-_BEFORE_A_CHANGE: Final = 40
 _LONGEST_PICTURE: Final = 6_000
+_CODE: Final = re.compile(r"(\(?)`?(.+?)`?([),;.:]*)", re.DOTALL)
 _SPECIAL: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
 
 
@@ -31,18 +43,20 @@ def plan_page(plan: Plan) -> str:
     """The whole page, ending in a newline."""
     verdict = "**fine**" if plan.ok else "**refused**"
     parts = [f"## Stack {_text(plan.stack)}", f"{verdict}: {plan.counts}"]
-    if plan.resources:
-        parts += _overview(picture(resource.record() for resource in plan.resources))
     problems = _problems(problem.record() for problem in plan.problems)
     parts += ["### Problems", problems or "None: every rule holds."]
+    if plan.resources:
+        stack = picture(resource.record() for resource in plan.resources)
+        parts += _overview(stack, plan.problems)
     return "\n\n".join(parts) + "\n"
 
 
-def _overview(stack: Picture) -> list[str]:
+def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
     """The parts about teams, GPUs and queues."""
-    parts = ["### Teams", _team_table(stack) if stack.teams else "None."]
+    parts = ["### Teams", _team_table(stack, problems) if stack.teams else "None."]
     if stack.host.kai is not None:
-        parts.append(f"The host runs KAI {_code(stack.host.kai)} ({_support(stack.host.kai)}).")
+        support = releases.support(stack.host.kai).words
+        parts.append(f"The host runs KAI {_code(stack.host.kai)} ({support}).")
     if stack.teams:
         parts += ["### GPUs", _gpu_table(stack)]
         parts.append(
@@ -69,84 +83,32 @@ def _drawn(mermaid_text: str) -> str:
     return f"```mermaid\n{mermaid_text}\n```"
 
 
-def _team_table(stack: Picture) -> str:
-    """One line per team."""
-    return _table(
-        ("team", "mode", "scheduler", "support", "vCluster", "GPUs", "queues"),
-        (
-            (
-                _text(team.name),
-                team.mode or _NONE,
-                _text(team.scheduler),
-                _support(team.inside.kai),
-                team.vcluster or _NONE,
-                _gpus(team.gpus),
-                str(len(team.inside.queues)) if team.inside.queues else _NONE,
-            )
-            for team in stack.teams.values()
-        ),
+def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
+    """One line per team; those with something to look at first, and why."""
+    teams = team_summaries(stack, problems)
+    noted = any(team.concerns for team in teams)
+    headings = (*TEAM_COLUMNS, CONCERNS) if noted else TEAM_COLUMNS
+    rows = (
+        [
+            *map(_text, team.cells),
+            *([f"**{', '.join(team.concerns)}**" if team.concerns else ""] if noted else []),
+        ]
+        for team in teams
     )
+    return _table(headings, rows)
 
 
 def _gpu_table(stack: Picture) -> str:
-    """What the teams of each node pool may hold, against what their queues are guaranteed.
-
-    The teams that the host's KAI schedules share its queues, so they are one line.
-    """
-    pools: dict[str, list[TeamPicture]] = {}
-    shared: list[TeamPicture] = []
-    for team in stack.teams.values():
-        if team.mode == "host":
-            shared.append(team)
-        else:
-            pools.setdefault(team.pool, []).append(team)
-    rows = [
-        _pool_row(_pool_name([pool]), teams, [team.inside for team in teams])
-        for pool, teams in sorted(pools.items())
-    ]
-    if shared:
-        names = sorted({team.pool for team in shared})
-        rows.append(_pool_row(f"{_pool_name(names)} (host's KAI)", shared, [stack.host]))
-    return _table(("node pool", "teams", "GPUs", "guaranteed", "not promised"), rows)
+    """What the teams of each node pool may hold, against what their queues are guaranteed."""
+    return _table(POOL_COLUMNS, (_pool_row(pool) for pool in pool_summaries(stack)))
 
 
-def _gpus(amount: float | None) -> str:
-    """A number of GPUs; -1 is unlimited, None is no bound."""
-    if amount is None:
-        return "no bound"
-    return "unlimited" if amount == -1 else f"{amount:g}"
-
-
-def _pool_row(
-    name: str, teams: list[TeamPicture], places: Iterable[ClusterPicture]
-) -> tuple[str, ...]:
-    bounds = [team.gpus for team in teams]
-    known = [bound for bound in bounds if bound is not None]
-    capacity = sum(known) if len(known) == len(bounds) else None
-    promises = [place.guaranteed_gpus for place in places if place.queues]
-    guaranteed = -1.0 if -1.0 in promises else sum(promises)
-    left = _NONE if capacity is None or guaranteed == -1 else _left(capacity - guaranteed)
-    return (
-        name,
-        _text(", ".join(team.name for team in teams)),
-        _gpus(capacity),
-        _gpus(guaranteed) if promises else _NONE,
-        left if promises else _gpus(capacity),
-    )
-
-
-def _left(rest: float) -> str:
-    return f"**{-rest:g} too many**" if rest < 0 else f"{rest:g}"
-
-
-def _pool_name(pools: Iterable[str]) -> str:
-    return ", ".join(_code(pool) if pool else "any node" for pool in pools)
-
-
-def _support(version: str | None) -> str:
-    if version is None:
-        return _NONE
-    return releases.support(version).words
+def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
+    names = ", ".join(_code(name) if name else "any node" for name in pool.pools)
+    by_host = " (host's KAI)" if pool.by_host else ""
+    teams, *amounts, left = pool.cells
+    rest = f"**{pool.too_many}**" if pool.too_many else left
+    return f"{names}{by_host}", _text(teams), *amounts, rest
 
 
 def report_page(report: StackReport) -> str:
@@ -178,32 +140,38 @@ def diff_page(report: DiffReport) -> str:
             parts.append(_team_table(report.after))
     parts += _meaning(report)
     parts += _pictures(report)
-    changes = [*report.difference.changed, *report.difference.replaced]
+    changes = [*report.shown.changed, *report.shown.replaced]
     if changes:
         parts.append(_fields(changes))
+    if report.left_out:
+        parts.append(f"{report.left_out}.")
     for kind in ("created", "replaced", "deleted"):
-        if report.difference.parts[kind]:
-            parts.append(_folded(kind, report.difference.parts[kind]))
+        if report.shown.parts[kind]:
+            parts.append(_folded(kind, report.shown.parts[kind]))
     all_hold = "Every rule holds." if report.now else "There is nothing to judge."
     parts += ["### Rules", _problems(report.problems) or all_hold]
     return "\n\n".join(parts) + "\n"
 
 
 def _meaning(report: DiffReport) -> Iterator[str]:
-    lines: list[str] = []
-    for item in report.sentences:
-        parts = [_text(part) for part in item.parts]
-        several = len(parts) > 1
-        lines.append(f"- **{_text(item.subject)}**:{'' if several else f' {parts[0]}'}")
-        lines += [f"  - {part}" for part in parts if several]
-    lines += [
-        f"- {_code(key)} is encrypted anew: only the engine can say if it changed"
-        for key in report.encrypted_anew
-    ]
-    if lines:
-        yield "\n".join(lines)
+    for hazard, group in by_hazard(report.sentences).items():
+        yield f"### {HEADINGS[hazard]}"
+        yield "\n".join(line for sentence in group for line in _sentence(sentence))
+    if report.encrypted_anew:
+        yield "\n".join(
+            f"- {_code(key)} is encrypted anew: only the engine can say if it changed"
+            for key in report.encrypted_anew
+        )
     if report.sentences and report.untouched:
         yield f"Other teams untouched: {_text(', '.join(report.untouched))}."
+
+
+def _sentence(sentence: Sentence) -> Iterator[str]:
+    parts = [_prose(part.text) for part in sentence.parts]
+    several = len(parts) > 1
+    yield f"- **{_text(sentence.subject)}**:{'' if several else f' {parts[0]}'}"
+    if several:
+        yield from (f"  - {part}" for part in parts)
 
 
 def _pictures(report: DiffReport) -> Iterator[str]:
@@ -239,8 +207,7 @@ def _fields(changes: list[ResourceChange]) -> str:
             _text(change.team or HOST),
             _text(change.label),
             _code(item.path),
-            _value(item.old, item.new),
-            _value(item.new, item.old),
+            *(value if value == UNSET else _code(value) for value in item.shown),
         )
         for change in changes
         for item in change.fields
@@ -268,19 +235,6 @@ def _more(number: int, thing: str) -> str:
     return f"\n\n… and {counted(number, thing)} more; `fleet diff --format json` has them all."
 
 
-def _value(value: object, other: object) -> str:
-    """A long one from a little before the place where it differs from the other."""
-    if value is None:
-        return "unset"
-    text = str(value)
-    pairs = zip(text, str(other), strict=False)
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    begin = same - _BEFORE_A_CHANGE if same > _LONGEST_VALUE - _BEFORE_A_CHANGE else 0
-    shown = text[begin : begin + _LONGEST_VALUE]
-    cut = "…" if begin + len(shown) < len(text) else ""
-    return _code(f"{'…' if begin else ''}{shown}{cut}")
-
-
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
     """A table; the cells are Markdown already, `_text` and `_code` make them.
 
@@ -294,6 +248,16 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: int 
 def _text(words: str) -> str:
     """Words that mean nothing to Markdown, on one line; they mention no user."""
     return " ".join(words.split()).translate(_SPECIAL)
+
+
+def _prose(words: str) -> str:
+    """The same with commands and YAML as code, to be copied."""
+    return " ".join(_unit(unit) if " " in unit else _text(unit) for unit in units(words))
+
+
+def _unit(unit: str) -> str:
+    found = _CODE.fullmatch(unit)
+    return f"{found[1]}{_code(found[2])}{found[3]}" if found else _text(unit)
 
 
 def _code(value: str) -> str:
@@ -317,5 +281,5 @@ def _problems(problems: Iterable[Mapping[str, str]]) -> str:
 def _problem(problem: Mapping[str, str]) -> str:
     word = "**refused**" if problem["level"] == "mandatory" else "warning"
     place = _code(problem["path"] or problem["subject"])
-    message = _text(f"{problem['subject']}: {problem['message']}")
+    message = _prose(f"{problem['subject']}: {problem['message']}")
     return f"- {word} {_code(problem['rule'])} {place}<br>{message}"

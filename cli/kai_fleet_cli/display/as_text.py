@@ -2,81 +2,118 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from rich.tree import Tree
+from rich.text import Text
 
+from kai_fleet.fleet.control_plane import REPLICAS, RESOURCES, default_resources
 from kai_fleet.fleet.model import HOST
+from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.vcluster_store import at, store_of
+from kai_fleet.state.deployed_state import RELEASE
+from kai_fleet_cli.diff.hazards import HEADINGS, Hazard
+from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.display.wrapping import told
 from kai_fleet_cli.plan.offline import Plan, with_queues
-from kai_fleet_cli.plan.picture import Picture
+from kai_fleet_cli.plan.picture import Picture, picture
+from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_cli.plan.summary import (
+    AMOUNTS,
+    CONCERNS,
+    POOL_COLUMNS,
+    TEAM_COLUMNS,
+    PoolSummary,
+    pool_summaries,
+    queues_told,
+    team_summaries,
+)
+from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kubectl_fleet.kube.text import plain
-from kubectl_fleet.rules.problem import Level
+from kubectl_fleet.releases import DEFAULT_VCLUSTER
+from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.diff.changes import FieldChange, ResourceChange
     from kai_fleet_cli.diff.report import DiffReport
     from kai_fleet_cli.report.model import StackReport
 
 _SIGNS: Final = {
-    "created": "[green]+[/]",
-    "changed": "[yellow]~[/]",
-    "replaced": "[magenta]±[/]",
-    "deleted": "[red]-[/]",
+    "created": ("+", "green"),
+    "changed": ("~", "yellow"),
+    "replaced": ("±", "magenta"),
+    "deleted": ("-", "red"),
 }
 _COLOURS: Final = {"refused": "red", "nothing changes": "green", "not compared": "yellow"}
+_RISKS: Final = {Hazard.REFUSED: "red", Hazard.LOST: "red", Hazard.RESTARTS: "magenta"}
+_MOST_OTHERS: Final = 10
 
 
-def show_plan(plan: Plan, console: Console) -> None:
-    """Print a plan: a tree of resources, then what the rules say."""
-    if plan.resources:
-        console.print(_plan_tree(plan))
-    for problem in plan.problems:
-        _line(console, problem_line(problem.record()))
-    verdict = "[green]fine[/]" if plan.ok else "[red]refused[/]"
-    console.print(f"stack {escape(plan.stack)}: {verdict} ({plan.counts})", highlight=False)
+def show_plan(
+    plan: Plan, console: Console, *, details: bool = False, config: Path | None = None
+) -> None:
+    """Print a plan on a screen: what the rules say, then the teams; `details`: each resource.
+
+    `config` is its stack file, where that is not the project's.
+    """
+    colour = "green" if plan.ok else "red"
+    verdict = "fine" if plan.ok else "refused"
+    _line(console, f"stack {plan.stack}: ", (verdict, colour), f" ({plan.counts})")
+    for problem in sorted(plan.problems, key=lambda each: each.level is not Level.MANDATORY):
+        show_problem(problem.record(), console)
+    if details:
+        _plan_tree(plan, console)
+    elif plan.resources:
+        _overview(plan, picture(resource.record() for resource in plan.resources), console)
+        every = counted(len(plan.resources), "resource")
+        of_file = f" --config {shlex.quote(str(config))}" if config else ""
+        console.print()
+        command = f".venv/bin/fleet plan --stack {plan.stack}{of_file} --details"
+        told(console, f"each of the {every}: {command}")
 
 
 def show_diff(report: DiffReport, console: Console) -> None:
-    """Print a diff: what it means, then resource by resource, then what the rules say."""
-    about = f"{escape(report.base.ref)} ({report.base.short}) → work tree"
-    _line(console, f"[bold]{escape(report.stack)}[/]: {about}")
+    """Print a diff: hazards and what else it means, then each resource, then what the rules say."""
+    _line(console, (report.stack, "bold"), f": {report.base.ref} ({report.base.short}) → work tree")
     if report.note:
-        _line(console, escape(report.note))
+        told(console, report.note)
     for problem in report.base.problems if report.shows_stack else ():
-        _line(console, problem_line(problem, "at the base: "))
+        show_problem(problem, console, "at the base: ")
     if report.shows_stack and report.after.teams:
-        console.print(_team_table(report.after))
-    for sentence in report.sentences:
-        _line(console, f"[bold]{escape(sentence.subject)}[/]: {escape(sentence.parts[0])}")
-        for part in sentence.parts[1:]:
-            _line(console, f"{' ' * (len(sentence.subject) + 2)}{escape(part)}")
+        _team_table(report.after, (), console)
+    for hazard, group in by_hazard(report.sentences).items():
+        colour = _RISKS[hazard] if hazard else ""
+        _line(console, (HEADINGS[hazard], f"bold {colour}"))
+        for sentence in group:
+            lead = Text.assemble("  ", (f"{sentence.subject}:", "bold"))
+            for part in sentence.parts:
+                told(console, part.text, lead, indent=6)
+                lead = Text("    ")
     if report.sentences and report.untouched:
-        _line(console, f"other teams untouched: {escape(', '.join(report.untouched))}")
+        told(console, f"other teams untouched: {', '.join(report.untouched)}")
     for key in report.encrypted_anew:
-        _line(console, f"{escape(key)} is encrypted anew: only the engine can say if it changed")
-    if not report.difference.same:
-        console.print(_diff_tree(report))
+        told(console, f"{key} is encrypted anew: only the engine can say if it changed")
+    _changes(report, console)
     for problem in report.problems:
-        _line(console, problem_line(problem))
-    colour = _COLOURS.get(report.verdict)
-    _line(console, f"[{colour}]{report.verdict}[/]" if colour else report.verdict)
+        show_problem(problem, console)
+    _line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
 
 
 def show_report(report: StackReport, console: Console) -> None:
     """Print a report, without its queue trees."""
     from kai_fleet_cli.report.sections import sections, summary
 
-    _line(console, f"[bold]GPUs of stack {escape(report.stack)}[/]")
+    _line(console, (f"GPUs of stack {report.stack}", "bold"))
     for text in summary(report):
-        _line(console, escape(plain(text)))
+        told(console, plain(text), indent=0)
     for section in sections(report):
         if section.rows:
             table = Table(
@@ -93,64 +130,132 @@ def show_report(report: StackReport, console: Console) -> None:
         else:
             _line(console, f"\n{section.title}: none")
         for sentence in section.sentences:
-            _line(console, f"[dim]{escape(plain(sentence))}[/]")
+            told(console, plain(sentence), indent=0)
 
 
-def problem_line(problem: Mapping[str, str], where: str = "") -> str:
-    """One problem of a plan's record, in rich's markup; `where` comes before its key."""
+def show_problem(problem: Mapping[str, str], console: Console, where: str = "") -> None:
+    """Print one problem of a plan's record; `where` comes before its key."""
     mandatory = problem["level"] == Level.MANDATORY
-    word = "[red]refused[/]" if mandatory else "[yellow]warning[/]"
-    rule, place = f"[{problem['rule']}]", problem["path"] or problem["subject"]
-    return (
-        f"{word} [bold]{escape(rule)}[/] {escape(where + place)}\n"
-        f"  {escape(problem['subject'])}: {escape(problem['message'])}"
-    )
+    word, colour = ("refused", "red") if mandatory else ("warning", "yellow")
+    place = problem["path"] or problem["subject"]
+    lead = Text.assemble((word, colour), " ", (f"[{problem['rule']}]", "bold"))
+    told(console, f"{where}{place}", lead)
+    told(console, problem["message"], f"  {problem['subject']}:", indent=4)
 
 
-def _line(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True)
+def _line(console: Console, *parts: str | tuple[str, str]) -> None:
+    console.print(Text.assemble(*parts), highlight=False, soft_wrap=True)
 
 
-def _team_table(stack: Picture) -> Table:
-    """One line per team: who schedules it, on what, with how many GPUs and queues."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("team", "mode", "scheduler", "vCluster", "nodes", "GPUs", "queues"):
-        table.add_column(column, justify="right" if column in ("GPUs", "queues") else "left")
-    for team in stack.teams.values():
-        table.add_row(
-            escape(team.name),
-            team.mode or "-",
-            escape(team.scheduler),
-            team.vcluster or "-",
-            escape(team.pool) or "any",
-            "-" if team.gpus is None else f"{team.gpus:g}",
-            str(len(team.inside.queues)) if team.inside.queues else "-",
-        )
-    return table
+def _overview(plan: Plan, stack: Picture, console: Console) -> None:
+    """Teams, node pools and queues, a line each."""
+    if stack.teams:
+        _team_table(stack, plan.problems, console)
+        pools = pool_summaries(stack)
+        columns = (POOL_COLUMNS[0], *POOL_COLUMNS[2:], POOL_COLUMNS[1])
+        over = {at for at, pool in enumerate(pools) if pool.too_many}
+        _columns(columns, [_pool(pool) for pool in pools], console, over)
+    trees = {HOST: stack.host} | {name: team.inside for name, team in stack.teams.items()}
+    if any(place.queues for place in trees.values()):
+        _line(console, ("\n  queues, with the GPUs that each is guaranteed", "dim"))
+    for name, place in trees.items():
+        if place.queues:
+            told(console, queues_told(place.queues), f"  {name}:", indent=6)
+    others = [it for it in map(_of_host_or_workload, plan.resources) if it]
+    if others:
+        console.print()
+    for text in others[:_MOST_OTHERS]:
+        told(console, text, "  ", indent=6)
+    if len(others) > _MOST_OTHERS:
+        _line(console, f"  … and {len(others) - _MOST_OTHERS} more")
 
 
-def _plan_tree(plan: Plan) -> Tree:
+def _team_table(stack: Picture, problems: Iterable[Problem], console: Console) -> None:
+    """A line per team; those with something to look at first, and marked."""
+    teams = team_summaries(stack, problems)
+    shown = [at for at, column in enumerate(TEAM_COLUMNS) if column != "support"]
+    concerns = {at: ", ".join(team.concerns) for at, team in enumerate(teams) if team.concerns}
+    rows = [
+        [*(team.cells[column] for column in shown), concerns.get(at, "")]
+        for at, team in enumerate(teams)
+    ]
+    headings = [*(TEAM_COLUMNS[column] for column in shown), CONCERNS if concerns else ""]
+    _columns(headings, rows, console, concerns)
+
+
+def _pool(pool: PoolSummary) -> list[str]:
+    names = ", ".join(name or "any node" for name in pool.pools)
+    teams, *amounts, left = pool.cells
+    by_host = " (the host's KAI)" if pool.by_host else ""
+    return [f"{names}{by_host}", *amounts, pool.too_many or left, teams]
+
+
+def _columns(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    console: Console,
+    marked: Collection[int],
+) -> None:
+    """Rows below headings, amounts to the right; the last cell of a row may take several lines.
+
+    Where the cells do not fit side by side, the first of each row has a line of its own.
+    """
+    cells = [column[:-1] for column in (headings, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    stacked = sum(widths) + 2 * len(widths) > console.width
+    amounts = [heading in AMOUNTS for heading in headings]
+
+    def line(row: Sequence[str], mark: str, style: str) -> None:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row[:-1], widths, amounts, strict=False)
+        ]
+        if stacked:
+            _line(console, (f"{mark} {row[0]}", style))
+            padded[0] = "  "
+        lead = f"{' ' if stacked else mark} {'  '.join(padded)}"
+        told(console, row[-1], Text(f"{lead} " if row[-1] else lead.rstrip(), style), indent=6)
+
+    console.print()
+    line(headings, " ", "dim")
+    for number, row in enumerate(rows):
+        line(row, *(("!", "yellow") if number in marked else (" ", "")))
+
+
+def _of_host_or_workload(resource: Registered) -> str:
+    """One of the platform's charts, or a workload, as a line; "" for every other resource."""
+    kind = resource.type.rpartition(":")[2]
+    if resource.type == RELEASE and "kai-fleet:index:Platform$" in resource.urn:
+        chart = charts.chart_of(resource.inputs)
+        return f"host: {chart.name} {chart.version}"
+    if kind not in ("Pod", "Deployment"):
+        return ""
+    return f"{kind} {resource.name}: {_detail(resource.type, resource.inputs)}"
+
+
+def _plan_tree(plan: Plan, console: Console) -> None:
     known = {resource.urn for resource in plan.resources}
     children: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for item in with_queues(resource.record() for resource in plan.resources):
         children[item["parent"] if item["parent"] in known else ""].append(item)
-    root = Tree(f"[bold]{escape(plan.stack)}[/]", highlight=False)
 
-    def grow(branch: Tree, urn: str) -> None:
+    def grow(urn: str, depth: int) -> None:
         for item in sorted(children[urn], key=lambda item: (item["name"], item["type"])):
             kind, detail = item["type"].rsplit(":", 1)[-1], _detail(item["type"], item["inputs"])
-            text = f"{kind} [bold]{escape(item['name'])}[/]"
-            grow(branch.add(f"{text} [dim]{escape(detail)}[/]" if detail else text), item["urn"])
+            lead = Text.assemble("  " * depth, f"{kind} ", (item["name"], "bold"))
+            told(console, detail, lead, indent=2 * depth + 4)
+            grow(item["urn"], depth + 1)
 
-    grow(root, "")
-    return root
+    grow("", 0)
 
 
 def _detail(type_: str, inputs: Mapping[str, Any]) -> str:
     """The one thing about a resource that a reviewer looks for."""
     match type_:
         case "kubernetes:helm.sh/v3:Release":
-            return f"{inputs.get('chart')} {inputs.get('version', '')}".strip()
+            chart = f"{inputs.get('chart')} {inputs.get('version', '')}".strip()
+            is_vcluster = str(inputs.get("chart")).rpartition("/")[2] == "vcluster"
+            return f"{chart}: {_control_plane(inputs)}" if is_vcluster else chart
         case type_ if type_ == QUEUE:
             gpu = inputs["spec"]["resources"]["gpu"]
             return f"gpu quota {_amount(gpu['quota'])}, limit {_amount(gpu['limit'])}"
@@ -167,6 +272,19 @@ def _detail(type_: str, inputs: Mapping[str, Any]) -> str:
     return ""
 
 
+def _control_plane(inputs: Mapping[str, Any]) -> str:
+    """What a vCluster's chart makes, its defaults included: `from to` are request and limit."""
+    values, version = inputs.get("values") or {}, str(inputs.get("version") or DEFAULT_VCLUSTER)
+    resources = merged(default_resources(version), at(values, RESOURCES) or {})
+    shown = [
+        f"{name} {' to '.join(str(it[name]) for it in resources.values() if name in it)}"
+        for name in ("cpu", "memory")
+        if any(name in it for it in resources.values())
+    ]
+    pods = counted(int(at(values, REPLICAS) or 1), "pod")
+    return ", ".join((pods, f"store {store_of(values).words}", *shown))
+
+
 def _pod(annotations: Mapping[str, str], spec: Mapping[str, Any]) -> str:
     """What a pod requests of GPUs, as its reader writes it."""
     requests = [f"{key} {value}" for key, value in annotations.items() if key.startswith("gpu-")]
@@ -180,28 +298,25 @@ def _amount(value: object) -> str:
     return "unlimited" if value == -1 else str(value)
 
 
-def _diff_tree(report: DiffReport) -> Tree:
-    root = Tree("changes", highlight=False)
-    branches: dict[str, Tree] = {}
+def _changes(report: DiffReport, console: Console) -> None:
+    """Every resource that differs, by team, with its fields."""
     entries = [
         (change.team, change.urn, kind, change)
-        for kind, part in report.difference.parts.items()
+        for kind, part in report.shown.parts.items()
         for change in part
     ]
+    if entries:
+        _line(console, ("Resources", "bold"))
+    last: str | None = None
     for team, _, kind, change in sorted(entries, key=lambda entry: entry[:3]):
-        if team not in branches:
-            branches[team] = root.add(f"[bold]{escape(team or HOST)}[/]")
-        leaf = branches[team].add(_change(kind, change))
+        if team != last:
+            _line(console, "  ", (team or HOST, "bold"))
+        last = team
+        sign, colour = _SIGNS[kind]
+        why = f"{kind}{f': {change.reason}' if change.reason else ''}"
+        told(console, f"{change.label} {why}", Text.assemble("    ", (sign, colour)), indent=8)
         for field in change.fields:
-            leaf.add(_field(field))
-    return root
-
-
-def _change(kind: str, change: ResourceChange) -> str:
-    reason = f" [dim]{escape(change.reason)}[/]" if change.reason else ""
-    return f"{_SIGNS[kind]} {escape(change.label)} {kind}{reason}"
-
-
-def _field(field: FieldChange) -> str:
-    old, new = ("unset" if it is None else escape(str(it)) for it in (field.old, field.new))
-    return f"{escape(field.path)}: [red]{old}[/] → [green]{new}[/]"
+            old, new = field.shown
+            told(console, f"{field.path}: {old} → {new}", "       ", indent=10)
+    if report.left_out:
+        _line(console, (f"  {report.left_out}", "dim"))

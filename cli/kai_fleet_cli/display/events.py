@@ -18,6 +18,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.provider.values import parsed
+from kai_fleet_cli.display.waiting import Waiting
 from kubectl_fleet.kube.text import without_controls
 from kubectl_fleet.wording import MASK, counted
 
@@ -51,6 +52,8 @@ _IDENTIFIER: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # The plugin that the sandbox had to build: older than the SDK asks for, which is said as it starts.
 _PLUGIN: Final = "pulumi-resource-kubernetes"
 _BUILT: Final = re.compile(r"^resource plugin kubernetes is expected .* but has [\d.]+\+\d{8};")
+# The end of the name of a step that waits; what is before it is a team's name, or `host`.
+_WAIT: Final = re.compile(r"(-kai)?-(ready|clean-up|pods)$")
 _KEPT: Final = 200  # lines of the engine's own, for a failure that no event tells of
 
 _SCREEN: Final = 40  # lines of a preview; more are folded
@@ -97,12 +100,22 @@ def _words(message: str) -> str:
 class Narration:
     """Hears a run's events and shows its lines as they come; without `steps`, messages only.
 
+    `passing` shows a line that the next one takes the place of, where there is a terminal.
     `home` is the run's PULUMI_HOME. `began`: the run began to change something. `failed_steps` are
     those that ended in an error, each with what the engine said of it.
     """
 
-    def __init__(self, show: Show, *, color: bool, steps: bool = True, home: str = "") -> None:
+    def __init__(
+        self,
+        show: Show,
+        *,
+        color: bool,
+        steps: bool = True,
+        home: str = "",
+        passing: Show | None = None,
+    ) -> None:
         self._show, self._color, self._steps = show, color, steps
+        self._waiting = Waiting(show, passing)
         self._own_plugin = Path(home).parent / "bin" / _PLUGIN
         self._since: dict[str, float] = {}
         self._said: set[tuple[str, str]] = set()
@@ -116,6 +129,10 @@ class Narration:
     def keep(self, line: str) -> None:
         """A line of the engine's own screen, which is shown where nothing else says what failed."""
         self._screen.append(line)
+
+    def ended(self) -> None:
+        """The run is over, in whatever way."""
+        self._waiting.clear()
 
     def failed(self) -> None:
         """The run ended in an error: what the engine printed, unless an event has told it."""
@@ -148,6 +165,7 @@ class Narration:
                 self._step(op, step.urn, _STEPS[op][0])
 
     def _end(self, step: Any) -> None:
+        self._waiting.ended(step.urn)
         op = operation(step)
         if self._steps and op in _STEPS:
             since = self._since.pop(f"{op} {step.urn}", None)
@@ -177,8 +195,11 @@ class Narration:
             self._show(f"{word} {place}{text}")
         elif not _IDENTIFIER.fullmatch(text):
             of = named(told.urn) if told.urn else ""
-            by_itself = not of or of.startswith(("Stack ", "Command "))
-            self._lines(text, lead="  " if by_itself else f"  {of}: ")
+            kind, _, name = of.partition(" ")
+            if kind == "Command":  # of a step, whose it is says enough
+                of = _WAIT.sub("", name)
+            by_itself = kind in ("", "Stack") or of in text.split()
+            self._lines(text, "  " if by_itself else f"  {of}: ", told.urn or "")
 
     def _known(self, text: str) -> bool:
         """Whether the engine warns of the sandbox's own plugin, in each of its two ways."""
@@ -201,9 +222,10 @@ class Narration:
         on = f" ({named(told.resource_urn)})" if told.resource_urn else ""
         self._show(f"{shown} {message} [{rule}]{on}")
 
-    def _lines(self, text: str, lead: str = "") -> None:
+    def _lines(self, text: str, lead: str = "", step: str = "") -> None:
         for line in _words(text).rstrip("\n").splitlines():
-            self._show(f"{lead}{line}")
+            if not self._waiting.hear(step, line, lead):
+                self._show(f"{lead}{line}")
 
 
 @dataclass

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.wording import counted
 
 COMMAND: Final = re.compile(r"`([^`]+)`")
 _SUBJECT: Final = re.compile(r"(?P<kind>.+?) (?P<name>\S+?)(?: in namespace (?P<namespace>\S+))?")
@@ -74,8 +75,7 @@ def _subject(things: Sequence[_Thing]) -> str:
     names = [it.name if one_place else f"{it.namespace}/{it.name}" for it in things[:_SHOWN]]
     more = f" and {len(things) - _SHOWN} more" if len(things) > _SHOWN else ""
     place = f" in namespace {namespace}" if one_place and namespace else ""
-    plural = "es" if kind.endswith(("ss", "x")) else "s"
-    return f"{len(things)} {kind}{plural}{place}: {', '.join(names)}{more}"
+    return f"{counted(len(things), kind)}{place}: {', '.join(names)}{more}"
 
 
 def _whole(name: str) -> re.Pattern[str]:

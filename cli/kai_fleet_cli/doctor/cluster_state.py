@@ -21,6 +21,11 @@ class ClusterState(ReadCluster):
 
     wanted: DeclaredCluster = field(default_factory=DeclaredCluster)
 
+    def control_plane(self, team: DeclaredTeam) -> KubeObject | None:
+        """What runs a team's vCluster: a StatefulSet, or a Deployment where it has no volume."""
+        kinds = ("statefulsets", "deployments")
+        return next(filter(None, (self.named(k, team.name, team.namespace) for k in kinds)), None)
+
 
 @dataclass(frozen=True)
 class TeamState:
@@ -55,7 +60,14 @@ class Snapshot:
         """Of each team whose kubeconfig is not its vCluster's: what is there, and what mends it."""
         return [
             f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again: "
-            + " and ".join(mending_commands(name, team.wanted.namespace, self.host.kubectl))
+            + " and ".join(
+                mending_commands(
+                    name,
+                    team.wanted.namespace,
+                    self.host.kubectl,
+                    team.wanted.store.workload,
+                )
+            )
             for name, team in self.teams.items()
             if team.foreign
         ]

@@ -74,6 +74,11 @@ _OF_GROUPS: Final[Mapping[str, str]] = {
     "clusterrolebindings": f"{_RBAC}/clusterrolebindings",
     "rolebindings": f"{_RBAC}/{{}}rolebindings",
 }
+# And where an Ingress or a Gateway leads to a vCluster: by the type of access.
+_OF_ACCESS: Final[Mapping[str, tuple[str, str]]] = {
+    "Ingress": ("ingressclasses", "/apis/networking.k8s.io/v1/ingressclasses"),
+    "Gateway": ("gateways", "/apis/gateway.networking.k8s.io/v1/gateways"),
+}
 _AT_ONCE: Final = 6  # questions to one API server
 _CLUSTERS_AT_ONCE: Final = 8
 _UNAUTHORIZED, _FORBIDDEN, _ABSENT, _FAILS = 401, 403, 404, 500
@@ -174,7 +179,8 @@ def _filled(
         if error.status >= _FAILS:
             raise UnreachableError(f"it answers {error}") from None
     reads = {**READS, **(_OF_MONITORING if blank.wanted.monitoring else {}), **(more or {})}
-    reads |= _OF_HOST if blank.name == HOST else {}
+    optional = _optional(blank.wanted) if blank.name == HOST else {}
+    reads |= optional
     objects: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
@@ -189,11 +195,17 @@ def _filled(
         except RefusedError as error:
             if error.status == _UNAUTHORIZED:
                 raise UnreachableError(_NOT_LET_IN) from None
-            if error.status != _ABSENT and kind not in _OF_HOST:
+            if error.status != _ABSENT and kind not in optional:
                 unreadable[kind] = str(error)
     if kinds is None and not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
     return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
+
+
+def _optional(wanted: DeclaredCluster) -> dict[str, str]:
+    """What is read of the host for a cause alone."""
+    types = {team.access.type for team in wanted.virtual_clusters if team.access is not None}
+    return {**_OF_HOST, **dict(it for kind, it in _OF_ACCESS.items() if kind in types)}
 
 
 def _list(api: Api, path: str, namespace: str | None) -> list[Any]:
@@ -283,7 +295,7 @@ def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
         return _Access(missing=f"its Service {team.name} is not there")
     # The declared type of access where there is one: the tenant can change its Service.
     access = str(team.access.type if team.access else service.spec.get("type"))
-    declared = team.access.host if team.access else None
+    declared = team.access.endpoint if team.access else None
     here = "127.0.0.1" if access == "NodePort" else None
     address = address_of(service, access, declared or here)
     if address is None:

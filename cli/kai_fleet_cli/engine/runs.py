@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet_cli.display.events import UNTOUCHED, Narration, PreviewLines
+from kai_fleet_cli.display.screen import passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
 from kai_fleet_cli.program import program
@@ -261,7 +263,8 @@ def _narration(
     stack: automation.Stack, show: Show, *, color: bool, steps: bool = True
 ) -> Narration:
     home = stack.workspace.env_vars.get("PULUMI_HOME", "")
-    return Narration(show, color=color, steps=steps, home=home)
+    passing = passing_line if sys.stdout.isatty() else None
+    return Narration(show, color=color, steps=steps, home=home, passing=passing)
 
 
 def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
@@ -305,3 +308,6 @@ def _guarded(
             began = told is None or told.began
             explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
             raise EngineError(explained, began=began) from None
+        finally:
+            if told is not None:
+                told.ended()

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kai_fleet_cli.engine.runs import Outcome
+from kubectl_fleet.wording import counted
 
 _SANDBOX_TOOLS: Final = '  eval "$(.venv/bin/fleet sandbox env)"   # its kubectl, helm and pulumi'
 _DONE: Final = {
@@ -41,9 +42,8 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
     if workloads := outcome.outputs.get("workloads"):
         console.print(workload_table(workloads))
     if outcome.unchanged:
-        console.print(
-            f"Nothing changed: {outcome.changes.get('same', 0)} resources are as declared."
-        )
+        same = counted(outcome.changes.get("same", 0), "resource", "is")
+        console.print(f"Nothing changed: {same} as declared.")
     else:
         done = (f"{n} {_DONE.get(what, what)}" for what, n in sorted(outcome.changes.items()))
         console.print(f"Resources: {', '.join(done)}.")

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kai_fleet.state.targeting import TEAM, Targets
 from kai_fleet.state.team_parts import ACCESS, HOST, PARTS, TEAM_NAMESPACE, granted_to
 from kai_fleet_cli.recovery.state import provider_of
+from kubectl_fleet.wording import counted
 
 _PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
 _LEAD: Final = "only team "
@@ -31,12 +32,12 @@ class Targeting:
         return _LEAD + ", ".join(sorted(self.targets.teams))
 
     def told(self, stack: str) -> str:
-        """The same for a person, with the flags and what to do about everything else."""
-        flags = " ".join(f"--target '{urn}'" for urn in self.urns) + " --target-dependents"
+        """The same for a person, with what it takes and what to do about everything else."""
+        how = f"with {counted(len(self.urns), '--target pattern')} and --target-dependents"
         if self.others:
-            flags = f"--exclude '{_PLATFORM}' and so for {len(self.others) - 1} other resources"
+            how = f"with --exclude of {counted(len(self.others) - 1, 'resource')} and the platform"
         return (
-            f"{self.message.capitalize()} is updated: pulumi up {flags}. What else was edited in"
+            f"{self.message.capitalize()} is updated: pulumi up {how}. What else was edited in"
             f" the stack file waits for: make up STACK={stack}"
         )
 

@@ -16,6 +16,7 @@ from kubectl_fleet.declared.queues import (
     Resource,
 )
 from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.wording import plural
 
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
 _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
@@ -66,7 +67,9 @@ def pools(teams: Iterable[TeamPicture]) -> str:
 
 
 def _team(team: TeamPicture) -> str:
-    bound = "no bound on GPUs" if team.gpus is None else f"{team.gpus:g} GPUs"
+    bound = "no bound on GPUs"
+    if team.gpus is not None:
+        bound = f"{team.gpus_in_words} {plural(team.gpus, 'GPU')}"
     lines = [team.name.translate(_ESCAPED), bound]
     if team.inside.queues:
         lines.append(f"{_amount('gpu', team.inside.guaranteed_gpus)} guaranteed")

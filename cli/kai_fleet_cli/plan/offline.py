@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pulumi
 import pydantic_core
 import yaml
 
@@ -105,7 +106,11 @@ def plan_settings(
         return Plan(stack, problems=verdict.problems)
     platform = platform_of(raw)
     facts = facts_of(platform).output() if platform and facts_of else None
-    resources = recorder.record(stack, raw, facts)
+    try:
+        resources = recorder.record(stack, raw, facts)
+    except pulumi.RunError as why:  # what the program itself refuses, as the engine would say it
+        problem = mandatory(f"stack {stack}", "", str(why), "program")
+        return Plan(stack, problems=(*verdict.problems, problem))
     return Plan(stack, tuple(resources), (*verdict.problems, *_more(resources, verdict.problems)))
 
 
@@ -117,7 +122,7 @@ def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
 
 def _more(resources: Sequence[Registered], known: Iterable[Problem]) -> list[Problem]:
     """What the policy pack will say of the resources that is not known already."""
-    seen = {(problem.rule, problem.subject) for problem in known}
+    seen = {(problem.rule, subject) for problem in known for subject in problem.subjects}
     return [
         problem
         for problem in rules.check(from_resources.clusters(as_declared(resources)))

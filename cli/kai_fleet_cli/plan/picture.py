@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
+from kai_fleet.guards.policies import ISOLATION_LABEL
+from kai_fleet.releases.vcluster_store import EMBEDDED, store_of
 from kai_fleet.settings.sections.teams import Mode
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import mig
+
+_NAMESPACES: Final = (NAMESPACE, NAMESPACE_PATCH)
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,11 @@ class ClusterPicture:
 
 @dataclass(frozen=True)
 class TeamPicture:
-    """One team. `gpus` is its bound on whole GPUs, None where the plan sets none."""
+    """One team. `gpus` is its bound as KAI counts them, None where the plan sets none; `slices` are
+    those of MIG among them. `store` is where its vCluster keeps its state.
+
+    `isolated`: guards judge what is made in its namespace; None where another stack declares that.
+    """
 
     name: str
     mode: Mode | None
@@ -40,6 +51,18 @@ class TeamPicture:
     gpus: float | None
     pool: str
     inside: ClusterPicture = field(default_factory=ClusterPicture)
+    store: str = EMBEDDED
+    isolated: bool | None = None
+    slices: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def gpus_in_words(self) -> str:
+        """Its bound by kind: `8`, or `8, 14 mig-1g.10gb`."""
+        if self.gpus is None or not self.slices:
+            return gpu_amount(self.gpus)
+        whole = f"{self.gpus - mig.gpus_of(self.slices):g}"
+        parts = [f"{n} {name.rpartition('/')[2]}" for name, n in self.slices.items()]
+        return ", ".join((whole, *parts))
 
     @property
     def scheduler(self) -> str:
@@ -59,12 +82,14 @@ class Picture:
 
 def picture(resources: Iterable[Mapping[str, Any]]) -> Picture:
     """The picture that the `resources` of a plan's record make."""
-    clusters = from_resources.clusters(as_declared(_registered(item) for item in resources))
+    registered = [_registered(item) for item in resources]
+    clusters = from_resources.clusters(as_declared(registered))
     host = next((c for c in clusters if c.virtual_clusters), None) or next(
         (c for c in clusters if c.name == HOST), DeclaredCluster(HOST)
     )
     inside = {cluster.name: _place(cluster) for cluster in clusters if cluster is not host}
-    teams = [_team(vcluster, inside) for vcluster in host.virtual_clusters]
+    spaces = _namespaces(registered)
+    teams = [_team(vcluster, inside, spaces) for vcluster in host.virtual_clusters]
     return Picture(_place(host), {team.name: team for team in sorted(teams, key=lambda t: t.name)})
 
 
@@ -81,6 +106,21 @@ def as_declared(resources: Iterable[Registered]) -> list[from_resources.Declared
         )
         for resource in resources
     ]
+
+
+def gpu_amount(amount: float | None) -> str:
+    """A number of GPUs for people; None is no bound."""
+    return "no bound" if amount is None else written("gpu", amount, "")
+
+
+def _namespaces(resources: Iterable[Registered]) -> dict[str, bool]:
+    """The namespaces by name, and whether each has a level of isolation."""
+    metadata = [it.inputs.get("metadata") for it in resources if it.type in _NAMESPACES]
+    return {
+        str(it.get("name")): ISOLATION_LABEL in (it.get("labels") or ())
+        for it in metadata
+        if isinstance(it, dict)
+    }
 
 
 def _registered(item: Mapping[str, Any]) -> Registered:
@@ -107,7 +147,9 @@ def _place(cluster: DeclaredCluster) -> ClusterPicture:
     return ClusterPicture(kai, cluster.queues)
 
 
-def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPicture:
+def _team(
+    team: DeclaredTeam, inside: Mapping[str, ClusterPicture], spaces: Mapping[str, bool]
+) -> TeamPicture:
     name = str(team.name)
     version = "" if team.version in (None, UNKNOWN) else str(team.version)
     return TeamPicture(
@@ -115,8 +157,11 @@ def _team(team: DeclaredTeam, inside: Mapping[str, ClusterPicture]) -> TeamPictu
         mode=None if team.mode is UNKNOWN else team.mode,
         vcluster=f"v{version.removeprefix('v')}" if version else "",
         gpus=None if team.gpus is UNKNOWN else team.gpus,
+        slices={} if team.gpus is UNKNOWN else team.slices,
         pool=_pool(team),
         inside=inside.get(name, ClusterPicture()),
+        store=store_of(team.values).words,
+        isolated=spaces.get(team.namespace),
     )
 
 

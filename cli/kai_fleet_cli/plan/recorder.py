@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -147,10 +148,14 @@ def record(
         pulumi.runtime.register_stack_transformation(
             lambda _: loop.run_until_complete(asyncio.sleep(0))
         )
-        try:
-            (program or own_program)()
-        finally:
-            loop.run_until_complete(wait_for_rpcs())
+
+        def run() -> None:
+            try:
+                (program or own_program)()
+            finally:
+                loop.run_until_complete(wait_for_rpcs())
+
+        copy_context().run(run)  # what a program sets for itself ends with it
     declared = (it for it in recorder.registered.values() if it.type != STACK)
     return sorted(declared, key=lambda it: it.urn)
 

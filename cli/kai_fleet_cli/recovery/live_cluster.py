@@ -103,9 +103,14 @@ class LiveCluster:
     @_in_words()
     def vclusters(self, namespace: str) -> list[str]:
         """The vClusters in a namespace that are not about to go."""
-        path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
-        sets = (self._get(path, labelSelector="app=vcluster") or {}).get("items", [])
-        live = [it["metadata"] for it in sets]
+        path = f"/apis/apps/v1/namespaces/{namespace}"
+        live = [
+            it["metadata"]
+            for kind in ("statefulsets", "deployments")  # without a volume of its own
+            for it in (self._get(f"{path}/{kind}", labelSelector="app=vcluster") or {}).get(
+                "items", []
+            )
+        ]
         return [str(it["name"]) for it in live if not it.get("deletionTimestamp")]
 
     def forged(self, namespace: str, name: str) -> list[Forged]:

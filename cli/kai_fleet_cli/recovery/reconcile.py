@@ -21,6 +21,7 @@ from rich.prompt import Confirm
 from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:
     from kai_fleet_cli.recovery.interrupted import Settlement
@@ -51,7 +52,7 @@ def before(
         what = "the removal" if command == "destroy" else "the update"
         raise UserError(failures.locked(what, stack.name, holder))
     if begun:
-        told = ", ".join(f"{operation} ({operation.kind})" for operation in begun)
+        told = listed([f"{operation} ({operation.kind})" for operation in begun], "and")
         _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
     from kai_fleet_cli.recovery import live_cluster  # a client of Kubernetes: slow to load
 
@@ -88,7 +89,7 @@ def after(
     settlement = _judge(stack, now, operations, _failing_since(stack), say)
     if not settlement.decided:
         return False
-    told = ", ".join(str(operation) for operation in operations)
+    told = listed([str(operation) for operation in operations], "and")
     _agree(stack, f"an earlier run of this stack left: {told}", refresh, command, say)
     _carry_out(stack, now, settlement, say)
     return True

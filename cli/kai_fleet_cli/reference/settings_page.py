@@ -16,7 +16,7 @@ _HEAD: Final = """\
 
 Every key of `Pulumi.STACK.yaml`, as the program reads it. Editors complete and check the same keys
 by `components/kai_fleet/settings/stack.schema.json`.
-An unknown key is refused, with the key that was probably meant.
+An unknown key is refused, with the key that was probably meant or the section that it belongs to.
 
 Amounts are Kubernetes quantities (`500m`, `64Gi`, `0.5`) or `unlimited`. CPU counts cores, memory
 bytes, `gpu` devices. A *name* is lower-case letters, digits and dashes.
@@ -70,7 +70,7 @@ def _values(field: Mapping[str, Any]) -> Iterator[str]:
     if "$ref" in field:
         yield _link(field["$ref"].removeprefix(_REF))
     elif "anyOf" in field:
-        forms = [form for each in field["anyOf"] for form in _values(each)]
+        forms = [form for each in field["anyOf"] for form in _form(each)]
         yield from dict.fromkeys(form for form in forms if form)
     elif "enum" in field:
         yield ", ".join(f"`{value}`" for value in field["enum"])
@@ -85,6 +85,14 @@ def _values(field: Mapping[str, Any]) -> Iterator[str]:
         kinds = field.get("type", "any value")
         listed = [kinds] if isinstance(kinds, str) else list(kinds)
         yield " or ".join(_KINDS.get(kind, kind) for kind in listed if kind != "null")
+
+
+def _form(form: Mapping[str, Any]) -> Iterator[str]:
+    """One form of several: in its own words, where it is an amount."""
+    if "anyOf" in form and "description" in form:
+        yield _text(form["description"])
+    else:
+        yield from _values(form)
 
 
 _KINDS: Final = {"object": "mapping", "boolean": "`true`, `false`", "string": "text"}

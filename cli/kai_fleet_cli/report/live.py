@@ -167,7 +167,7 @@ def _by_host(team: TeamReport, look: Snapshot) -> TeamReport:
 
 
 def _runs(host: ClusterState, seen: TeamState) -> str | None:
-    item = host.named("statefulsets", seen.wanted.name, seen.wanted.namespace)
+    item = host.control_plane(seen.wanted)
     chart = item.labels.get("chart", "") if item else ""
     return f"v{chart.removeprefix('vcluster-')}" if chart else None
 

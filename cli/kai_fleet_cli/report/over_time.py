@@ -107,7 +107,7 @@ def _team(
 ) -> TeamUsageRow:
     team = settings.teams.get(name)  # None: of a stack of its own, which has its queues
     mode = team.scheduler.mode if team else OWN_STACK
-    promised = team.gpus if team else settings.team_stacks[name].gpus
+    promised = settings.gpus_of(name)
     scheduler = name if mode == "virtual" else "host"
     by_kai = mode in ("virtual", "host")
     measured = counted.get((scheduler, "") if by_kai else ("", f"team-{name}"), 0.0)

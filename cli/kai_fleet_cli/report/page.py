@@ -14,6 +14,7 @@ from kai_fleet_cli.report import charts, use_tables
 from kai_fleet_cli.report.model import StackReport
 from kai_fleet_cli.report.use_tables import UNKNOWN
 from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.wording import counted
 
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 OPEN_TREES: Final = 8  # more of them are folded
@@ -40,6 +41,7 @@ def page(report: StackReport) -> str:
     }
     environment.filters |= {
         "gpus": gpus,
+        "counted": counted,
         "moment": lambda when: f"{when:%Y-%m-%d %H:%M}",
         "commands": commands,
         "team_bar": charts.team,
@@ -49,11 +51,11 @@ def page(report: StackReport) -> str:
 
 
 def gpus(amount: float | None) -> str:
-    """An amount of GPUs: no more than two decimals, a word for no limit, a dash for not known."""
+    """An amount of GPUs: no more than two decimals, `unlimited`, a dash for not known."""
     if amount is None:
         return UNKNOWN
     if amount == UNLIMITED:
-        return "no limit"
+        return "unlimited"
     return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
 
 

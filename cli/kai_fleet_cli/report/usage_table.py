@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kai_fleet_cli.report.team_usage import AMOUNTS, GpuBalance, StackUsage, balance
+from kubectl_fleet.wording import counted
 
 _BESIDE: Final = "(no queue)"
 _LEGEND: Final = (
@@ -59,7 +60,7 @@ def _teams(usage: StackUsage) -> Table:
     for team in usage.teams:
         if team.unreached:
             continue
-        about = f"[dim]{team.mode}, {team.promised:g} GPUs[/]"
+        about = f"[dim]{team.mode}, {counted(team.promised, 'GPU')}[/]"
         table.add_row(f"[bold]{escape(team.team)}[/]", about, *_numbers(team.gpus, "bold"))
         if set(team.queues) != {None}:
             for queue, gpus in team.queues.items():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from kai_fleet.fleet.resolve import platform_facts
-from kai_fleet.settings import load
+from kai_fleet.settings import key_path, load
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.tenant import FactsOf, is_team_stack
 from kai_fleet_cli.stack_file import reading
+
+_OF_OTHERS: Final = tuple(f"{key_path((key,))}." for key in ("teams", "workloads"))
 
 
 def facts_beside(team_file: Path) -> FactsOf:
@@ -27,8 +30,11 @@ def facts_beside(team_file: Path) -> FactsOf:
             raise NoPlatformError(f"is {stack}: {why}") from None
         if is_team_stack(raw):
             raise NoPlatformError(f"is {stack}, which is a team stack itself; write its platform's")
-        settings = load(raw).settings
-        if settings is None:
+        loaded = load(raw)
+        # What it lacks of other teams and their workloads is nothing that a team stack reads.
+        wrong = [path for path in loaded.dropped if not path.startswith(_OF_OTHERS)]
+        settings = loaded.settings
+        if settings is None or wrong:
             raise NoPlatformError(
                 f"is {stack}, whose file is wrong; see: .venv/bin/fleet plan --stack {bare}"
             )

@@ -67,8 +67,9 @@ def read(path: Path) -> dict[str, Any]:
             raise StackFileError(f"{path} is not there") from None
         raise StackFileError(f"{path.name} is not there; stacks with a file: {_known()}") from None
     except UnicodeDecodeError as why:
-        line = why.object[: why.start].count(b"\n") + 1
-        raise StackFileError(f"{path.name} line {line}: is no UTF-8; save it as UTF-8") from None
+        before = why.object[: why.start].decode("utf-8")
+        where = yaml_file.place_of(before, len(before))
+        raise StackFileError(f"{path.name} {where} is no UTF-8; save it as UTF-8") from None
     except OSError as why:
         raise StackFileError(f"{path} cannot be read: {why.strerror}") from None
     return parse(text, path.name)
@@ -87,7 +88,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
         raise StackFileError(f"{name} is not YAML: {first}") from None
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
-        raise StackFileError(f"{name} is not a stack file; write config: and keys below it")
+        raise StackFileError(f"{name} {_no_mapping(text, document)}")
     if outside := stack_keys.outside(document, _KNOWN):
         raise StackFileError(f"{name}: {outside}")
     text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
@@ -97,6 +98,21 @@ def parse(text: str, name: str) -> dict[str, Any]:
     if odd := next(_odd_keys(own, ()), None):
         raise StackFileError(f"{name}: {odd}")
     return {key: _without_secrets(value) for key, value in own.items()}
+
+
+def _no_mapping(text: str, document: Any) -> str:
+    """What is wrong with a file that has no mapping where one is to be."""
+    write = "write config: and keys such as kai-fleet:cluster below it"
+    if document is None:
+        return f"is empty; {write}"
+    if isinstance(document, dict):
+        begin = re.search(r"^(config|[\"']config[\"'])\s*:", text, re.MULTILINE)
+        where = yaml_file.place_of(text, begin.start() if begin else 0)
+        return f"{where} is not a stack file, config has no keys; {write}"
+    begin = re.search(r"^(?!\s*(#|---|$))\s*(?=\S)", text, re.MULTILINE)
+    kind = "a list" if isinstance(document, list) else "one value"
+    where = yaml_file.place_of(text, begin.end() if begin else 0)
+    return f"{where} is {kind}, not a stack file; {write}"
 
 
 def _odd_keys(value: Any, above: tuple[str, ...]) -> Iterator[str]:

@@ -165,7 +165,7 @@ def _new_team(name: str, team: Mapping[str, Any]) -> str:
     on = f" on nodes {pool}" if pool else ""
     return (
         f"{name}: new team in mode {scheduler['mode']}: a vCluster{on}, {schedules},"
-        f" {team['gpus']} GPUs"
+        f" {counted(team['gpus'], 'GPU')}"
     )
 
 
@@ -195,8 +195,7 @@ def switch(
         if now == version:
             raise UserError(f"{has}, and stack {place.stack} runs it")
         update = switch_text(now, version) if now else f"KAI {version}, not made yet"
-        sentence = f"{name}: {has}; only the update is left: {update}"
-        return TeamChange(platform, (), (sentence,), (place.stack,), (name,))
+        return only_update(platform, place, has, update)
     return _switch(platform, place, old, version)
 
 
@@ -208,6 +207,9 @@ def roll_back(
     Raises UserError where the history has no such version.
     """
     written = written_kai(place)
+    if earlier == written and running is not None:
+        has = f"{place.path} has version {written} already, in {place.file.name}"
+        return only_update(platform, place, has, switch_text(running, written))
     if earlier is None:
         raise UserError(
             f"stack {place.stack} has no update in which team {place.name} ran another version than"
@@ -215,6 +217,12 @@ def roll_back(
             f" --stack {platform.stack}"
         )
     return _switch(platform, place, running or written, earlier)
+
+
+def only_update(platform: PlatformFile, place: TeamPlace, has: str, update: str) -> TeamChange:
+    """What is left of an edit that was written and not run: `has` says what is written."""
+    sentence = f"{place.name}: {has}; only the update is left: {update}"
+    return TeamChange(platform, (), (sentence,), (place.stack,), (place.name,))
 
 
 def _switch(platform: PlatformFile, place: TeamPlace, old: str, new: str) -> TeamChange:
@@ -311,7 +319,7 @@ def _losses(place: TeamPlace, pods: Sequence[Mapping[str, Any]] | None) -> list[
         lines.append("  every pod in it")
     else:
         held = cluster_reader.gpus_held(pods)
-        holding = f", holding {held:g} GPUs" if held else ""
+        holding = f", holding {counted(held, 'GPU')}" if held else ""
         lines.append(f"  every pod in it: {counted(len(pods), 'pod')} now{holding}")
     if place.own:
         lines.append(f"  stack {place.stack}, its history, its file and what the platform granted")

@@ -19,7 +19,7 @@ from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import queues, stack_state
 from kai_fleet_cli.teams.connect import Connected
-from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
+from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, own_stack
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.releases import KAI
 
@@ -96,7 +96,7 @@ def read(platform: PlatformFile, connected: Connected) -> Listing:
         for name in sorted(state.vclusters - platform.teams.keys()):
             running, held = _running(state, name, used), used.get(name)
             rows.append(TeamRow(name, stack, "-", None, running, None, (), None, None, held))
-            notes.append(_undeclared(stack, name))
+            notes.append(_undeclared(platform, stack, name))
     return Listing(tuple(rows), tuple(notes))
 
 
@@ -130,13 +130,21 @@ def _running(
     return state.versions.get(team) if state and team in used else None
 
 
-def _undeclared(stack: str, team: str) -> str:
-    """What the next update does about a team that no file has: the rule `team-removal`."""
+def _undeclared(platform: PlatformFile, stack: str, team: str) -> str:
+    """What the next update does about a team that no file has: by the rules `team-granted` and
+    `team-removal`.
+    """
+    if stack == platform.stack and team in platform.grants:
+        return (
+            f"team {team} is granted a stack of its own, and stack {stack} has it still: updates of"
+            f" it are refused until it has moved: {resume.FLEET} team move {team} --stack {stack}"
+            f" --to {own_stack(stack, team)}"
+        )
     try:
-        named = team in (reading.read(reading.path_of(stack)).get("removed") or ())
+        removed = reading.read(reading.path_of(stack)).get("removed")
     except reading.StackFileError:
-        named = False
-    if named:
+        removed = None
+    if isinstance(removed, list) and team in removed:
         return f"team {team} is in no file any more; the next update removes it"
     return (
         f"team {team} is in no file any more, and stack {stack} has it still: updates of it are"
@@ -167,7 +175,7 @@ def _used(states: Mapping[str, stack_state.StackState]) -> tuple[dict[str, float
 def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
     """The GPUs that queues promise a team; None where no queue does."""
     if place.mode == "virtual":
-        return queues.guaranteed(place.raw.get("queues"), place.gpus)
+        return queues.guaranteed(place.raw.get("queues"), place.gpus, place.pools)
     if place.mode != "host":
         return None
     quotas = queues.gpu_quotas(platform.raw.get("queues"), None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.settings.sections.gpu_kinds import counted
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import read_text
 from kubectl_fleet.errors import UserError
@@ -67,9 +68,28 @@ class TeamPlace:
 
     @property
     def gpus(self) -> int | None:
-        """The most GPUs that it may hold, 0 unless written; None for what is no number."""
+        """The most GPUs that it may hold as KAI counts them, 0 unless written; None for nonsense"""
+        pools = self.pools
+        if pools is None:
+            return _counted(self.raw.get("gpus", 0))
+        return None if None in pools.values() else sum(n or 0 for n in pools.values())
+
+    @property
+    def pools(self) -> Mapping[str, int | None] | None:
+        """The GPUs of each of its pools as KAI counts them; None without pools."""
+        pools = _mapping(self.raw.get("pools"))
+        return {str(name): _counted(gpus) for name, gpus in pools.items()} or None
+
+    @property
+    def whole_gpus(self) -> int:
+        """Its GPUs, where they are a number; raises UserError where they are written by kind."""
         gpus = self.raw.get("gpus", 0)
-        return gpus if isinstance(gpus, int) else None
+        if isinstance(gpus, int) and not self.pools:
+            return gpus
+        raise UserError(
+            f"the GPUs of team {self.name} are by kind or by pool, which no command divides; write"
+            f" the second team into {self.file.name} by hand (docs/blue-green.md)"
+        )
 
 
 @dataclass(frozen=True)
@@ -159,3 +179,8 @@ def _name_of(raw: Mapping[str, Any]) -> str:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _counted(gpus: Any) -> int | None:
+    counts = gpus.values() if isinstance(gpus, Mapping) else [gpus]
+    return counted(gpus, {}) if all(isinstance(it, int) for it in counts) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import Any
 
 from rich.prompt import IntPrompt, Prompt
@@ -14,7 +13,8 @@ from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.teams import queues
 from kai_fleet_cli.teams.lookup import PlatformFile
 from kubectl_fleet.errors import UserError
-from kubectl_fleet.releases import KAI, maintained, support
+from kubectl_fleet.releases import KAI, advised, support
+from kubectl_fleet.wording import counted
 
 MODES = ("virtual", "host", "default")
 
@@ -41,8 +41,8 @@ class FreePool:
 
     def __str__(self) -> str:
         """For example `kai-fleet/pool=vision (1 node, 8 GPUs)`."""
-        plural = "" if self.nodes == 1 else "s"
-        return f"{self.key}={self.value} ({self.nodes} node{plural}, {self.gpus} GPUs)"
+        has = f"{counted(self.nodes, 'node')}, {counted(self.gpus, 'GPU')}"
+        return f"{self.key}={self.value} ({has})"
 
 
 def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
@@ -96,7 +96,8 @@ class _Questions:
     def version(self) -> str:
         for version in KAI if self.screen.asks else ():
             self.screen.line(f"  {version:<9} {support(version).words}")
-        return self._ask("--version", "KAI version", newest_supported(), tuple(KAI))
+        likely = advised(KAI) or list(KAI)[-1]
+        return self._ask("--version", "KAI version", likely, tuple(KAI))
 
     def pool(self) -> dict[str, str]:
         free = free_pools(self.platform, self._nodes()) if self.screen.asks else []
@@ -149,11 +150,6 @@ class _Questions:
             self.screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
             self.nodes = list
             return []
-
-
-def newest_supported(today: date | None = None) -> str:
-    """The newest KAI version whose support has an end that is not past."""
-    return (maintained(today) or list(KAI))[-1]
 
 
 def pool_key(platform: PlatformFile) -> str:

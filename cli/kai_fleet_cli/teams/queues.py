@@ -78,12 +78,15 @@ def leaves(tree: Any) -> list[str]:
     return [queue.name for queue in every(tree) if queue.is_leaf]
 
 
-def gpu_quotas(tree: Any, gpus: float | None) -> dict[tuple[str, ...], float]:
+def gpu_quotas(
+    tree: Any, gpus: float | None, pools: Mapping[str, float | None] | None = None
+) -> dict[tuple[str, ...], float]:
     """Each queue's GPU quota by its keys, with those that are left out filled in; `gpus` are the
     team's. What is no right tree has none.
     """
     try:
-        filled = with_quotas(_TREE.validate_python(read_tree(tree)), gpus)
+        of_pools = {name: most or 0.0 for name, most in (pools or {}).items()}
+        filled = with_quotas(_TREE.validate_python(read_tree(tree)), gpus, of_pools)
     except (QueueFileError, ValidationError):
         return {}
     return dict(_quotas(filled, ()))
@@ -97,9 +100,11 @@ def _quotas(
         yield from _quotas(queue.children, (*above, name, "children"))
 
 
-def guaranteed(tree: Any, gpus: float | None) -> float:
+def guaranteed(
+    tree: Any, gpus: float | None, pools: Mapping[str, float | None] | None = None
+) -> float:
     """The GPUs that a tree's top-level queues promise together; -1 is unlimited."""
-    quotas = [quota for keys, quota in gpu_quotas(tree, gpus).items() if len(keys) == 1]
+    quotas = [quota for keys, quota in gpu_quotas(tree, gpus, pools).items() if len(keys) == 1]
     return UNLIMITED if UNLIMITED in quotas else sum(quotas)
 
 

@@ -15,7 +15,7 @@ from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
 from kai_fleet_cli.recovery.state import NAMESPACE, OF_VCLUSTER, ExportedState, provider_of
 from kai_fleet_cli.teams import lookup
 from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import counted
+from kubectl_fleet.wording import counted, listed
 
 _PROVIDER: Final = "$pulumi:providers:kubernetes::"  # before the team's name, for its vCluster
 _AT_ONCE: Final = 8
@@ -32,8 +32,8 @@ def check(
     if protected := [str(it["urn"]) for it in now.resources if it.get("protect")]:
         raise UserError(
             f"stack {stack} has {counted(len(protected), 'protected resource')}, and Pulumi deletes"
-            f" none: {', '.join(urn.rpartition('::')[2] for urn in protected)}. Take the protection"
-            f" off first: pulumi state unprotect --stack {stack} '{protected[0]}'"
+            f" none: {listed([urn.rpartition('::')[2] for urn in protected], 'and')}. Take the"
+            f" protection off first: pulumi state unprotect --stack {stack} '{protected[0]}'"
         )
     running = {}
     for team, resource in _granted(now).items():

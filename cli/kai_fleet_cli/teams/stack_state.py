@@ -130,8 +130,8 @@ def _rebuilt(texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     return kubeconfigs, refused
 
 
-def earlier_version(place: TeamPlace, variables: Mapping[str, str]) -> str | None:
-    """The version of the last finished update in which the team ran another one than is written.
+def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | None) -> str | None:
+    """The version of the last finished update in which the team ran another one `than` that.
 
     None where there is no such update. Raises UserError where the history cannot be read.
     """
@@ -147,7 +147,7 @@ def earlier_version(place: TeamPlace, variables: Mapping[str, str]) -> str | Non
         if not isinstance(here, Mapping) or here.get("mode") != "virtual":
             continue
         version = here.get("version")
-        if isinstance(version, str) and version != place.version:
+        if isinstance(version, str) and version != than:
             return version
     return None
 

@@ -19,6 +19,7 @@ from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, PlatformFile, TeamPlace, config_keys
 from kai_fleet_cli.teams.queues import Field
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
 
 NEXT: Final = "-next"
 
@@ -36,9 +37,9 @@ def begin(
             f"team {trial} is there already; first: fleet team adopt {name}, or fleet team drop"
             f" {name}. If it is not made yet: make up STACK={platform.teams[trial].stack}"
         )
-    whole = place.raw.get("gpus", 0)
-    if not isinstance(whole, int) or not 0 < gpus < whole:
-        fits = f"from 1 to {whole - 1}" if isinstance(whole, int) and whole > 1 else "that it has"
+    whole = place.whole_gpus
+    if not 0 < gpus < whole:
+        fits = f"from 1 to {whole - 1}" if whole > 1 else "that it has"
         raise UserError(
             f"--gpus {gpus} cannot be taken from team {name}, which has {whole}; write a number"
             f" {fits}"
@@ -57,9 +58,10 @@ def begin(
         values = _below(place, own) | {(*place.keys[:2], trial): team}
         edits = (edited(platform.file, platform.text, values),)
     sentences = (
-        f"{trial}: {gpus} of {name}'s {whole} GPUs, nodes {changes.pairs_text(pool)}, KAI {version}"
-        f" beside {old}",
-        f"{name} keeps {whole - gpus} GPUs, and its queues the same part of what they had",
+        f"{trial}: {gpus} of {name}'s {counted(whole, 'GPU')}, nodes {changes.pairs_text(pool)},"
+        f" KAI {version} beside {old}",
+        f"{name} keeps {counted(whole - gpus, 'GPU')}, and its queues the same part of what they"
+        " had",
     )
     return TeamChange(platform, edits, sentences, stacks, (name, trial))
 
@@ -121,7 +123,7 @@ def _end(
             f" fleet team remove {trial.name}"
         )
     tree = queues.joined(_tree(place), _tree(trial))
-    gpus = place.raw.get("gpus", 0) + trial.raw.get("gpus", 0)
+    gpus = place.whole_gpus + trial.whole_gpus
     values = _below(
         place, {("gpus",): gpus, **{("queues", *field): n for field, n in tree.items()}, **own}
     )

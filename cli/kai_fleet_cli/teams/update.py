@@ -69,7 +69,7 @@ def _show_verdict(change: TeamChange, screen: Screen) -> None:
         before = set(validation.validate(change.platform, ()).problems)
         shown = [problem for problem in verdict.problems if problem not in before]
     for problem in shown:
-        screen.out.print(as_text.problem_line(problem.record()), highlight=False, soft_wrap=True)
+        as_text.show_problem(problem.record(), screen.out)
     if verdict.refused:
         raise UserError("the rules refuse this; nothing is written")
 

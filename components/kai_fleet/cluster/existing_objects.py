@@ -6,7 +6,7 @@ used where it fits, and is not declared: so it is neither changed nor deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pulumi
@@ -14,7 +14,7 @@ from pulumi.runtime import invoke
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.provider import EXISTING
-from kai_fleet.provider.functions import read_existing
+from kai_fleet.provider.functions import NODES, read_existing
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kubectl_fleet.kube.errors import UnusableKubeconfigError
 from kubectl_fleet.kube.kubeconfig import connection
@@ -58,6 +58,11 @@ class ExistingObjects:
         answer = self._answers[path]
         self._away = self._away or bool(answer.get("away"))
         return answer if answer.get("there") else None
+
+    def nodes(self) -> Sequence[Answer]:
+        """The `labels` and `taints` of each node."""
+        nodes: Sequence[Answer] = (self.at(NODES) or {}).get("nodes", ())
+        return nodes
 
     def of_others(self, kind: str, name: str, resource: str) -> Answer | None:
         """An object that is there, and is not that resource of the stack."""

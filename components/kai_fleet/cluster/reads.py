@@ -23,11 +23,13 @@ def secret_data(
     name: str,
     after: pulumi.Input[str],
     parent: pulumi.Resource,
+    workload: str = "statefulset",
 ) -> pulumi.Output[dict[str, str]]:
     """The data of a Secret in base64, read anew in each run and kept out of the state.
 
-    It is read once `after` is known, and unknown until then, by the provider of the `parent`. A
-    Secret that is not there, or may not be read, ends the run with a sentence.
+    `workload` is what kubectl calls the control plane that writes it. It is read once `after` is
+    known, and unknown until then, by the provider of the `parent`. A Secret that is not there, or
+    may not be read, ends the run with a sentence.
     """
     read: pulumi.Output[Any] = invoke_output(
         SECRET,
@@ -41,7 +43,7 @@ def secret_data(
                 f"Secret {name} of namespace {namespace} {problem}. Look with: kubectl -n"
                 f" {namespace} get secrets,statefulsets; if somebody removed something by hand:"
                 f" .venv/bin/fleet up --refresh --stack {pulumi.get_stack()}; if the Secret alone:"
-                f" kubectl -n {namespace} rollout restart statefulset {name.removeprefix('vc-')}"
+                f" kubectl -n {namespace} rollout restart {workload} {name.removeprefix('vc-')}"
             )
         content: dict[str, str] = answer["data"]
         return content

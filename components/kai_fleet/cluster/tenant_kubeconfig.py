@@ -105,10 +105,14 @@ class Pieces:
         return yaml.safe_dump(built, sort_keys=True)
 
 
-def explain(name: str, namespace: str, error: TenantKubeconfigError) -> str:
-    """A sentence about a vCluster's Secret, with the commands that mend it."""
+def explain(
+    name: str, namespace: str, error: TenantKubeconfigError, workload: str = "statefulset"
+) -> str:
+    """A sentence about a vCluster's Secret, with the commands that mend it. `workload` is what
+    kubectl calls its control plane.
+    """
     sentence = f"Secret vc-{name} of namespace {namespace} {error}"
-    again = " and ".join(mending_commands(name, namespace))
+    again = " and ".join(mending_commands(name, namespace, workload=workload))
     if not error.foreign:
         return f"{sentence}; vCluster writes it when it starts: {again}"
     return f"{sentence}. {name_writer(name)}. Have vCluster write it again: {again}"
@@ -121,11 +125,13 @@ def name_writer(name: str) -> str:
     )
 
 
-def mending_commands(name: str, namespace: str, kubectl: str = "kubectl") -> tuple[str, ...]:
+def mending_commands(
+    name: str, namespace: str, kubectl: str = "kubectl", workload: str = "statefulset"
+) -> tuple[str, ...]:
     """The commands after which vCluster has written its Secret again: it does when it starts."""
     return (
         f"{kubectl} -n {namespace} delete secret vc-{name}",
-        f"{kubectl} -n {namespace} rollout restart statefulset {name}",
+        f"{kubectl} -n {namespace} rollout restart {workload} {name}",
     )
 
 

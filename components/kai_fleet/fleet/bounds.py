@@ -12,6 +12,7 @@ from kai_fleet.settings.sections.queues import leaves
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Mode, TeamSettings
 from kubectl_fleet.releases import takes_external_pod_groups
+from kubectl_fleet.releases.sharing import NV_FRACTIONS
 
 _PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
 Pools = Mapping[str, Mapping[str, str]]
@@ -37,7 +38,10 @@ def host_rules(
     isolation, by_host = settings.isolation_of(name), place == "host"
     return HostRules(
         name,
-        devices=(settings.gpu.resource, *isolation.devices),
+        devices=(
+            settings.gpu.resource,
+            *dict.fromkeys((*isolation.devices, *settings.slices_of(name))),
+        ),
         pool=has.node_pool,
         control_pool=control_pools[name],
         foreign_pools=[] if has.node_pool else _foreign_pools(settings, name, control_pools),
@@ -62,6 +66,9 @@ def host_rules(
         volumes=isolation.volumes,
         grace_seconds=isolation.bounds.grace_seconds,
         tolerations=[it.text for it in settings.place_of(name).tolerations],
+        nv_fractions=by_host
+        and settings.kai is not None
+        and settings.sharing_of(settings.kai) == NV_FRACTIONS,
     )
 
 

@@ -6,23 +6,29 @@ resources they are URNs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kai_fleet.fleet.control_plane import access_values
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
+from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import KnownSources
+from kai_fleet.releases.vcluster_store import ChartStore
 from kubectl_fleet import releases
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
 from kubectl_fleet.paths import at
+from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
+from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
+    from kai_fleet.settings.sections.access import Access
     from kai_fleet.settings.sections.affinity import Affinity
     from kai_fleet.settings.sections.cluster import Cluster
     from kai_fleet.settings.sections.isolation import Isolation
@@ -31,7 +37,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.platform import Gpu
     from kai_fleet.settings.sections.prices import Prices
     from kai_fleet.settings.sections.scheduling import Scheduling
-    from kai_fleet.settings.sections.teams import Access, Mode
+    from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.tolerations import Toleration
     from kai_fleet.settings.sections.workloads import Workload
 
@@ -52,11 +58,12 @@ class DeclaredKai:
     """A KAI scheduler; `version` is None where it is left open.
 
     `values` are those that were written for it, `untested` lets a version newer than the table by.
+    `sharing` is how pods share GPUs.
     """
 
     version: str | None
     namespace: str | None = KAI_NAMESPACE
-    gpu_sharing: bool = True
+    sharing: SharingMode = NOT_ENFORCED
     path: str = ""
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     untested: bool = False
@@ -113,13 +120,14 @@ class DeclaredCluster:
 
     `declared` is False where there is no stack file: then only what is wrong in itself can be said.
     `path` is where the cluster stands in the file, `key` where its KAI does, `queues_key` where its
-    queues do. `gpus` bounds all pods in it (the quota of the team whose vCluster this is).
-    `scheduled_by` is the host where the host's KAI places the pods of this vCluster, and
-    `team_queue` the only queue that its pods may name then. `reserved` are the namespaces of the
-    platform, and `queues_of` the only queues that pods of a namespace may name, for the namespaces
-    that it lists. `guarded` is whether a QueueGuard denies pods in every namespace. `grants` is
-    what team stacks may have here; `platform` is the stack that says so, where this is a team
-    stack. `installed` are charts, which come from `sources`: those of a whole stack are the host's.
+    queues do. `gpus` bounds all pods in it (the quota of the team whose vCluster this is), `pools`
+    those of each shard. `scheduled_by` is the host where the host's KAI places the pods of this
+    vCluster, and `team_queue` the only queue that its pods may name then. `reserved` are the
+    namespaces of the platform, and `queues_of` the only queues that pods of a namespace may name,
+    for the namespaces that it lists. `guarded` is whether a QueueGuard denies pods in every
+    namespace. `grants` is what team stacks may have here; `platform` is the stack that says so,
+    where this is a team stack. `installed` are charts, which come from `sources`: those of a whole
+    stack are the host's.
     """
 
     name: str = ""
@@ -131,6 +139,7 @@ class DeclaredCluster:
     virtual_clusters: tuple[DeclaredTeam, ...] = ()
     device_plugins: tuple[DevicePlugin, ...] = ()
     gpus: float | None = None
+    pools: Mapping[str, int] = field(default_factory=dict)
     scheduled_by: DeclaredCluster | None = None
     team_queue: str | None = None
     reserved: frozenset[str] = RESERVED
@@ -164,9 +173,14 @@ class DeclaredCluster:
         return self.kai[0].release if self.kai else None
 
     @property
+    def sharing(self) -> SharingMode:
+        """How its KAI lets pods share GPUs."""
+        return self.kai[0].sharing if self.kai else NOT_ENFORCED
+
+    @property
     def gpu_sharing(self) -> bool:
         """Whether its KAI lets pods share GPUs."""
-        return self.kai[0].gpu_sharing if self.kai else True
+        return self.sharing != releases.DISABLED
 
     @property
     def shards(self) -> Sequence[str]:
@@ -190,11 +204,12 @@ class DeclaredCluster:
 class DeclaredTeam:
     """A team on its host: its namespace, its bounds and its vCluster.
 
-    `path` is where it stands in the stack file, `version_key` where its vCluster's version does, ""
-    for the one below its own. `node_pool` are the labels of its nodes, `control_pool` those of the
-    nodes for its control plane. `gpus` is the most whole GPUs that its pods may hold, None without
-    a bound. `queue` is its leaf queue in host mode, and `host_queues` those that it declares below
-    the `parent_queue` that it is granted.
+    `path` is where it stands in the stack file; `where` says it of a key that the stack may have
+    for all teams. `node_pool` are the labels of its nodes, `control_pool` those of the nodes for
+    its control plane. `gpus` is the most GPUs that its pods may hold as KAI counts them, None
+    without a bound; `slices` are those of MIG among them, by the names of their resources, and
+    `pools` how many there are on each of several pools, by shard. `queue` is its leaf queue in host
+    mode, and `host_queues` those that it declares below the `parent_queue` that it is granted.
 
     `version` to `access` are the vCluster's: `values` as they were written, `licensed` where there
     is a vCluster licence, `untested` to let a version newer than the table by, `version_before`
@@ -209,7 +224,8 @@ class DeclaredTeam:
     `tolerations` are of everything of the team, `affinity` of its control plane, DNS and KAI,
     `image_pull_secrets` Secrets of its namespace.
     `oidc` is who says who enters its vCluster, and `groups` the roles of groups there.
-    `volume` is the claim of its control plane, by the keys of the chart, `volume_before` what runs.
+    `control_plane` is what the keys of its control plane say, by those of the chart, with a
+    database's address in clear; `store` is where it keeps its state, `store_before` what runs now.
     """
 
     name: str
@@ -217,6 +233,8 @@ class DeclaredTeam:
     version: str | None = None
     node_pool: Mapping[str, str] = field(default_factory=dict)
     gpus: float | None = None
+    slices: Mapping[str, int] = field(default_factory=dict, hash=False)
+    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
     mode: Mode = "default"
     queue: str | None = None
     kai: tuple[DeclaredKai, ...] = ()
@@ -228,7 +246,7 @@ class DeclaredTeam:
     own_stack: bool = False
     granted: bool = False
     isolation: Isolation | None = field(default=None, hash=False)
-    version_key: str = ""
+    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
     kubernetes_version: str | None = None
     chart: str | None = None
     access: Access | None = None
@@ -248,13 +266,32 @@ class DeclaredTeam:
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
     oidc: Oidc | None = field(default=None, hash=False)
     groups: Mapping[str, str] = field(default_factory=dict, hash=False)
-    volume: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    volume_before: Mapping[str, Any] | None = field(default=None, hash=False)
+    control_plane: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    store: ChartStore = field(default_factory=ChartStore, hash=False)
+    store_before: ChartStore | None = field(default=None, hash=False)
+
+    @cached_property
+    def chart_values(self) -> Mapping[str, Any]:
+        """What its keys and its own values say together, by the keys of the chart."""
+        if self.access is None:
+            return self.values  # of a program's release, which has them all
+        return merged(access_values(self.access), self.control_plane, self.values)
+
+    def written_at(self, *keys: str) -> str:
+        """Where a key of its own is written, or that of all teams in its place."""
+        steps = ".".join(keys).split(".")
+        return self.where(*steps) if self.where else at(self.path, *steps)
 
     @property
-    def version_path(self) -> str:
-        """Where its version is written."""
-        return self.version_key or at(self.path, "vcluster", "version")
+    def gpus_path(self) -> str:
+        """Where its GPUs are written."""
+        return at(self.path, "pools" if self.pools else "gpus")
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """What its quota is, by the names of the resources."""
+        whole = (self.gpus or 0) - mig.gpus_of(self.slices)
+        return {self.inside.gpu_resource: max(0, int(whole)), **self.slices}
 
     @property
     def may_use_gpus(self) -> bool:

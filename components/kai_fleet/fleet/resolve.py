@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import Final
 
 from kai_fleet.fleet import bounds, team_stack
 from kai_fleet.fleet.charts import charts_of_platform, charts_of_team
+from kai_fleet.fleet.control_plane import control_plane_values
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import (
     HOST,
@@ -19,16 +20,19 @@ from kai_fleet.fleet.model import (
     Fleet,
 )
 from kai_fleet.fleet.trees import declared_queues
+from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.vcluster_store import store_of
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.teams import Access, Scheduler, Vcluster
-from kai_fleet.state.deployed_state import DeployedState, claim_of
+from kai_fleet.settings.sections.teams import Scheduler, Vcluster
+from kai_fleet.state.deployed_state import DeployedState
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
+from kubectl_fleet.releases.sharing import mode_in
 
 _NVIDIA_CLASS: Final = "nvidia"
-_VERSION_OF_ALL: Final = key_path(("vcluster", "version"))
 
 
 def fleet_of(
@@ -124,22 +128,24 @@ class _Resolver:
     def _team(self, name: str) -> DeclaredTeam:
         settings, team = self.settings, self.settings.teams[name]
         vcluster, path = self._vclusters[name], settings.team_path(name)
-        place = settings.place_of(name)
+        place, control_plane = settings.place_of(name), control_plane_values(vcluster)
         platform, mode = settings.platform_facts, team.scheduler.mode
         inside = self._inside(name)
         now = self.deployed.version(f"{name}-release")
         foreign = self._foreign_queues(name)
         parent, shard = team_stack.granted_queue(name, platform) if platform else (None, None)
-        own_version = platform is not None or "version" in team.vcluster.model_fields_set
         return DeclaredTeam(
             name=name,
             namespace=f"team-{name}",
             path=path,
+            where=partial(settings.written_at, name),
             declared=True,
             mode=mode,
             node_pool=dict(team.node_pool),
             control_pool=self._control_pools[name],
-            gpus=team.gpus,
+            gpus=settings.gpus_of(name),
+            slices=settings.slices_of(name),
+            pools=team.pools,
             queue=team.queue,
             parent_queue=parent,
             host_queues=declared_queues(team.queues, f"{path}.queues", parent=parent, shard=shard)
@@ -157,7 +163,6 @@ class _Resolver:
             host_guard=None if platform else bounds.host_guard(settings, name, team.queue, foreign),
             guard=bounds.inside_guard(settings, name),
             version=vcluster.version or DEFAULT_VCLUSTER,
-            version_key=f"{path}.vcluster.version" if own_version else _VERSION_OF_ALL,
             version_before=f"v{now}" if now else None,  # the chart's version has no v
             kubernetes_version=vcluster.kubernetes_version,
             chart=vcluster.chart,
@@ -168,8 +173,9 @@ class _Resolver:
             image_pull_secrets=vcluster.image_pull_secrets,
             oidc=vcluster.oidc,
             groups=vcluster.groups,
-            volume=_volume(vcluster),
-            volume_before=self.deployed.volumes.get(f"{name}-release"),
+            control_plane=control_plane,
+            store=store_of(merged(control_plane, vcluster.values)),
+            store_before=self.deployed.stores.get(f"{name}-release"),
             kai=inside.kai,
             inside=inside,
             own_stack=platform is not None,
@@ -178,7 +184,7 @@ class _Resolver:
     def _inside(self, name: str) -> DeclaredCluster:
         """The inside of a team's vCluster."""
         settings, team = self.settings, self.settings.teams[name]
-        own, path = team.scheduler, settings.team_path(name)
+        own, path, gpus = team.scheduler, settings.team_path(name), settings.gpus_of(name)
         version = own.version if own.mode == "virtual" else None
         kai = self._kai(own, version, f"{path}.scheduler") if version else None
         if kai is not None:
@@ -193,11 +199,17 @@ class _Resolver:
             name,
             path=path,
             kai=(kai,) if kai else (),
-            queues=declared_queues(team.queues, f"{path}.queues", gpu_limit=team.gpus)
+            queues=declared_queues(
+                team.queues, f"{path}.queues", gpu_limit=gpus, pools=team.gpus_by_pool
+            )
             if kai
             else (),
-            gpus=team.gpus,
-            features=kai.features if kai else (),
+            gpus=gpus,
+            pools=team.gpus_by_pool,
+            features=tuple(
+                replace(it, path=f"{path}.pools") if team.pools and it.kind == "shards" else it
+                for it in (kai.features if kai else ())
+            ),
             declared=True,
             gpu_resource=settings.gpu.resource,
             key=f"{path}.scheduler",
@@ -213,12 +225,14 @@ class _Resolver:
             name=name,
             namespace=f"team-{name}",
             path=key_path(("teamStacks", name)),
+            where=partial(settings.written_at, name),
             declared=True,
             granted=True,
             mode="virtual" if settings.kai is None else "host",
             node_pool=dict(grant.node_pool),
             control_pool=self._control_pools[name],
-            gpus=grant.gpus,
+            gpus=settings.gpus_of(name),
+            slices=settings.slices_of(name),
             parent_queue=grant.parent_queue,
             isolation=place.isolation,
             labels=place.labels,
@@ -233,7 +247,7 @@ class _Resolver:
     def _kai(self, own: HostKai | Scheduler, version: str | None, path: str) -> DeclaredKai:
         return DeclaredKai(
             version,
-            gpu_sharing=self.settings.shares_gpus(own),
+            sharing=mode_in(version or "", own.values) or self.settings.sharing_of(own),
             path=path,
             values=own.values,
             untested=own.untested,
@@ -265,7 +279,7 @@ class _Resolver:
                 shard=of.get(at or ""),
                 # `nvidia` where the GPU stack makes that class, and a GPU is asked for.
                 runtime_class=own.runtime_class or (_NVIDIA_CLASS if nvidia else None),
-                gpu_resource=settings.gpu.resource,
+                gpu_resource=(own.gpu and own.gpu.slice) or settings.gpu.resource,
                 path=key_path(("workloads", name)),
             )
         return resolved
@@ -291,12 +305,12 @@ class _Resolver:
     def _queue_limits(self) -> dict[str, int]:
         """The most GPUs of the host's queues that are teams': those of the teams together (T13)."""
         limits: dict[str, int] = {}
-        for queue, gpus in (
-            *((team.queue, team.gpus) for team in self.settings.teams.values()),
-            *((grant.parent_queue, grant.gpus) for grant in self.settings.team_stacks.values()),
+        for name, queue in (
+            *((name, team.queue) for name, team in self.settings.teams.items()),
+            *((name, grant.parent_queue) for name, grant in self.settings.team_stacks.items()),
         ):
             if queue is not None:
-                limits[queue] = limits.get(queue, 0) + gpus
+                limits[queue] = limits.get(queue, 0) + self.settings.gpus_of(name)
         return limits
 
     @cached_property
@@ -308,9 +322,3 @@ class _Resolver:
     def _foreign_queues(self, team: str) -> list[str]:
         """Queues and teams whose names only begin like those of a team's own queues."""
         return [name for name in self._names if name.startswith(f"{team}-")]
-
-
-def _volume(vcluster: Vcluster) -> dict[str, Any]:
-    """The claim of a control plane; values that say it go before its keys, as everywhere."""
-    own = {"storageClass": vcluster.storage_class, "size": vcluster.size}
-    return {key: it for key, it in own.items() if it is not None} | claim_of(vcluster.values)

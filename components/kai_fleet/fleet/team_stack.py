@@ -14,6 +14,7 @@ from kai_fleet.settings.platform_facts import (
     Neighbour,
     PlatformFacts,
 )
+from kai_fleet.settings.sections.gpu_kinds import counted, slices
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
@@ -30,7 +31,13 @@ def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
         cluster=HostCluster(name=settings.cluster.name, context=settings.cluster.context),
         gpu_resource=settings.gpu.resource,
         gpu_provider=settings.gpu.provider,
-        kai=HostScheduler(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
+        kai=HostScheduler(
+            version=kai.version,
+            gpu_sharing=settings.shares_gpus(kai),
+            gpu_sharing_mode=settings.sharing_of(kai),
+        )
+        if kai
+        else None,
         queues={
             queue.name: HostQueue(
                 parent=queue.parent, shard=queue.shard, resources=queue.spec["resources"]
@@ -46,7 +53,7 @@ def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
             name: Neighbour(
                 mode=team.scheduler.mode,
                 node_pool=team.node_pool,
-                gpus=team.gpus,
+                gpus=settings.gpus_of(name),
                 queue=team.queue,
             )
             for name, team in settings.teams.items()
@@ -83,22 +90,10 @@ def host(
     return DeclaredCluster(
         HOST,
         path=key_path(("cluster",)),
-        kai=(DeclaredKai(kai.version, gpu_sharing=kai.gpu_sharing, path=PLATFORM),) if kai else (),
+        kai=(DeclaredKai(kai.version, sharing=kai.mode, path=PLATFORM),) if kai else (),
         queues=(*_host_queues(platform), *team.host_queues),
         virtual_clusters=(*_neighbours(platform), *own),
-        grants=tuple(
-            DeclaredTeam(
-                name,
-                namespace=f"team-{name}",
-                node_pool=grant.node_pool,
-                gpus=grant.gpus,
-                mode="host" if kai else "virtual",
-                parent_queue=grant.parent_queue,
-                path=PLATFORM,
-                granted=True,
-            )
-            for name, grant in platform.team_stacks.items()
-        ),
+        grants=tuple(_grants(platform)),
         platform=settings.platform_stack,
         sources=settings.sources.known,
         gpu_resource=settings.gpu.resource,
@@ -120,6 +115,23 @@ def _neighbours(platform: PlatformFacts) -> Iterator[DeclaredTeam]:
             mode=team.mode,
             queue=team.queue,
             path=PLATFORM,
+        )
+
+
+def _grants(platform: PlatformFacts) -> Iterator[DeclaredTeam]:
+    for name, grant in platform.team_stacks.items():
+        devices = platform.isolation.over(grant.isolation).devices
+        yield DeclaredTeam(
+            name,
+            namespace=f"team-{name}",
+            node_pool=grant.node_pool,
+            gpus=counted(grant.gpus, devices),
+            slices=slices(grant.gpus, devices),
+            mode="host" if platform.kai else "virtual",
+            parent_queue=grant.parent_queue,
+            path=PLATFORM,
+            granted=True,
+            inside=DeclaredCluster(gpu_resource=platform.gpu_resource),
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from kai_fleet.settings.sections.queues import Queue, walk
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare, Resource
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
 def declared_queues(
@@ -14,6 +15,7 @@ def declared_queues(
     path: str = "",
     *,
     gpu_limit: int | None = None,
+    pools: Mapping[str, int] | None = None,
     parent: str | None = None,
     shard: str | None = None,
     limits: Mapping[str, int] | None = None,
@@ -21,16 +23,19 @@ def declared_queues(
     """The queues of a tree as a stack file writes it, parents before their children.
 
     `gpu_limit`, in whole GPUs, bounds the top-level queues that give no limit of their own: a
-    team's share, inside its vCluster (V18). `parent` is a queue of another stack's tree below which
-    this one hangs, and `shard` the shard that serves it. `limits` bounds queues by name to the GPUs
-    of the teams that they are for (T13). `path` is the key of the tree.
+    team's share, inside its vCluster (V18); where it has `pools`, its share of the pool. `parent`
+    is a queue of another stack's tree below which this one hangs, and `shard` the shard that serves
+    it. `limits` bounds queues by name to the GPUs of the teams that they are for (T13). `path` is
+    the key of the tree.
     """
     return tuple(
         _declared_queue(
             placed.queue,
             placed.queue.spec(
                 placed.parent,
-                gpu_limit if placed.parent == parent else None,
+                (pools or {}).get(placed.shard or DEFAULT_SHARD, gpu_limit)
+                if placed.parent == parent
+                else None,
                 (limits or {}).get(placed.name),
             ),
             name=placed.name,

@@ -44,7 +44,8 @@ class HostRules:
     `annotations` are domains of annotations that runtimes and plugins read and the team may write,
     `volumes` kinds of volumes beyond those of Pod Security's `restricted`. `grace_seconds` is the
     longest that a pod may take to end. `tolerations` (`key=value:effect`) are those of taints by
-    which nodes of others are kept free, too.
+    which nodes of others are kept free, too. `nv_fractions`: pods may ask for GPU memory as a KAI
+    in that mode reads it; the GPU itself only KAI writes.
     """
 
     team: str
@@ -72,6 +73,7 @@ class HostRules:
     volumes: Sequence[str] = ()
     grace_seconds: int = GRACE_SECONDS
     tolerations: Sequence[str] = ()
+    nv_fractions: bool = False
 
     def gpus(self) -> list[str]:
         """The devices that are GPUs, of those that the team is granted."""
@@ -106,6 +108,7 @@ class HostRules:
             "volumes": ",".join(sorted(self.volumes)),
             "graceSeconds": str(self.grace_seconds),
             "tolerations": ",".join(sorted(self.tolerations)),
+            "nvFractions": _flag(self.nv_fractions),
             "restricted": _flag(self.restricted),
             "kaiImages": ",".join(self.platform_images) if self.restricted else "",
         }

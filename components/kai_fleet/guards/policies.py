@@ -28,6 +28,7 @@ Kind = Literal[
 QUEUES: Final = "kai-fleet-queues-"  # begins the names of queue guards
 POLICY: Final = "ValidatingAdmissionPolicy"
 BINDING: Final = "ValidatingAdmissionPolicyBinding"
+OLDEST_KUBERNETES: Final = "1.30"  # the first that serves both as v1
 # What holds in the namespace of every team, by one binding for all of them.
 OF_ALL_TEAMS: Final[tuple[Kind, ...]] = ("devices", "pods", "traffic", "lifecycle", "releases")
 BESIDE_KAI: Final[tuple[Kind, ...]] = ("owners",)  # and on a host with a KAI

@@ -46,6 +46,20 @@ _CONTROL_PLANE: Final[Mapping[str, str]] = {
     "effect": "NoSchedule",
 }
 
+# As GKE has it in kube-system: it bounds nothing, and is the permission (gpu-operator#660).
+_SYSTEM_PRIORITIES: Final[Any] = {
+    "hard": {"pods": "1G"},
+    "scope_selector": {
+        "match_expressions": [
+            {
+                "scope_name": "PriorityClass",
+                "operator": "In",
+                "values": ["system-node-critical", "system-cluster-critical"],
+            }
+        ]
+    },
+}
+
 # The one object by which a GPU operator works; its chart makes it under this name.
 _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 
@@ -54,15 +68,17 @@ _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 class GpuStackArgs:
     """`operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin alone, on nodes whose
     drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
-    none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind cluster's. `tolerations` are
-    those of the teams, on whose nodes its daemons have to be. `existing` is what the cluster has
-    already, which is used.
+    none; KAI schedules CPU pods too. `system_priorities`: pods of the system's priority classes may
+    be in its namespace, as GKE admits them nowhere else. `in_kind`: the nodes are a kind cluster's.
+    `tolerations` are those of the teams, on whose nodes its daemons have to be. `existing` is what
+    the cluster has already, which is used.
     """
 
     provider: Literal["operator", "device-plugin", "none"] = "none"
     version: str | None = None
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    system_priorities: bool = False
     in_kind: bool = False
     tolerations: Sequence[Toleration] = ()
     existing: ExistingObjects = NONE
@@ -125,6 +141,17 @@ class GpuStack(pulumi.ComponentResource):
                 before.append(
                     kubernetes.core.v1.Namespace(
                         own, metadata={"name": chart, "labels": _PRIVILEGED}, opts=child
+                    )
+                )
+            if args.system_priorities:
+                before.append(
+                    kubernetes.core.v1.ResourceQuota(
+                        f"{name}-system-priorities",
+                        metadata={"name": "system-priorities", "namespace": chart},
+                        spec=_SYSTEM_PRIORITIES,
+                        opts=pulumi.ResourceOptions.merge(
+                            child, pulumi.ResourceOptions(depends_on=list(before))
+                        ),
                     )
                 )
             kubernetes.helm.v3.Release(

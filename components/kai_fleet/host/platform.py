@@ -13,6 +13,7 @@ from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.kind_cluster import KindCluster, KindClusterArgs
 from kai_fleet.host.platform_reference import ReferencedPlatform
+from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
@@ -77,6 +78,7 @@ class Platform(pulumi.ComponentResource):
                 version=gpu_stack.version,
                 chart=gpu_stack.chart,
                 values=gpu_stack.values,
+                system_priorities=gpu_stack.system_priorities,
                 in_kind=cluster.kind is not None,
                 tolerations=[*args.fleet.tolerations],
                 existing=args.existing,
@@ -88,6 +90,7 @@ class Platform(pulumi.ComponentResource):
         )
         self.ready = [gpu]
         for scheduler in host.kai:
+            refuse_different_queues(host.queues, args.existing)
             kai = KaiScheduler(
                 f"{name}-kai",
                 KaiSchedulerArgs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
@@ -17,6 +17,7 @@ _PRIVATE: Final = (
 # Where clouds give out credentials; the second is Azure's, which is no private address.
 _CREDENTIALS: Final = ("169.254.0.0/16", "168.63.129.16/32")
 _PRIVATE_V6: Final = ("fc00::/7", "fe80::/10")
+_NAT64: Final = IPv6Address("64:ff9b::")
 _DNS: Final = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API: Final = 8443  # of a vCluster's pod
 
@@ -47,7 +48,7 @@ def of_pods(network: Network) -> dict[str, Any]:
     if network.internet:
         inside = _inside(network)
         v4, v6 = ([it for it in inside if (":" in it) == new] for new in (False, True))
-        egress.append({"to": [_block("0.0.0.0/0", *v4), _block("::/0", *v6)]})
+        egress.append({"to": [_block("0.0.0.0/0", *v4), _block("::/0", *v6, *map(_nat64, v4))]})
     more = [*map(_block, network.cidrs), *map(_namespace, network.namespaces)]
     if more:
         egress.append({"to": more})
@@ -77,6 +78,12 @@ def of_control_plane(team: str, network: Network) -> dict[str, Any]:
         "ingress": [{"ports": [{"port": _API, "protocol": "TCP"}]}],
         "egress": [host],
     }
+
+
+def _nat64(cidr: str) -> str:
+    """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052)."""
+    v4 = ip_network(cidr, strict=False)
+    return f"{_NAT64 + int(v4.network_address)}/{96 + v4.prefixlen}"
 
 
 def is_internet(address: str, network: Network) -> bool:

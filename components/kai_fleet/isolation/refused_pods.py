@@ -62,7 +62,7 @@ def _of_control_plane(pod: Mapping[str, Any], rules: HostRules) -> bool:
     return (
         labels.get("app") in CONTROL_PLANES
         and labels.get("release") == rules.team
-        and any(it.get("kind") == "StatefulSet" for it in owners)
+        and any(it.get("kind") in ("StatefulSet", "ReplicaSet") for it in owners)
     )
 
 
@@ -73,7 +73,7 @@ def _as_made(pod: Mapping[str, Any], rules: HostRules, *, control: bool) -> Obje
     spec = dict(pod["spec"])
     if control or not rules.names_nodes:
         spec.pop("nodeName", None)
-    if control:  # by its StatefulSet, which the update declares
+    if control:  # by its StatefulSet or Deployment, which the update declares
         spec["nodeSelector"] = dict(rules.control_pool or rules.pool)
     metadata = dict(pod["metadata"])
     metadata["labels"] = {

@@ -6,6 +6,7 @@ import pulumi
 
 from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
+from kai_fleet.fleet.taints import closed_pool, in_pool
 from kai_fleet.guards.guard_policies import GUARD_POLICIES
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import ReferencedPlatform
@@ -69,10 +70,21 @@ def team_namespaces(
 
 
 def refuse_misfits(fleet: Fleet, run: DeclaredRun, existing: ExistingObjects) -> None:
-    """Raise pulumi.RunError where a namespace of others has labels that do not fit its team."""
+    """Raise pulumi.RunError where a namespace of others has labels that do not fit its team, and
+    warn of pools whose taints it does not tolerate.
+    """
     if not fleet.platform:
         for team in _placed(fleet, run):
             is_of_others(team, existing)
+            warn_of_taints(team, existing)
+
+
+def warn_of_taints(team: DeclaredTeam, existing: ExistingObjects) -> None:
+    """Say which taint keeps a team's pods off all of its nodes, and what to write."""
+    nodes = existing.nodes() if team.node_pool else ()
+    pool = [it["taints"] for it in nodes if in_pool(it["labels"], team.node_pool)]
+    if closed := closed_pool(team, pool):
+        pulumi.log.warn(f"nodes of team {team.name}: {closed[0]}; {closed[1]}")
 
 
 def _placed(fleet: Fleet, run: DeclaredRun) -> list[DeclaredTeam]:

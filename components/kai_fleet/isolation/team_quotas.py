@@ -30,8 +30,8 @@ def quotas(team: DeclaredTeam) -> dict[str, ResourceQuotaSpecArgsDict]:
     once that meet in one are refused and tried again (measured.md 47).
     """
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
-    isolation, gpus = team.isolation or Isolation(), int(team.gpus or 0)
-    bound = gpu_bound(gpus, team.inside.gpu_resource, isolation)
+    isolation = team.isolation or Isolation()
+    bound = gpu_bound(team.kinds, isolation)
     found: dict[str, ResourceQuotaSpecArgsDict] = {"gpus": {"hard": bound}}
     if isolation.on:
         found |= {name: {"hard": hard} for name, hard in shared_bounds(isolation).items()}
@@ -39,9 +39,9 @@ def quotas(team: DeclaredTeam) -> dict[str, ResourceQuotaSpecArgsDict]:
     return found
 
 
-def gpu_bound(gpus: int, resource: str, isolation: Isolation) -> dict[str, str]:
+def gpu_bound(kinds: Mapping[str, int], isolation: Isolation) -> dict[str, str]:
     """The quota `gpus`: devices by name, those of another vendor and DRA claims none."""
-    found = {f"requests.{resource}": str(gpus)}
+    found = {f"requests.{name}": str(count) for name, count in kinds.items()}
     if not isolation.on:
         return found
     for other in _GPUS:

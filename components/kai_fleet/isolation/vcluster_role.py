@@ -40,7 +40,7 @@ def of_team(team: DeclaredTeam) -> list[PolicyRuleArgsDict]:
     """The rules of a team's role; raises UnknownVersion."""
     if team.granted or team.version is None:
         return rules(team.name)
-    return rules(team.name, vcluster(team.version, untested=team.untested), team.values)
+    return rules(team.name, vcluster(team.version, untested=team.untested), team.chart_values)
 
 
 _NEWEST: Final = 1_000

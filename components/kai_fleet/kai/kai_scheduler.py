@@ -13,6 +13,7 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import child_of
@@ -70,6 +71,7 @@ class KaiScheduler(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
         before: list[pulumi.Resource] = []
         own_namespace, existing = f"{name}-namespace", args.existing
+        others = priority_values(release, own.values, existing) if existing else {}
         if not (existing and existing.of_others(NAMESPACE, KAI_NAMESPACE, own_namespace)):
             before.append(
                 kubernetes.core.v1.Namespace(
@@ -95,14 +97,14 @@ class KaiScheduler(pulumi.ComponentResource):
             namespace=KAI_NAMESPACE,
             values=kai_values(
                 release,
-                gpu_sharing=own.gpu_sharing,
+                sharing=own.sharing,
                 runtime_class=args.runtime_class,
                 isolation=args.isolation,
                 tolerations=own.tolerations,
                 affinity=own.affinity,
                 labels=own.labels,
                 overrides=merged(
-                    prometheus_values(release, own.scheduling or Scheduling()), own.values
+                    prometheus_values(release, own.scheduling or Scheduling()), others, own.values
                 ),
             ),
             timeout=args.ready_timeout,
@@ -163,7 +165,9 @@ class KaiScheduler(pulumi.ComponentResource):
             way = kai_transition(known, release) if known else None
             verb = "upgraded in place" if way and way.kind == "in-place" else "replaced"
             why = way.why if way else f"{before} → {release.version}: {before} is not in the table"
-            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay", self)
+            grouped = release.groups_deployments and not (known and known.groups_deployments)
+            news = "; a Deployment made after it is one PodGroup" if grouped else ""
+            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{news}", self)
             if way and way.kind == "in-place":
                 return []
         # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).

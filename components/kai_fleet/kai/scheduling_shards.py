@@ -14,12 +14,12 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.options import child_of
 from kai_fleet.settings.sections.scheduling import (
-    DEFAULT_SHARD,
     Fairshare,
     Scheduling,
     Shard,
 )
 from kubectl_fleet.releases import KaiRelease
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
 @dataclass

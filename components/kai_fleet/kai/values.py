@@ -10,7 +10,8 @@ from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.tolerations import Toleration
-from kubectl_fleet.releases import DISABLED, KaiRelease, has_sharing_modes
+from kubectl_fleet.releases import KaiRelease
+from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 
 RESTRICTED: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -24,7 +25,7 @@ RESTRICTED: Final[Mapping[str, Any]] = {
 def kai_values(
     release: KaiRelease,
     *,
-    gpu_sharing: bool = True,
+    sharing: SharingMode = NOT_ENFORCED,
     runtime_class: str | None = "nvidia",
     isolation: Isolation | None = None,
     tolerations: Sequence[Toleration] = (),
@@ -34,7 +35,7 @@ def kai_values(
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then `overrides`.
 
-    gpu_sharing allows fractions of a GPU; through v0.17 the charts have it off (K6). runtime_class
+    sharing is how pods share GPUs; through v0.17 the charts have it off (K6). runtime_class
     is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
     container runtime's default is not NVIDIA's (K5). `tolerations` and `affinity` are those of all
     its parts, `labels` of what its chart can label.
@@ -45,7 +46,7 @@ def kai_values(
         else {}
     )
     return merged(
-        {"global": _sharing(release, gpu_sharing)},
+        sharing_values(release.version, sharing),
         _isolated(release, isolation or Isolation()),
         reservation,
         {"global": {"tolerations": [it.spec for it in tolerations]}} if tolerations else {},
@@ -60,13 +61,6 @@ def _noted(release: KaiRelease, labels: Mapping[str, str]) -> dict[str, Any]:
     """Those of the namespace where shared GPUs are held, in charts that have a value for them."""
     values = nested("global.resourceReservation.namespaceLabels", dict(labels))
     return values if labels and not unknown_keys("kai", release.version, values) else {}
-
-
-def _sharing(release: KaiRelease, on: bool) -> dict[str, Any]:
-    """Written also where it is off: from v0.18 a chart that is told nothing shares GPUs."""
-    if has_sharing_modes(release.version):
-        return {"gpuSharingMode": "NonMemoryEnforced" if on else DISABLED}
-    return {"gpuSharing": on}
 
 
 def _isolated(release: KaiRelease, isolation: Isolation) -> dict[str, Any]:

@@ -170,6 +170,9 @@ class HostGuardInputs(_WithProvider):
     tolerations: list[str] = optional(
         list, "Tolerations that name taints of foreign pools and pass: key=value:effect."
     )
+    nv_fractions: bool = optional(
+        False, "Pods may ask for GPU memory as a KAI in mode NvFractions reads it."
+    )
 
 
 class _WorkloadInputs(_WithProvider):

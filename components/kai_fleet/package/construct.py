@@ -9,6 +9,8 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.cluster.access import deleted_with
+from kai_fleet.fleet.control_plane import DATA_SOURCE
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
@@ -26,6 +28,7 @@ from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.package.request import ComponentRequest, by_types
 from kai_fleet.provider import PluginError
+from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
@@ -91,6 +94,7 @@ def team(request: ComponentRequest) -> Result:
         stack["queues"] = {raw["queue"]: {"gpu": {"quota": raw.get("gpus", 0)}}}
     settings = request.settings(stack, {f"teams.{name}": ""})
     own = fleet_of(settings, request.deployed).teams[name]
+    own = _with_database(own, request, "vcluster", "store", "dataSource")
     args = TeamArgs(own, access, request.deployed)
     if "namespace" in raw:
         args = replace(args, namespace=request.inputs.at("namespace"))
@@ -128,6 +132,7 @@ def virtual_cluster(request: ComponentRequest) -> Result:
     places = {f"teams.{name}.vcluster": "", f"teams.{name}": ""}
     settings = request.settings(stack, places, subject="vcluster")
     vcluster = fleet_of(settings, request.deployed).teams[name]
+    vcluster = _with_database(vcluster, request, "store", "dataSource")
     component = VirtualCluster(
         name,
         VirtualClusterArgs(
@@ -140,6 +145,14 @@ def virtual_cluster(request: ComponentRequest) -> Result:
     )
     names = ("namespace", "server", "kubeconfig", "version")
     return component, {name: getattr(component, name) for name in names}
+
+
+def _with_database(team: DeclaredTeam, request: ComponentRequest, *path: str) -> DeclaredTeam:
+    """The team with the database that another resource makes, where it is one's output."""
+    url = request.inputs.outputs.get(path)
+    if url is None:
+        return team
+    return replace(team, control_plane=merged(team.control_plane, nested(DATA_SOURCE, url)))
 
 
 def kai_scheduler(request: ComponentRequest) -> Result:
@@ -224,7 +237,12 @@ def gpu_stack(request: ComponentRequest) -> Result:
     stack["gpu"] = request.part(of=platform.Gpu)
     gpu = request.settings(stack, {"gpu": ""}).gpu
     args = GpuStackArgs(
-        gpu.provider, gpu.version, gpu.chart, gpu.values, existing=request.existing()
+        gpu.provider,
+        gpu.version,
+        gpu.chart,
+        gpu.values,
+        gpu.system_priorities,
+        existing=request.existing(),
     )
     component = GpuStack(request.name, args, request.on_cluster())
     return component, {"version": component.version, "namespace": component.namespace}
@@ -255,6 +273,8 @@ def _workload_args(request: ComponentRequest) -> PodArgs | GpuDeploymentArgs | V
         some_team = {"scheduler": scheduler, "gpus": 1_000_000, "queues": {queue: {}}}
     else:
         some_team = {"scheduler": {"mode": "default"}, "gpus": 1_000_000}
+    if kind := (own.get("gpu") or {}).get("slice"):
+        some_team["isolation"] = {"devices": {kind: 1_000_000}}
     stack = {
         "cluster": _SOME_CLUSTER,
         "gpu": {"resource": raw.get("gpuResource", platform.NVIDIA)},

@@ -26,6 +26,8 @@ MAY_BE_LATER: Final[tuple[KeyPath, ...]] = (
     ("image",),
     ("env", "*"),
     ("huggingFaceToken",),
+    ("store", "dataSource"),
+    ("vcluster", "store", "dataSource"),
 )
 KNOWN_LATER: Final = "known-later"
 _TOO_LATE: Final = (

@@ -17,6 +17,7 @@ from kai_fleet.provider import PACKAGE, PluginError
 from kai_fleet.settings import Settings, load, validated
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake
 from kai_fleet.state.deployed_state import DeployedState
+from kubectl_fleet.wording import counted
 
 _KUBERNETES: Final = "kubernetes"
 _PROVIDER: Final = f"pulumi:providers:{_KUBERNETES}"
@@ -146,7 +147,7 @@ class ComponentRequest:
     def _refuse(self, mistakes: Iterable[Mistake]) -> None:
         lines = [f"  {it.path}: {it.message}" for it in mistakes]
         if lines:
-            count = f"{len(lines)} mistake{'s' if len(lines) != 1 else ''}"
+            count = counted(len(lines), "mistake")
             raise PluginError("\n".join([f"{self.kind} {self.name} has {count}:", *lines]))
 
 

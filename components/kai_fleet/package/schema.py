@@ -28,6 +28,7 @@ from kai_fleet.settings.sections import (
     platform,
     queues,
     scheduling,
+    sharing,
     teams,
     workloads,
 )
@@ -163,6 +164,8 @@ class _Types:
             return {"type": "object", "additionalProperties": item, **secret}
         if origin is list:
             return {"type": "array", "items": self._type(arguments[0], enum, owner)}
+        if bare is sharing.GpuSharing:  # as it was; a program writes a mode as a value of the chart
+            return {"type": "boolean"}
         if inspect.isclass(bare) and issubclass(bare, BaseModel):
             return self._object(bare)
         return {"type": _scalar(annotation, owner)}
@@ -205,7 +208,8 @@ def _bare(annotation: Any) -> Any:
 
 def _scalar(annotation: Any, owner: str) -> str:
     """`string`, `number`, `integer` or `boolean`; a quantity, which is text or number, is text."""
-    kinds = _json_kinds(TypeAdapter(annotation).json_schema())
+    # What a stack file takes as a mapping besides, a program writes in isolation.devices.
+    kinds = _json_kinds(TypeAdapter(annotation).json_schema()) - {"object"}
     if kinds <= {"number", "integer"} or (owner in _AS_NUMBERS and "number" in kinds):
         return "integer" if kinds == {"integer"} else "number"
     return "boolean" if kinds == {"boolean"} else "string"

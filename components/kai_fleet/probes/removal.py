@@ -81,11 +81,15 @@ def vacant() -> None:
     NotReadyError, with what to do.
     """
     namespace = os.environ["VACANT_NAMESPACE"]
-    api, path = cluster(), f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+    api, path = cluster(), f"/apis/apps/v1/namespaces/{namespace}"
 
     def vclusters() -> list[str]:
         try:
-            sets = api.list(path, labelSelector="app=vcluster")
+            sets = [
+                it
+                for kind in ("statefulsets", "deployments")  # without a volume of its own
+                for it in api.list(f"{path}/{kind}", labelSelector="app=vcluster")
+            ]
         except KubeError as error:
             raise NotReadyError(
                 f"namespace {namespace} cannot be looked at: {complaint(error)}"

@@ -9,7 +9,7 @@ import os
 
 from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
+from kai_fleet.probes.wait import NotReadyError, cluster, control_plane_kind, say, until_ready
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.text import plain
 
@@ -34,14 +34,16 @@ def wait() -> None:
             return _not_answering(of_secret(secret.get("data") or {}, address, name))
         except TenantKubeconfigError as error:
             if error.foreign:
-                raise NotReadyError(explain(name, namespace, error)) from None
+                workload = control_plane_kind(api, name, namespace)
+                raise NotReadyError(explain(name, namespace, error, workload)) from None
             return [f"the way in in Secret vc-{name}, which {error}"]
 
     until_ready(
         f"vCluster {name}",
         missing,
         float(os.environ["VCLUSTER_TIMEOUT"]),
-        f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs {name}-0",
+        f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs -l"
+        f" app=vcluster,release={name}",
     )
     _warn_if_no_node(api, name)
     print(address)

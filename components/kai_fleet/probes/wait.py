@@ -46,13 +46,25 @@ def _inside(host: Api, secret: str, server: str) -> Api:
     except KubeError as error:
         problem = f"cannot be read: {complaint(error)}"
     except TenantKubeconfigError as error:
-        raise NotReadyError(explain(name.removeprefix("vc-"), namespace, error)) from None
+        team = name.removeprefix("vc-")
+        workload = control_plane_kind(host, team, namespace)
+        raise NotReadyError(explain(team, namespace, error, workload)) from None
     finally:
         host.close()
     raise NotReadyError(
         f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, {problem}. Look"
         f" with: kubectl -n {namespace} get secrets,statefulsets"
     )
+
+
+def control_plane_kind(host: Api, name: str, namespace: str) -> str:
+    """What kubectl calls a vCluster's control plane: a Deployment where it has no volume."""
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    try:
+        found = host.find(f"{path}/{name}") or {}
+    except KubeError:
+        found = {}
+    return "deployment" if "spec" in found else "statefulset"
 
 
 def still_missing(missing: Missing, seconds: float, what: str = "") -> list[str]:

@@ -7,6 +7,7 @@ add its own words.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.provider.values import secret
@@ -19,6 +20,10 @@ _SECRET_SECONDS: Final = 30.0
 _UID_SECONDS: Final = 10.0
 _MOST: Final = 8 << 20  # bytes: etcd holds 1.5 MiB of an object
 _EXISTING_SECONDS: Final = 10.0
+NODES: Final = "/api/v1/nodes"
+_VALUED: Final = "/priorityclasses/"
+_QUEUES: Final = "/apis/scheduling.run.ai/"
+_FEATURES: Final = "feature.node.kubernetes.io/"
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
@@ -53,17 +58,47 @@ def read_cluster_uid(way: Connection) -> dict[str, Any]:
 def read_existing(way: Connection, path: str) -> dict[str, Any]:
     """Whether an object is `there` on the host; its `handler` and `labels`, where it has them.
 
+    Of a PriorityClass also its `value`, of a Queue its `spec`, and of what Helm made the `release`.
+    Of the path of all nodes the `nodes`, each with its `labels` and `taints`.
     Or the `problem`, why that cannot be read; `away` where the cluster does not answer at all.
     """
+    api = Api(way, _EXISTING_SECONDS, in_all=_EXISTING_SECONDS, most=_MOST)
     try:
-        found = Api(way, _EXISTING_SECONDS, in_all=_EXISTING_SECONDS, most=_MOST).find(path)
+        if path == NODES:
+            return {"there": True, "nodes": [_node(it) for it in api.list(NODES)]}
+        found = api.find(path)
     except KubeError as error:
         return {"problem": complaint(error), "away": isinstance(error, UnreachableError)}
     if found is None:
         return {"there": False}
-    labels = (found.get("metadata") or {}).get("labels") or {}
+    metadata = found.get("metadata") or {}
+    more: dict[str, Any] = {}
+    if _VALUED in path:
+        more["value"] = found.get("value")
+    if path.startswith(_QUEUES):
+        more["spec"] = found.get("spec") or {}
+    notes = metadata.get("annotations") or {}
+    if (release := notes.get("meta.helm.sh/release-name")) is not None:
+        more["release"] = plain(f"{notes.get('meta.helm.sh/release-namespace')}/{release}", 200)
     return {
         "there": True,
         "handler": plain(str(found.get("handler") or ""), 100),
-        "labels": {str(key): plain(str(value), 100) for key, value in labels.items()},
+        "labels": {
+            str(key): plain(str(value), 100)
+            for key, value in (metadata.get("labels") or {}).items()
+        },
+        **more,
+    }
+
+
+def _node(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What pools are told by: not what feature discovery finds, a hundred labels of each node."""
+    labels = (item.get("metadata") or {}).get("labels") or {}
+    keys = ("key", "value", "effect")
+    return {
+        "labels": {key: it for key, it in labels.items() if not key.startswith(_FEATURES)},
+        "taints": [
+            {key: str(taint.get(key) or "") for key in keys}
+            for taint in (item.get("spec") or {}).get("taints") or ()
+        ],
     }

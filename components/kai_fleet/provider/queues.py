@@ -7,7 +7,7 @@ write down what it made leaves nothing behind: the next one finds it by the labe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ _MANAGER: Final = "kai-fleet"
 Specs = Mapping[str, Mapping[str, Any]]
 Labels = Mapping[str, Mapping[str, str]]
 
+# What KAI's chart makes from v0.10 on, unless told not to. They stay when it is uninstalled.
+DEFAULT_QUEUES: Final = ("default-parent-queue", "default-queue")
 _MANAGEMENT: Final = "kai.resources/"  # the API group of Projects and Departments
 _WORKERS: Final = 8  # a queue's webhook answers one request after the other anyway
 _WEBHOOK_SECONDS: Final = 30.0
@@ -63,14 +65,16 @@ class Queues:
 
         Without the CRD there are none. Raises ClusterAwayError, and PluginError for a refusal.
         """
-        return self._ours(self._all(), set(known))
+        live, names = self._all(), set(known)
+        return {it: live[it] for it in names if of_a_chart(live.get(it))} | self._ours(live, names)
 
     def make(self, wanted: Specs, known: Iterable[str] = (), labels: Labels | None = None) -> None:
         """Have exactly these queues: create, change and delete what differs, parents first.
 
         `labels` are more labels of some of them; others that they carry are left alone.
-        Raises PluginError before anything is touched where another's queue has a wanted name or a
-        project's controller has taken one of ours, and
+        A default queue of a KAI's chart is used as it is, and neither changed nor deleted. Raises
+        PluginError before anything is touched where it differs, another's queue has a wanted name
+        or a project's controller has taken one of ours, and
         SomeQueuesError with every refusal where the cluster refused some.
         """
         live = self._all()
@@ -83,7 +87,14 @@ class Queues:
                 " queues that are not its own: allowExternalQueues: true in its chart's commonArgs"
             )
         ours = self._ours(live, set(known))
-        foreign = sorted(wanted.keys() & live.keys() - ours.keys())
+        used = {name for name in wanted if of_a_chart(live.get(name))}
+        for name in sorted(used):
+            if differs := differences(live[name].get("spec") or {}, wanted[name]):
+                raise PluginError(
+                    f"{different(name, differs)}; or, to take it over: kubectl label queue {name}"
+                    f" {TREE}={self._tree}"
+                )
+        foreign = sorted(wanted.keys() & live.keys() - ours.keys() - used)
         if foreign:
             raise PluginError(self._foreign(foreign, live))
         failed: list[str] = []
@@ -92,7 +103,8 @@ class Queues:
             more = (labels or {}).get(name, {})
             self._put(name, wanted[name], {**more, TREE: self._tree}, ours.get(name))
 
-        for names in _by_depth({name: spec.get("parentQueue") for name, spec in wanted.items()}):
+        parents = {n: spec.get("parentQueue") for n, spec in wanted.items() if n not in used}
+        for names in _by_depth(parents):
             failed += self._each(names, put)
         self._delete({name: item for name, item in ours.items() if name not in wanted}, failed)
         if failed:
@@ -101,11 +113,12 @@ class Queues:
     def remove(self, known: Iterable[str] = ()) -> None:
         """Delete them all, children first, and wait until they are gone."""
         failed: list[str] = []
-        self._delete(self.live(known), failed)
+        names = set(known)
+        self._delete(self._ours(self._all(), names), failed)
         if failed:
             raise SomeQueuesError(_several(failed))
         deadline = time.monotonic() + _GONE_SECONDS
-        while left := self.live(known):
+        while left := self._ours(self._all(), names):
             if time.monotonic() > deadline:
                 raise SomeQueuesError(
                     f"still there after {_GONE_SECONDS:.0f} s: {', '.join(sorted(left))}."
@@ -128,7 +141,8 @@ class Queues:
         return {
             name: item
             for name, item in live.items()
-            if _tree_of(item) == self._tree or (name in known and _tree_of(item) is None)
+            if _tree_of(item) == self._tree
+            or (name in known and _tree_of(item) is None and not of_a_chart(item))
         }
 
     def _foreign(self, names: list[str], live: Mapping[str, Object]) -> str:
@@ -220,6 +234,40 @@ def managed_by(item: Mapping[str, Any]) -> str | None:
         ),
         None,
     )
+
+
+def of_a_chart(item: Mapping[str, Any] | None) -> bool:
+    """Whether it is a default queue of a KAI's chart that no tree has taken over."""
+    if item is None or item["metadata"]["name"] not in DEFAULT_QUEUES or _tree_of(item) is not None:
+        return False
+    return (item["metadata"].get("annotations") or {}).get("helm.sh/resource-policy") == "keep"
+
+
+def differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """The fields of a queue that are not as wanted, each with both values."""
+    one, other = dict(_fields(there)), dict(_fields(wanted))
+    return [
+        f"{key} is {one.get(key, 'unset')} there, and {other.get(key, 'unset')} here"
+        for key in sorted(one.keys() | other.keys())
+        if one.get(key) != other.get(key)
+    ]
+
+
+def different(name: str, differs: list[str]) -> str:
+    """The sentence for a default queue that is not as wanted."""
+    more = f", and {len(differs) - 3} more" if len(differs) > 3 else ""
+    return (
+        f"queue {name} is in the cluster already, from a KAI's chart, and differs:"
+        f" {'; '.join(differs[:3])}{more}. Write it as it is there, or give yours another name"
+    )
+
+
+def _fields(spec: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in spec.items():
+        if isinstance(value, Mapping):
+            yield from _fields(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 def _tree_of(item: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,8 +17,14 @@ from typing import Any, Final, Literal
 from kubectl_fleet.releases.kai_table import KAI
 from kubectl_fleet.releases.lookup import closest_known, covers, taken_for
 from kubectl_fleet.releases.vcluster_table import VCLUSTER
+from kubectl_fleet.wording import listed, spelt_like
 
 Chart = Literal["kai", "vcluster"]
+# Where vCluster's chart has the volume of the control plane.
+VOLUME_CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
+# How far from where a key stands another of its name may be, and how many of them are told.
+_FARTHEST: Final = 3
+_MOST_PLACES: Final = 3
 _TABLES: Final[dict[Chart, Mapping[str, Any]]] = {"kai": KAI, "vcluster": VCLUSTER}
 
 
@@ -48,6 +53,14 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
                 value = merged(below, value)
             result[key] = value
     return result
+
+
+def claim_of(values: Any) -> dict[str, Any]:
+    """What values of vCluster's chart say about the volume of the control plane."""
+    for key in VOLUME_CLAIM.split("."):
+        values = values.get(key) if isinstance(values, Mapping) else None
+    claim = values if isinstance(values, Mapping) else {}
+    return {key: claim[key] for key in ("storageClass", "size") if key in claim}
 
 
 @dataclass(frozen=True)
@@ -103,11 +116,22 @@ def _leaves(
 
 
 def _likeliest(key: str, known: frozenset[str]) -> str | None:
-    """The key beside it that is spelt most like it."""
+    """The key beside it that is spelt most like it, or the nearest ones of its very name."""
     parent, _, name = key.rpartition(".")
     beside = {k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == parent}
-    near = get_close_matches(name, sorted(beside), n=1, cutoff=0.6)
-    return ".".join(filter(None, (parent, near[0]))) if near else None
+    if near := spelt_like(name, sorted(beside)):
+        return ".".join(filter(None, (parent, near)))
+    steps = {k: _steps(k, key) for k in known if k.rpartition(".")[2] == name}
+    least = min(steps.values(), default=0)
+    nearest = sorted(k for k, it in steps.items() if it == least <= _FARTHEST)
+    return listed(nearest) if len(nearest) <= _MOST_PLACES else None
+
+
+def _steps(one: str, other: str) -> int:
+    """How far two keys are from each other, in steps up and down."""
+    parts = one.split("."), other.split(".")
+    same = next((n for n, (a, b) in enumerate(zip(*parts, strict=False)) if a != b), len(parts[0]))
+    return len(parts[0]) + len(parts[1]) - 2 * same - 2
 
 
 @cache

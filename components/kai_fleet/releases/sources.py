@@ -19,9 +19,9 @@ from kubectl_fleet.releases.vcluster_table import VCLUSTER_REPOSITORY
 
 # The charts of the GPU stack, of which there is one version each.
 GPU_OPERATOR_REPOSITORY: Final = "https://helm.ngc.nvidia.com/nvidia"
-GPU_OPERATOR_VERSION: Final = "v26.7.0"
+GPU_OPERATOR_VERSION: Final = "v26.7.1"
 DEVICE_PLUGIN_REPOSITORY: Final = "https://nvidia.github.io/k8s-device-plugin"
-DEVICE_PLUGIN_VERSION: Final = "0.20.0"
+DEVICE_PLUGIN_VERSION: Final = "0.20.1"
 
 # A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
 # for air-gapped machines, and for the sandbox.

@@ -6,50 +6,55 @@ the settings without the wrong parts, so that the rules can still be asked about
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
-from kai_fleet.settings.mistakes import (
-    NAMESPACE,
-    Location,
-    Mistake,
-    key_path,
-    misspelt,
-    mistakes,
-    within,
-)
+from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, within
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.cluster import Cluster
+from kai_fleet.settings.sections.gpu_kinds import counted, slices
 from kai_fleet.settings.sections.guard import Guard
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kind import access_in_kind
 from kai_fleet.settings.sections.labels import LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Name, TeamName
+from kai_fleet.settings.sections.platform import (
+    EXAMPLE_VERSION,
+    NVIDIA,
+    Gpu,
+    HostKai,
+    Name,
+    TeamName,
+)
 from kai_fleet.settings.sections.prices import Prices
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.sources import Sources
-from kai_fleet.settings.sections.team_stack import Grant
-from kai_fleet.settings.sections.teams import Access, HostPlace, Scheduler, TeamSettings, Vcluster
+from kai_fleet.settings.sections.team_stack import Grant, TeamStack
+from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.settings.sections.workloads import Workload
+from kai_fleet.settings.without_mistakes import validated
+from kubectl_fleet.releases import DISABLED
+from kubectl_fleet.releases.sharing import SharingMode
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
 
-M = TypeVar("M", bound=BaseModel)
+# In place of a host cluster and its KAI that cannot be read, so that the rules judge the rest.
+_SOME_CLUSTER: Final = {"cluster": {"name": "unread"}}
+_SOME_KAI: Final = HostKai(version=EXAMPLE_VERSION)
 
 
 class Settings(Strict):
@@ -128,12 +133,24 @@ class Settings(Strict):
         """The key path of a team in the stack file."""
         return key_path(("teams", team))
 
+    def written_at(self, team: str, *keys: str) -> str:
+        """The key path of what a team has at `keys`: its own, or the stack's for all teams."""
+        if team in self.teams:
+            own, path = _has(self.teams[team], keys), self.team_path(team)
+        else:
+            own, path = _has(self.team_stacks[team], keys), key_path(("teamStacks", team))
+        if own or self.platform_facts is not None:
+            return ".".join((path, *keys))
+        return key_path(keys)
+
     def vcluster_of(self, team: str) -> Vcluster:
         """A team's vCluster with the stack's defaults filled in, chart values merged."""
         own = self.teams[team].vcluster
         given = {key: getattr(own, key) for key in own.model_fields_set}
         given["values"] = merged(self.vcluster.values, own.values)
         given["groups"] = {**self.vcluster.groups, **own.groups}
+        of_all = self.vcluster.access
+        given["access"] = own.access if of_all is None else of_all.over(own.access)
         merged_over = self.vcluster.model_copy(update=given)
         if self.cluster.kind is None:
             return merged_over
@@ -156,6 +173,16 @@ class Settings(Strict):
         """What keeps a team from others: the stack's, with what is said for the team."""
         return self.place_of(team).isolation
 
+    def slices_of(self, team: str) -> dict[str, int]:
+        """The MIG slices that a team may hold, by the names of their resources."""
+        own = self.teams.get(team) or self.team_stacks[team]
+        return slices(own.gpus, self.isolation_of(team).devices)
+
+    def gpus_of(self, team: str) -> int:
+        """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
+        own = self.teams.get(team) or self.team_stacks[team]
+        return counted(own.gpus, self.isolation_of(team).devices)
+
     def kai_of(self, team: str) -> str | None:
         """The version of the KAI that schedules a team's pods; None where none does."""
         scheduler = self.teams[team].scheduler
@@ -163,12 +190,16 @@ class Settings(Strict):
             return self.kai.version if self.kai else None
         return scheduler.version
 
-    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
-        """Whether a KAI lets pods share GPUs.
+    def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
+        """How a KAI lets pods share GPUs.
 
         It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
         """
-        return kai.gpu_sharing and self.gpu.resource == NVIDIA
+        return kai.gpu_sharing.mode if self.gpu.resource == NVIDIA else DISABLED
+
+    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
+        """Whether a KAI lets pods share GPUs."""
+        return self.sharing_of(kai) != DISABLED
 
     def access_of(self, team: str) -> Access:
         """How a team's vCluster is reached."""
@@ -177,45 +208,50 @@ class Settings(Strict):
 
 @dataclass(frozen=True)
 class Loaded:
-    """What `load` found: settings (None where too little was right) and every mistake.
+    """Settings (None where too little was right) and every mistake.
 
     `dropped` are the key paths whose values were left out of the settings because of a mistake.
+    `judged` is what rules can judge: the settings, also where the host cluster could not be read,
+    or its KAI.
     """
 
     settings: Settings | None
     mistakes: tuple[Mistake, ...] = ()
     dropped: tuple[str, ...] = ()
+    judged: Settings | None = None
 
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
     whole, unread = with_trees(raw)
-    settings, found, dropped = validated(Settings, whole)
+    judged, found, dropped = validated(Settings, whole, elsewhere=TeamStack, needed=_SOME_CLUSTER)
     dropped += [mistake.path for mistake in unread]
     found += unread
-    if settings is not None:
-        every = between_keys(settings), workloads_mistakes(settings, dropped)
-        found += [m for m in chain(*every) if not within(m.path, dropped)]
-    return Loaded(settings, tuple(found), tuple(dropped))
+    if judged is not None:
+        every = between_keys(judged, dropped), workloads_mistakes(judged, dropped)
+        found += [m for m in dict.fromkeys(chain(*every)) if not within(m.path, dropped)]
+    settings = None if key_path(("cluster",)) in dropped else judged
+    if judged is not None and judged.kai is None and within(key_path(("kai",)), dropped):
+        judged = judged.model_copy(update={"kai": _SOME_KAI})
+    return Loaded(settings, tuple(found), tuple(dropped), judged)
 
 
-def validated(model: type[M], raw: Any) -> tuple[M | None, list[Mistake], list[str]]:
-    """A model without its wrong parts, every mistake, and the key paths that were left out."""
-    found: list[Mistake] = []
-    dropped: list[str] = []
-    rest = raw
-    for _ in range(4):  # leaving a wrong part out can show others, seldom more than once
-        try:
-            return model.model_validate(rest), found, dropped
-        except ValidationError as error:
-            found += [m for m in mistakes(error, model, rest) if not within(m.path, dropped)]
-            dropped += [key_path(place) for place in misspelt(error, model, rest)]
-            places = [detail["loc"] for detail in error.errors(include_url=False)]
-            if any(detail["type"] == "recursion_loop" for detail in error.errors()):
-                break
-            rest = _without(rest, places)
-            dropped += [key_path(place) for place in places]
-    return None, found, dropped
+def _has(section: Any, keys: Sequence[str]) -> bool:
+    """Whether a section of the file, or a mapping in it, says something at these keys."""
+    for done, key in enumerate(keys):
+        if isinstance(section, BaseModel):
+            named = {it.alias or name: name for name, it in type(section).model_fields.items()}
+            if named.get(key) not in section.model_fields_set:
+                return False
+            section = getattr(section, named[key])
+        elif isinstance(section, Mapping):
+            if key not in section:  # or a name with dots, which are no steps
+                rest = f"{'.'.join(keys[done:])}."
+                return any(rest.startswith(f"{name}.") for name in section)
+            section = section[key]
+        else:
+            return section is not None
+    return True
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
@@ -244,21 +280,3 @@ def _parsed(value: Any) -> Any:
         return json.loads(value)
     except (TypeError, ValueError):
         return value
-
-
-def _without(raw: Any, places: list[Location]) -> Any:
-    """A copy of `raw` that lacks the wrong places, or what holds them where a key is missing."""
-    rest = copy.deepcopy(raw)
-    for place in places:
-        here, holder = rest, None
-        path = [part for part in place if part != "[key]"]
-        for part in path[:-1]:
-            if not isinstance(here, dict) or part not in here:
-                break
-            holder, here = (here, part), here[part]
-        else:
-            if isinstance(here, dict) and path and path[-1] in here:
-                del here[path[-1]]
-            elif holder is not None:
-                holder[0].pop(holder[1], None)
-    return rest

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel
 
 from kai_fleet.releases.chart_values import value_at
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
+from kai_fleet.settings.sections.access import Access, access_mistakes
+from kai_fleet.settings.sections.control_plane import store_mistakes
 from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
 from kai_fleet.settings.sections.oidc import oidc_mistakes
@@ -16,6 +20,9 @@ from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistak
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.workloads import workload_mistakes
 from kai_fleet.settings.team_gpus import too_many_gpus
+from kubectl_fleet.releases import DISABLED, KAI, advised, mig, version_key
+from kubectl_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
+from kubectl_fleet.wording import MASK
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings
@@ -23,8 +30,8 @@ if TYPE_CHECKING:
 _TEAMS: Final = key_path(("teams",))
 
 
-def between_keys(settings: Settings) -> Iterator[Mistake]:
-    """What only shows when several keys are looked at together."""
+def between_keys(settings: Settings, dropped: Sequence[str] = ()) -> Iterator[Mistake]:
+    """What only shows when several keys are looked at together; `dropped` paths are left out."""
     cluster = settings.cluster
     ways = (cluster.context, cluster.kubeconfig, cluster.kind)
     if sum(way is not None for way in ways) != 1:
@@ -43,21 +50,23 @@ def between_keys(settings: Settings) -> Iterator[Mistake]:
                 f" {key_path(('teams',))}",
             )
     yield from _sharing(settings)
+    for name in (*settings.teams, *settings.team_stacks):
+        yield from gpu_kind_mistakes(settings, name)
     if settings.gpu.resource != NVIDIA and settings.gpu.provider != "none":
         yield Mistake(
             key_path(("gpu", "provider")),
             f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
             " beside this program: write none",
         )
-    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues)
+    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues, dropped)
     for name, team in settings.teams.items():
         place = ("teams", name)
         yield from of_scheduling(
-            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues
+            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues, dropped
         )
         for key, sentence in mode_mistakes(team):
             yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
-        yield from access_mistakes(settings, name)
+    yield from vcluster_mistakes(settings)
     # Once each: what is written for all teams is wrong for all.
     yield from dict.fromkeys(it for name in settings.teams for it in entry_mistakes(settings, name))
     yield from _outside_queues(settings)
@@ -79,18 +88,94 @@ def _without_kai(settings: Settings) -> Iterator[Mistake]:
     yield Mistake(
         key_path(("kai",)),
         f"is missing: {need}, and no KAI is declared for the host; write"
-        f" {{version: {EXAMPLE_VERSION}}}",
+        f" {{version: {advised(KAI) or EXAMPLE_VERSION}}}",
     )
 
 
-def access_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
-    """What is missing to reach a team's vCluster, the stack's defaults filled in."""
-    access = settings.access_of(team)
-    if access.type == "NodePort" and access.host is None:
-        yield Mistake(
-            f"{settings.team_path(team)}.vcluster.access.host",
-            "is missing: a NodePort is reached at a node; write its name or address",
+def vcluster_mistakes(settings: Settings) -> Iterator[Mistake]:
+    """What does not fit together in the teams' vClusters, the stack's defaults filled in, where it
+    stands: a default of the stack's once.
+    """
+    told: set[Mistake] = set()
+    for name in settings.teams:
+        for mistake in _of_vcluster(settings, name):
+            if mistake not in told:
+                yield mistake
+            told.add(mistake)
+    yield from _databases(settings)
+
+
+def _of_vcluster(settings: Settings, name: str) -> Iterator[Mistake]:
+    """Of one team, at the stack's own key where that says it."""
+    own, whole = settings.teams[name].vcluster, settings.vcluster_of(name)
+    access = whole.access or Access()
+    mistakes: list[tuple[str, BaseModel | None, tuple[str, str]]]
+    mistakes = [("access", own.access, it) for it in access_mistakes(access)]
+    if settings.platform_facts is not None and access.type == "Gateway":
+        sentence = (
+            "is Gateway, and a team's own stack may make no TLSRoute; write Ingress or"
+            " LoadBalancer, or have the platform's stack run the team"
         )
+        mistakes.append(("access", own.access, ("type", sentence)))
+    mistakes += [("store", own.store, it) for it in store_mistakes(whole.store)]
+    for section, written, (key, sentence) in mistakes:
+        absent = section not in own.model_fields_set
+        whole_section = absent and section in settings.vcluster.model_fields_set
+        of_stack = getattr(settings.vcluster, section)
+        inherited = whole_section or (not _writes(written, key) and _writes(of_stack, key))
+        if settings.platform_facts is None and inherited:
+            yield Mistake(key_path(("vcluster", section, key)), sentence)
+        else:
+            yield Mistake(f"{settings.team_path(name)}.vcluster.{section}.{key}", sentence)
+
+
+def _writes(section: BaseModel | None, key: str) -> bool:
+    """Whether a section has this key of the file."""
+    fields = type(section).model_fields if section is not None else {}
+    names = {field.alias or name: name for name, field in fields.items()}
+    return section is not None and names.get(key) in section.model_fields_set
+
+
+def _databases(settings: Settings) -> Iterator[Mistake]:
+    """Each vCluster has a database to itself: two in one write over each other's objects."""
+    if settings.vcluster.store.data_source is not None:
+        yield Mistake(
+            key_path(("vcluster", "store", "dataSource")),
+            "is one database for all teams, and each writes over the others' objects; write one at"
+            f" {key_path(('teams', 'NAME', 'vcluster', 'store', 'dataSource'))} of each",
+        )
+    first: dict[str, str] = {}
+    for name, team in settings.teams.items():
+        secret = team.vcluster.store.data_source
+        url = secret.get_secret_value() if secret is not None else MASK
+        other = first.setdefault(url, name)
+        if url != MASK and other != name:
+            yield Mistake(
+                f"{settings.team_path(name)}.vcluster.store.dataSource",
+                f"is the database of team {other}, and both write over each other's objects; write"
+                " another database of that server",
+            )
+
+
+def gpu_kind_mistakes(settings: Settings, name: str) -> Iterator[Mistake]:
+    """Kinds of GPUs that are none of the host's, or that a team is granted twice."""
+    own = settings.teams.get(name)
+    path = settings.team_path(name) if own else key_path(("teamStacks", name))
+    path = f"{path}.pools" if own and own.pools else f"{path}.gpus"
+    gpus = (own or settings.team_stacks[name]).gpus
+    for kind, count in gpus.items() if isinstance(gpus, dict) else ():
+        resource = settings.gpu.resource
+        if kind != resource and (resource != NVIDIA or not kind.startswith(mig.PREFIX)):
+            yield Mistake(
+                path,
+                f"has {kind}, and the host's GPUs are {resource} (kai-fleet:gpu.resource); write"
+                f" {resource}: {count}",
+            )
+        elif kind in settings.isolation_of(name).devices:
+            yield Mistake(
+                path,
+                f"has {kind}, which isolation.devices has as well; drop it there",
+            )
 
 
 def entry_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
@@ -139,12 +224,25 @@ def _kais(settings: Settings) -> Iterator[tuple[Location, HostKai | Scheduler]]:
 
 def _sharing(settings: Settings) -> Iterator[Mistake]:
     for place, kai in _kais(settings):
-        written = kai.gpu_sharing and "gpu_sharing" in kai.model_fields_set
+        written = kai.gpu_sharing.mode != DISABLED and "gpu_sharing" in kai.model_fields_set
         if written and not settings.shares_gpus(kai):
             yield Mistake(
                 key_path((*place, "gpuSharing")),
                 f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"
                 f" drop it, pods with {settings.gpu.resource} get whole GPUs",
+            )
+    if settings.kai is not None and settings.sharing_of(settings.kai) == NV_FRACTIONS:
+        gpu, wanted = settings.gpu, FRACTIONS_OPERATOR
+        needs = f"and {key_path(('kai', 'gpuSharing'))} is {NV_FRACTIONS}, which needs NVIDIA's GPU"
+        if gpu.provider == "device-plugin":
+            yield Mistake(
+                key_path(("gpu", "provider")),
+                f"is device-plugin, {needs} operator; write operator, or none where it is",
+            )
+        elif gpu.version and version_key(gpu.version) < version_key(wanted):
+            yield Mistake(
+                key_path(("gpu", "version")),
+                f"is {gpu.version}, {needs} operator {wanted} or newer; write {wanted}, or drop it",
             )
 
 
@@ -153,11 +251,14 @@ def of_scheduling(
     scheduling: Scheduling | None,
     queues_place: Location,
     queues: QueueTree,
+    dropped: Sequence[str],
     parent: str | None = None,
 ) -> Iterator[Mistake]:
     """What is wrong with one KAI's scheduling and its queues, which may hang below a `parent`."""
     for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
         yield Mistake(key_path((*place, key)), sentence)
+    if within(key_path((*place, "shards")), dropped):
+        return  # a queue may name one that could not be read
     for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}, parent):
         yield Mistake(key_path((*queues_place, key)), sentence)
 
@@ -167,7 +268,10 @@ def _of_kind(settings: Settings) -> Iterator[Mistake]:
     if settings.cluster.kind is not None:
         accesses = {name: settings.access_of(name) for name in settings.teams}
         for team, key, sentence in port_mistakes(settings.cluster.kind, accesses):
-            yield Mistake(key_path(("teams", team, f"vcluster.access.{key}")), sentence)
+            place = key_path(("teams", team, "vcluster", "access", key))  # a port is of one team
+            if key == "type":
+                place = settings.written_at(team, "vcluster", "access", key)
+            yield Mistake(place, sentence)
 
 
 def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
@@ -186,6 +290,6 @@ def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mista
             yield Mistake(key_path(("workloads", name, key)), sentence)
     for name, team in settings.teams.items():
         own = {key: w for key, w in settings.workloads.items() if w.team == name}
-        too_many = too_many_gpus(team, own) if own else None
+        too_many = too_many_gpus(team, own, settings.slices_of(name)) if own else None
         if too_many:
             yield Mistake(key_path(("teams", name, "gpus")), too_many)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from kubectl_fleet.wording import on_one_line
+from kai_fleet.settings import known_keys
+from kai_fleet.settings.known_keys import Location as Location
+from kubectl_fleet.wording import listed, on_one_line, spelt_like
 
 NAMESPACE: Final = "kai-fleet"
-Location = tuple[str | int, ...]
+# A team's keys, and those of its platform about it, are in two files: how many steps lead to them,
+# what the other file is called, and where it has such keys.
+_TEAM_ELSEWHERE: Final[Mapping[str | int, tuple[int, str, Location]]] = {
+    "teamStacks": (2, "the team's own stack file", ("team",)),
+    "team": (1, "the platform's stack file", ("teamStacks", "NAME")),
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -40,12 +45,20 @@ def within(path: str, dropped: Iterable[str]) -> bool:
     return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
 
 
-def mistakes(error: ValidationError, model: type[BaseModel], raw: Any) -> Iterator[Mistake]:
-    """Every error of one validation, in the order of the file."""
+def mistakes(
+    error: ValidationError,
+    model: type[BaseModel],
+    raw: Any,
+    elsewhere: type[BaseModel] | None = None,
+) -> Iterator[Mistake]:
+    """Every error of one validation, in the order of the file.
+
+    `elsewhere` is the model of another file, where an unknown key may belong.
+    """
     meant = misspelt(error, model, raw)
     for detail in error.errors(include_url=False):
         if detail["type"] != "missing" or detail["loc"] not in meant:
-            yield Mistake(key_path(detail["loc"]), _sentence(detail, model, raw))
+            yield Mistake(key_path(detail["loc"]), _sentence(detail, model, raw, elsewhere))
 
 
 def misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
@@ -55,11 +68,19 @@ def misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[L
     return [place for place in meant if place[-1] and _at(raw, place) is None]
 
 
-def _sentence(detail: ErrorDetails, model: type[BaseModel], raw: Any) -> str:
+def _meant(location: Location, model: type[BaseModel]) -> str | None:
+    """The key that stands for an unknown one in all likelihood."""
+    known = known_keys.fields(known_keys.model_at(location[:-1], model))
+    return spelt_like(str(location[-1]), [str(key) for key in known])
+
+
+def _sentence(
+    detail: ErrorDetails, model: type[BaseModel], raw: Any, elsewhere: type[BaseModel] | None
+) -> str:
     kind, place = detail["type"], detail["loc"]
     value = _at(raw, place)
     if kind == "extra_forbidden":
-        return _unknown_key(place, model)
+        return _unknown_key(place, model, elsewhere)
     if kind == "missing":
         return f"is missing; write {_description(place, model)}"
     if kind == "string_pattern_mismatch":
@@ -91,6 +112,7 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "scheduler": "{mode: virtual, version: v0.16.8}",
     "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
     "access": "{type: LoadBalancer}",
+    "gpuSharing": "true, false, or a mode such as {mode: NvFractions}",
     "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
     "children": "names of queues with a mapping each, such as train: {gpu: 4}",
     "teams": "each team below its name, such as ml: {scheduler: …}",
@@ -118,7 +140,6 @@ _FORMS: Final = {
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
     r"^([a-z0-9](": "a label key such as kai-fleet/pool",
     r"^([A-Za-z0-9](": "a label value: letters, digits, dashes, dots",
-    r"^[A-Za-z0-9](": "a host name or an address",
 }
 
 
@@ -153,62 +174,43 @@ def _wrong_form(detail: ErrorDetails, value: Any) -> str:
     return f"has a name that {wanted}"
 
 
-def _unknown_key(location: Location, model: type[BaseModel]) -> str:
-    known = _known_keys(location[:-1], model)
-    close = _meant(location, model)
-    instead = f"write {close}" if close else f"the keys here are {', '.join(known)}"
-    if location[-1] in ("quota", "limit", "weight") and "gpu" in known:
-        instead = f"it is of one resource: write gpu: {{{location[-1]}: …}}, or cpu or memory"
+def _unknown_key(
+    location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
+) -> str:
+    key, here = str(location[-1]), known_keys.model_at(location[:-1], model)
+    known = [str(name) for name in known_keys.fields(here)]
+    if key in ("quota", "limit", "weight") and "gpu" in known:
+        instead = f"it is of one resource: write gpu: {{{key}: …}}, or cpu or memory"
+    elif close := spelt_like(key, known):
+        instead = f"write {close}"
+    else:
+        belongs = _where(key, location[:-1], model, elsewhere)
+        instead = belongs or f"the keys here are {', '.join(known)}"
     return f"is an unknown key; {instead}"
 
 
-def _meant(location: Location, model: type[BaseModel]) -> str | None:
-    """The key that stands for an unknown one in all likelihood."""
-    known = {key.lower(): key for key in _known_keys(location[:-1], model)}
-    close = get_close_matches(str(location[-1]).lower(), known, n=1, cutoff=0.6)
-    return known[close[0]] if close else None
+def _where(
+    key: str, location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
+) -> str | None:
+    """Where a key of another place belongs; None where no place near has it."""
+    if places := known_keys.places_of(key, location, model):
+        sections = [f"in {place[-2]}" if place[1:] else "at the top" for place in places]
+        return f"it belongs {listed(sections)}: write {listed(list(map(key_path, places)))}"
+    if elsewhere is not None and location and location[0] in _TEAM_ELSEWHERE:
+        steps, file, there = _TEAM_ELSEWHERE[location[0]]
+        if places := known_keys.places_of(key, (*there, *location[steps:]), elsewhere):
+            return f"it belongs to {file}: write {listed(list(map(key_path, places)))} there"
+    return None
 
 
 def _description(location: Location, model: type[BaseModel]) -> str:
     name = location[-1]
-    field = _fields(_model_at(location[:-1], model)).get(name)
+    field = known_keys.fields(known_keys.model_at(location[:-1], model)).get(name)
     if field is None:
         return f"{name}: …"
     if get_origin(field.annotation) is Literal:
         return f"one of {', '.join(map(repr, get_args(field.annotation)))}"
     return f"{name}: {_EXAMPLES.get(name) or field.description or '…'}"
-
-
-def _known_keys(location: Location, model: type[BaseModel]) -> list[str]:
-    return [str(key) for key in _fields(_model_at(location, model))]
-
-
-def _fields(model: type[BaseModel] | None) -> dict[str | int, FieldInfo]:
-    """A model's fields by their keys in the file."""
-    fields = model.model_fields.items() if model else ()
-    return {field.alias or name: field for name, field in fields}
-
-
-def _model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | None:
-    """The settings model that describes a place of the file."""
-    here: Any = model
-    for part in location:
-        if get_origin(here) in (dict, list):
-            here = _without_options(get_args(here)[-1])
-        else:
-            field = _fields(here).get(part)
-            here = _without_options(field.annotation) if field else None
-    return here if isinstance(here, type) else None
-
-
-def _without_options(annotation: Any) -> Any:
-    """The model, mapping or list in `X`, `X | None` or an annotated one; None for others."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if get_origin(annotation) in (dict, list):
-        return annotation
-    inner = (_without_options(arg) for arg in get_args(annotation))
-    return next((it for it in inner if it is not None), None)
 
 
 def _at(raw: Any, location: Location) -> Any:

@@ -18,6 +18,7 @@ from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Mode, Vcluster
+from kubectl_fleet.releases.sharing import SharingMode, of_switch
 
 
 class NoPlatformError(Exception):
@@ -44,6 +45,12 @@ class HostScheduler(Fact):
 
     version: str
     gpu_sharing: bool = True
+    gpu_sharing_mode: SharingMode | None = None
+
+    @property
+    def mode(self) -> SharingMode:
+        """How it shares GPUs; a platform of an older kai-fleet tells only whether it does."""
+        return self.gpu_sharing_mode or of_switch(self.gpu_sharing)
 
 
 class HostQueue(Fact):

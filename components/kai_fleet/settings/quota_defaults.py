@@ -5,15 +5,17 @@
 - `gpu` of a leaf: none guaranteed; it shares what the others leave.
 - A queue with children: the sum of theirs.
 - `gpu` of the one top-level queue of a team that says none: the team's GPUs, less what the other
-  top-level queues have.
+  top-level queues have. Of a team with several pools: the pool's, of the queues on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kai_fleet.settings.quantities import UNLIMITED
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.queues import Queue, QueueTree, Share
@@ -22,19 +24,36 @@ _GPU = "gpu"
 _RESOURCES = ("cpu", "memory", _GPU)
 
 
-def with_quotas(tree: Mapping[str, Queue], gpus: float | None = None) -> QueueTree:
-    """The tree with every quota filled in; `gpus` are the team's, where the tree is a team's."""
+def with_quotas(
+    tree: Mapping[str, Queue],
+    gpus: float | None = None,
+    pools: Mapping[str, float] = MappingProxyType({}),
+) -> QueueTree:
+    """The tree with every quota filled in; `gpus` are the team's, where the tree is a team's, and
+    `pools` those of each of its pools, by shard.
+    """
     filled = {name: _filled(queue, frozenset()) for name, queue in tree.items()}
-    open_ = [name for name, queue in tree.items() if left_out(queue, _GPU)]
-    if gpus is not None and len(open_) == 1:
-        (name,) = open_
-        others = [queue.gpu.quota for other, queue in filled.items() if other != name]
-        share = filled[name].gpu
-        rest = 0.0 if UNLIMITED in others else gpus - sum(others)
-        quota = _capped(max(rest, share.quota, 0.0), share) if share.quota != UNLIMITED else None
-        if quota is not None:
-            filled[name] = filled[name].model_copy(update={_GPU: _with_quota(share, quota)})
+    if pools:
+        for shard, most in pools.items():
+            own = {name: it for name, it in tree.items() if (it.shard or DEFAULT_SHARD) == shard}
+            _fill_up(filled, own, most)
+    elif gpus is not None:
+        _fill_up(filled, tree, gpus)
     return filled
+
+
+def _fill_up(filled: QueueTree, top: Mapping[str, Queue], gpus: float) -> None:
+    """Give the one of some top-level queues that says no quota what the others leave."""
+    open_ = [name for name, queue in top.items() if left_out(queue, _GPU)]
+    if len(open_) != 1:
+        return
+    (name,) = open_
+    others = [filled[other].gpu.quota for other in top if other != name]
+    share = filled[name].gpu
+    rest = 0.0 if UNLIMITED in others else gpus - sum(others)
+    if share.quota != UNLIMITED:
+        quota = _capped(max(rest, share.quota, 0.0), share)
+        filled[name] = filled[name].model_copy(update={_GPU: _with_quota(share, quota)})
 
 
 def left_out(queue: Queue, resource: str) -> bool:

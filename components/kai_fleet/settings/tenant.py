@@ -7,15 +7,18 @@ from typing import Any, Final
 
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, validated
 from kai_fleet.settings.cross_checks import (
-    access_mistakes,
     entry_mistakes,
+    gpu_kind_mistakes,
     of_scheduling,
+    vcluster_mistakes,
     workloads_mistakes,
 )
 from kai_fleet.settings.files.queue_files import with_trees
+from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.settings.sections.platform import Gpu, HostKai
+from kai_fleet.settings.sections.sharing import GpuSharing
 from kai_fleet.settings.sections.team_stack import Credentials, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, mode_mistakes
 
@@ -95,7 +98,7 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
             )
         )
     whole, unread = with_trees(rest)
-    file, wrong, dropped = validated(TeamStack, whole)
+    file, wrong, dropped = validated(TeamStack, whole, elsewhere=Settings)
     dropped += [mistake.path for mistake in unread]
     found += [*unread, *wrong]
     if file is None:
@@ -107,30 +110,32 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     except NoPlatformError as why:
         found.append(Mistake(key_path(("platform", "stack")), str(why)))
         return Loaded(None, tuple(found), tuple(dropped))
-    found += [
+    between = [
         Mistake(f"{_TEAM}.{key}", text) for key, text in mode_mistakes(file.team, own_stack=True)
     ]
-    found += of_scheduling(
+    between += of_scheduling(
         ("team", "scheduler"),
         file.team.scheduler,
         ("team", "queues"),
         file.team.queues,
+        dropped,
         tenant.granted_queue if file.team.scheduler.mode == "host" else None,
     )
     if file.team.scheduler.mode == "host" and facts.kai is None:
-        found.append(
+        between.append(
             Mistake(
                 f"{_TEAM}.scheduler.mode",
                 f"is host, and platform {reference} has no KAI on its host; write mode: virtual"
                 " with a version",
             )
         )
-    found += access_mistakes(tenant, tenant.team)
-    found += entry_mistakes(tenant, tenant.team)
-    found += workloads_mistakes(tenant, dropped)
-    found += _credentials(file.cluster, facts)
+    between += vcluster_mistakes(tenant)
+    between += entry_mistakes(tenant, tenant.team)
+    between += gpu_kind_mistakes(tenant, tenant.team)
+    between += workloads_mistakes(tenant, dropped)
+    between += _credentials(file.cluster, facts)
     if "node_pool" in file.team.vcluster.model_fields_set:
-        found.append(
+        between.append(
             Mistake(
                 f"{_TEAM}.vcluster.nodePool",
                 "is the platform's; have it written there, in kai-fleet:vcluster.nodePool",
@@ -140,8 +145,9 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
         name = HostPlace.model_fields[key].alias or key
         there = key_path(("teamStacks", file.team.name, name))
         text = f"is the platform's; have it written there, in {there}"
-        found.append(Mistake(f"{_TEAM}.{name}", text))
-    return Loaded(tenant, tuple(found), tuple(dropped))
+        between.append(Mistake(f"{_TEAM}.{name}", text))
+    found += [mistake for mistake in between if not within(mistake.path, dropped)]
+    return Loaded(tenant, tuple(found), tuple(dropped), tenant)
 
 
 def _meant_teams(raw: Mapping[str, Any]) -> bool:
@@ -160,7 +166,7 @@ def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:
         platform=facts,
         cluster=Cluster(name=facts.cluster.name, context=own.context, kubeconfig=own.kubeconfig),
         gpu=Gpu.model_validate({"resource": facts.gpu_resource, "provider": facts.gpu_provider}),
-        kai=HostKai(version=kai.version, gpu_sharing=kai.gpu_sharing) if kai else None,
+        kai=HostKai(version=kai.version, gpu_sharing=GpuSharing(mode=kai.mode)) if kai else None,
         vcluster=facts.vcluster,
         guard=facts.guard,
         monitoring=facts.monitoring,

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke, invoke_async
 
+from kai_fleet.releases.vcluster_store import ChartStore, store_of
 from kai_fleet.state.team_parts import TEAM
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
@@ -30,7 +31,7 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 class DeployedState:
     """What a stack's resources have: chart versions by the name of the Release, triggers by that of
     the wait, what policies of admission want and the annotations of namespaces by theirs; the
-    claims of control planes by their Release; the URNs of all resources; and the stack's outputs,
+    stores of control planes by their Release; the URNs of all resources; and the stack's outputs,
     secrets in clear. Where the state is not `readable`, there may be more.
     """
 
@@ -41,7 +42,7 @@ class DeployedState:
     urns: frozenset[str] = frozenset()
     readable: bool = True
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    volumes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stores: Mapping[str, ChartStore] = field(default_factory=dict)
 
     @property
     def teams(self) -> frozenset[str]:
@@ -116,14 +117,6 @@ def expressions(spec: Mapping[str, Any]) -> list[str]:
     return [str(each.get("expression")) for part in parts for each in spec.get(part) or []]
 
 
-def claim_of(values: Any) -> dict[str, Any]:
-    """What values of vCluster's chart say about the volume of the control plane."""
-    for key in ("controlPlane", "statefulSet", "persistence", "volumeClaim"):
-        values = values.get(key) if isinstance(values, Mapping) else None
-    claim = values if isinstance(values, Mapping) else {}
-    return {key: claim[key] for key in ("storageClass", "size") if key in claim}
-
-
 def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> DeployedState:
     """A stack of these resources: URN, type and outputs of each."""
     urns: set[str] = set()
@@ -140,7 +133,7 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
             name: (it.get("metadata") or {}).get("annotations") or {}
             for name, it in (*of[NAMESPACE].items(), *of[NAMESPACE_PATCH].items())
         },
-        volumes={name: claim_of(it.get("values")) for name, it in of[RELEASE].items()},
+        stores={name: store_of(it.get("values")) for name, it in of[RELEASE].items()},
         urns=frozenset(urns),
         outputs=next(iter(of[STACK].values()), {}),
     )

@@ -7,17 +7,19 @@ from typing import Any, Final
 
 import pulumi
 
+from kai_fleet.fleet.control_plane import DATA_SOURCE, access_values
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.releases.vcluster_store import at
 from kai_fleet.settings.files.secret_values import hidden
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.teams import Access, Mode
+from kai_fleet.settings.sections.teams import Mode
 from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.vcluster.oidc import with_oidc
 from kubectl_fleet.releases import VclusterRelease
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
-_CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 
 
@@ -37,7 +39,7 @@ def vcluster_values(
         _scheduled("affinity", team.affinity.spec if team.affinity else {}),
         _enforcing(team.tolerations),
         _pulling(team.image_pull_secrets),
-        nested(_CLAIM, dict(team.volume)) if team.volume else {},
+        _secret(team.control_plane),
         _reachable(team.name, namespace, team.access or Access()),
         nested("controlPlane.distro.k8s.image.tag", version) if version else {},
         hidden(team.values),
@@ -165,15 +167,15 @@ def _reachable(name: str, namespace: pulumi.Input[str], access: Access) -> dict[
     names = [inside, _joined(inside, ".cluster.local")]
     if access.host is not None:
         names.append(access.host)
-    values: dict[str, Any] = {
-        "controlPlane": {
-            "service": {"spec": {"type": access.type}},
-            "proxy": {"extraSANs": names},
-        }
-    }
-    if access.type == "NodePort" and access.port is not None:
-        values["controlPlane"]["service"]["httpsNodePort"] = access.port
-    return values
+    return merged(access_values(access), nested("controlPlane.proxy.extraSANs", names))
+
+
+def _secret(control_plane: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the control plane, the address of its database encrypted in every state (P6)."""
+    url = at(control_plane, DATA_SOURCE)
+    if url is None:
+        return dict(control_plane)
+    return merged(control_plane, nested(DATA_SOURCE, pulumi.Output.secret(url)))
 
 
 def _joined(*parts: pulumi.Input[str]) -> pulumi.Input[str]:

@@ -19,8 +19,8 @@ from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, child_of
 from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.teams import Access
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.group_roles import group_roles
 from kai_fleet.vcluster.oidc import FILE, authority
@@ -139,7 +139,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAMESPACE": self.namespace,
                 "VCLUSTER_VERSION": version.version,
                 "VCLUSTER_ACCESS": access.type,
-                "VCLUSTER_HOST": access.host or "",
+                "VCLUSTER_HOST": access.endpoint,
                 "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in team.node_pool.items()),
                 "VCLUSTER_TIMEOUT": str(args.ready_timeout),
             },
@@ -150,11 +150,12 @@ class VirtualCluster(pulumi.ComponentResource):
         # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
         self.server = pulumi.Output.unsecret(ready.stdout)
         secret = f"vc-{name}"
-        data = secret_data(args.host, self.namespace, secret, after=self.server, parent=self)
+        workload = team.store.workload
+        data = secret_data(args.host, self.namespace, secret, self.server, self, workload)
         exported = team.values.get("exportKubeConfig")
         called = exported.get("context") if isinstance(exported, Mapping) else None
         self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
-            lambda known: _kubeconfig(name, *known)
+            lambda known: _kubeconfig(name, workload, *known)
         )
         found_by = {
             **args.host.environment(),
@@ -199,10 +200,10 @@ def _digest(chart: Mapping[str, Any], values: Mapping[str, Any]) -> pulumi.Outpu
 
 
 def _kubeconfig(
-    name: str, namespace: str, data: dict[str, str], server: str, called: str | None
+    name: str, workload: str, namespace: str, data: dict[str, str], server: str, called: str | None
 ) -> str:
     """What the provider of what is inside gets: built anew, whoever wrote the Secret."""
     try:
         return of_secret(data, server, called or f"{namespace}-{name}")
     except TenantKubeconfigError as error:
-        raise pulumi.RunError(explain(name, namespace, error)) from None
+        raise pulumi.RunError(explain(name, namespace, error, workload)) from None

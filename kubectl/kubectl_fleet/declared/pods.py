@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL
+from kubectl_fleet.releases.mig import PREFIX
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,12 @@ class PodContainer:
     image: str | None = None
     command: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+
+    @property
+    def slices(self) -> list[str]:
+        """The names of the MIG slices that it asks for, as far as that is known."""
+        known = [it for it in (self.requests, self.limits) if isinstance(it, Mapping)]
+        return sorted({key for it in known for key in it if str(key).startswith(PREFIX)})
 
     def asks_for(self, resource: str) -> Any:
         """Whether the resource is requested or limited at all, were it 0."""

@@ -47,6 +47,11 @@ class ReadCluster:
         return bool(self.unreadable) and not any(self.objects.values())
 
     @property
+    def apply(self) -> str:
+        """What has an edit of the stack file take effect, for a sentence."""
+        return self.update.replace(" --refresh", "")
+
+    @property
     def helm(self) -> str:
         """How Helm is asked about this cluster, as kubectl is."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
@@ -155,6 +160,7 @@ class ReadCluster:
             key=self.wanted.key,
             queues=self.wanted.queues_key,
             update=self.update,
+            apply=self.apply,
             kubectl=self.kubectl,
         )
         return known._replace(fix=fix)

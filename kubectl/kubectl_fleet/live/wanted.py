@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.keys import GPU_RESOURCES
+from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 
 
 class WantedCluster(Protocol):
@@ -22,12 +24,20 @@ class WantedCluster(Protocol):
         """The KAI that it is to run."""
 
     @property
-    def gpu_sharing(self) -> bool:
-        """Whether that lets pods share GPUs."""
+    def sharing(self) -> SharingMode:
+        """How that lets pods share GPUs."""
 
     @property
     def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
         """The `spec` of each Queue that it is to have, by name."""
+
+    @property
+    def tree(self) -> QueueIndex:
+        """Its queues as they are declared."""
+
+    @property
+    def pools(self) -> Mapping[str, int]:
+        """The GPUs of each of several pools of its team, by shard."""
 
     @property
     def gpu_resource(self) -> str:
@@ -67,7 +77,19 @@ class WantedTeam(Protocol):
 
     @property
     def gpus(self) -> float | None:
-        """The most GPUs that its pods may hold; None without a bound."""
+        """The most GPUs that its pods may hold as KAI counts them; None without a bound."""
+
+    @property
+    def slices(self) -> Mapping[str, int]:
+        """The slices of MIG among them, by the names of their resources."""
+
+    @property
+    def pools(self) -> Mapping[str, int | Mapping[str, int]]:
+        """How many there are on each of several pools, by shard."""
+
+    @property
+    def gpus_path(self) -> str:
+        """Where its GPUs are declared."""
 
     @property
     def node_pool(self) -> Mapping[str, str]:
@@ -80,8 +102,10 @@ class Wanted:
 
     declared: bool = False
     release: KaiRelease | None = None
-    gpu_sharing: bool = True
+    sharing: SharingMode = NOT_ENFORCED
     queue_specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tree: QueueIndex = field(default_factory=lambda: QueueIndex(()))
+    pools: Mapping[str, int] = field(default_factory=dict)
     gpu_resource: str = GPU_RESOURCES[0]
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"

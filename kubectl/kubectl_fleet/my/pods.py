@@ -16,6 +16,7 @@ from kubectl_fleet.usage.amounts import UNLIMITED, in_words, rounded, short
 from kubectl_fleet.usage.devices import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse
+from kubectl_fleet.wording import counted
 
 
 def record(view: View) -> dict[str, Any]:
@@ -154,10 +155,7 @@ def _rest(view: View) -> list[str]:
     waiting = sum(pod.waits for pod in view.pods)
     lines = []
     if without:
-        lines.append(f"{without} pod{'' if without == 1 else 's'} without a GPU")
+        lines.append(f"{counted(without, 'pod')} without a GPU")
     if waiting:
-        lines.append(
-            f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for a node:"
-            f" {command('pending')}"
-        )
+        lines.append(f"{counted(waiting, 'pod', 'waits')} for a node: {command('pending')}")
     return lines or ([] if view.usage.gpus or view.blind else ["no pod holds a GPU here"])

@@ -15,6 +15,7 @@ from kubectl_fleet.my.view import View, command
 from kubectl_fleet.usage.amounts import UNLIMITED, Resource, in_words, short
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueuePods, QueueUse, ShareUse, by_queue
+from kubectl_fleet.wording import agreeing, counted
 
 _NAMES: Final[dict[Resource, str]] = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
 
@@ -116,8 +117,8 @@ def _pods(view: View) -> str:
     pods = [pod for pod in view.usage.pods if pod.scheduled_by_kai]
     waiting = sum(pod.waits and not pod.never for pod in pods)
     running = sum(not pod.waits for pod in pods)
-    tail = f", {waiting} wait{'s' if waiting == 1 else ''}: {command('pending')}" if waiting else ""
-    return f"{running} pod{' has' if running == 1 else 's have'} a node{tail}"
+    tail = f", {waiting} {agreeing(waiting, 'waits')}: {command('pending')}" if waiting else ""
+    return f"{counted(running, 'pod', 'has')} a node{tail}"
 
 
 def never(view: View, pod: PodUse) -> str:
@@ -132,7 +133,7 @@ def _free(view: View) -> str:
     if not nodes or not view.schedules_here:
         return ""
     count, free = sum(node.count for node in nodes), sum(node.free for node in nodes)
-    where = f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}"
+    where = counted(len(nodes), "node")
     return f"{in_words('gpu', count)} on {where}, {short('gpu', free)} free"
 
 

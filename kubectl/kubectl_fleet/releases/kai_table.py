@@ -17,6 +17,9 @@ from typing import Any, Final
 NVIDIA_CHART: Final = "oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler"
 KAI_CHART: Final = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
 
+# The newest Kubernetes that v0.16 to v0.18 are validated on: v1.28.13 to v1.36.1 (their README).
+KUBERNETES: Final = "v1.36"
+
 # Deployments that must be rolled out before a Queue or a pod may come (K16).
 _V07 = ("scheduler", "binder", "podgrouper", "podgroup-controller", "queuecontroller")
 # From v0.7.13 a deployment of its own answers for admission, in place of the binder.
@@ -65,13 +68,15 @@ class KaiRelease:
 
     `runtime_class_key` is the dotted value that sets the RuntimeClass of reservation pods; it has
     five names or none, by version (K5). `support_end` is None for a line in no support list.
-    `max_queue_depth` counts levels of the queue tree; None is no bound.
+    `max_queue_depth` counts levels of the queue tree; None is no bound. `advised` is False for a
+    version that no advice leads to.
     """
 
     version: str
     deployments: tuple[str, ...] = _V10
     chart: str = KAI_CHART
     support_end: date | None = None
+    advised: bool = True
     runtime_class_key: str | None = "binder.runtimeClassName"
     ready_conditions: tuple[str, ...] = _READY
     # Operators v0.9.0-v0.9.20 and v0.10 watch ClusterPolicy and crash-loop without its CRD (K3).
@@ -97,6 +102,9 @@ class KaiRelease:
     gpu_memory_in_megabytes: bool = False
     prometheus_values: bool = False  # the chart has values for it from v0.15
     hides_gpus: bool = False  # global.blockNvidiaVisibleDevices, from v0.16
+    # The pods of a Deployment made from then on are one PodGroup (#2109): with a minMember of 1, so
+    # each still starts alone, and preemptMinRuntime and the like count for all of them.
+    groups_deployments: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -197,8 +205,27 @@ _KAI = (
     ),
     _v16("v0.16.7"),
     _v16("v0.16.8"),
-    # An odd line is supported until the next one is out; no support list names this one yet.
-    KaiRelease("v0.17.0", prometheus_values=True, hides_gpus=True, values=_V12_VALUES),
+    # Its chart is that of v0.16.8: of the branch v0.16, where only the CRD of PodGroups changed.
+    _v16("v0.16.9"),
+    # An odd line is supported until the next one is out, v0.18.0 on 2026-09-23 (CHANGELOG.md).
+    KaiRelease(
+        "v0.17.0",
+        support_end=date(2026, 9, 23),
+        prometheus_values=True,
+        hides_gpus=True,
+        values=_V12_VALUES,
+    ),
+    # From its notes, and the chart as it was in the week before and the one after. Not advised:
+    # v0.18.1 mends vulnerabilities of it, and no chart of that could be read.
+    KaiRelease(
+        "v0.18.0",
+        advised=False,
+        support_end=date(2027, 9, 30),
+        prometheus_values=True,
+        hides_gpus=True,
+        groups_deployments=True,
+        values=_V12_VALUES,
+    ),
 )
 
 KAI: Final[Mapping[str, KaiRelease]] = MappingProxyType({r.version: r for r in _KAI})

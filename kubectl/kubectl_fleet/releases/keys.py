@@ -9,6 +9,8 @@ from typing import Final
 SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
+DEFAULT_SHARD: Final = "default"
+NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
 # Of pods by which an autoscaler sees a pod with a share of a GPU that waits.
 SCALING_NAMESPACE: Final = "kai-scale-adjust"
 # Namespaces of KAI, the GPU operator and Kubernetes.
@@ -30,13 +32,14 @@ CONTAINER: Final = "gpu-fraction-container-name"
 MPS: Final = "mps"
 
 _ANNOTATIONS: Final = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
-# What any release from v0.7 to v0.17 reads under its own prefix, as label or annotation.
+# What any release from v0.7 to v0.18 reads under its own prefix, as label or annotation.
 _KAI_KEYS: Final = frozenset(
     {
         "kai.scheduler/accounting",
         "kai.scheduler/batch-min-member",
         "kai.scheduler/last-eviction-timestamp",
         "kai.scheduler/last-start-timestamp",
+        "kai.scheduler/min-member",
         "kai.scheduler/node-pool",
         "kai.scheduler/nodepool",
         "kai.scheduler/numa-placement-observed",
@@ -59,6 +62,8 @@ _KAI_KEYS: Final = frozenset(
         "kai.scheduler/type",
     }
 )
+# Of one container, in mode NvFractions: `kai.scheduler/container.main.gpu-memory.portion.limit`.
+_OF_CONTAINER: Final = "kai.scheduler/container."
 _PREFIXES: Final = frozenset(
     {"kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai"}
 )
@@ -101,7 +106,7 @@ def right_key(key: str) -> str | None:
     prefix, slash, name = key.rpartition("/")
     if key in _ANNOTATIONS or key == QUEUE_LABEL:
         return key
-    if key in _KAI_KEYS:
+    if key in _KAI_KEYS or key.startswith(_OF_CONTAINER):
         return None
     if prefix == _PLUGIN_DOMAIN:
         return name if name in _ANNOTATIONS else None

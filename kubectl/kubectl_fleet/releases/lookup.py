@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, Final, TypeVar
 
 from kubectl_fleet.releases.kai_table import KAI, KaiRelease
@@ -23,7 +23,6 @@ _EXTERNAL_POD_GROUPS: Final = (0, 15)
 # From here on the chart takes a mode, and shares GPUs where neither mode nor gpuSharing is set.
 _SHARING_MODES: Final = (0, 18)
 DISABLED: Final = "Disabled"  # the mode without sharing
-_WORTH_A_MOVE: Final = timedelta(days=90)
 
 
 class UnknownVersionError(LookupError):
@@ -54,15 +53,24 @@ def has_sharing_modes(version: str) -> bool:
 
 
 def nearest(table: Mapping[str, Any], version: str, count: int = 2) -> list[str]:
-    """The supported versions closest to `version`, nearest first."""
+    """The supported versions closest to `version`, nearest first; of older lines only where there
+    is none of its own or a newer one.
+    """
     wanted = (*version_key(version), 0, 0, 0)[:3]
     if table and wanted > max(map(version_key, table)):
         return sorted(table, key=version_key, reverse=True)[:count]
+    table = {it: table[it] for it in table if version_key(it)[:2] >= wanted[:2]}
 
     def distance(known: str) -> tuple[int, ...]:
         return tuple(abs(a - b) for a, b in zip(version_key(known), wanted, strict=True))
 
     return sorted(table, key=distance)[:count]
+
+
+def instead(table: Mapping[str, Any], version: str) -> str:
+    """What to write in place of a version that the table lacks; it follows "write"."""
+    trial = ", or add untested: true beside it to try it" if taken_for(table, version) else ""
+    return " or ".join(nearest(table, version)) + trial
 
 
 def taken_for(table: Mapping[str, Any], version: str) -> str | None:
@@ -107,11 +115,10 @@ def _entry(what: str, table: Mapping[str, Release], version: str, untested: bool
     known = taken_for(table, version)
     if untested and known is not None:
         return replace(table[known], version=version, support_end=None)
-    near = " or ".join(nearest(table, version))
     hint = " (it is retracted: its chart equals v0.10.2)" if version == RETRACTED else ""
     raise UnknownVersionError(
-        f"{what} {version} is not a version this program knows{hint}; write {near}"
-        f" (all: {', '.join(table)})"
+        f"{what} {version} is not a version this program knows{hint}; write"
+        f" {instead(table, version)} (all: {', '.join(table)})"
     )
 
 
@@ -147,18 +154,22 @@ def _support(table: Mapping[str, Release], version: str, today: date | None) -> 
     return Support(True, f"supported until {known.support_end}")
 
 
-def maintained(today: date | None = None) -> list[str]:
-    """The KAI versions that get fixes, oldest first."""
-    return [version for version in KAI if support(version, today).maintained]
+def advised(
+    table: Mapping[str, Release], version: str = "", today: date | None = None
+) -> str | None:
+    """The version to move to, or to begin with: the newest that gets fixes and may be advised.
 
-
-def nearest_maintained(version: str, today: date | None = None) -> str | None:
-    """The nearest KAI version that gets fixes for another quarter, if there is one, else at all.
-
-    None where this table has none any more.
+    None where none does that is newer than `version`: no advice leads down.
     """
-    newest = {KAI[it].line: it for it in maintained(today)}  # oldest first: a line's newest stays
-    until = (today or date.today()) + _WORTH_A_MOVE
-    lasting = [it for it in newest.values() if (KAI[it].support_end or until) >= until]
-    chosen = dict.fromkeys(lasting or newest.values())
-    return nearest(chosen, version, count=1)[0] if chosen else None
+    kept = [it for it, of in table.items() if of.advised and _support(table, it, today).maintained]
+    return kept[-1] if kept and version_key(kept[-1]) > version_key(version) else None
+
+
+def advice(table: Mapping[str, Release], version: str, today: date | None = None) -> str:
+    """What to do where a version gets no fixes, as a clause that follows a semicolon."""
+    if to := advised(table, version, today):
+        up = "go up one line at a time," if table is VCLUSTER else "move"
+        return f"{up} to {to} ({_support(table, to, today).words})"
+    if advised(table, today=today):
+        return "nothing newer here gets fixes: stay, and look for a newer kai-fleet"
+    return "no version known here is maintained any more: look for a newer kai-fleet"

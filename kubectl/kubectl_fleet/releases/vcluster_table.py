@@ -23,6 +23,7 @@ class VclusterRelease:
     version: str
     kubernetes: str
     support_end: date | None = None
+    advised: bool = True  # False for a version that no advice leads to
     virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
     renews: bool = True
 
@@ -48,9 +49,11 @@ _VCLUSTER = (
     VclusterRelease("v0.34.7", kubernetes="v1.35.0", support_end=date(2026, 10, 29)),
     VclusterRelease("v0.35.3", kubernetes="v1.36.0", support_end=date(2026, 12, 16)),
     VclusterRelease("v0.36.1", kubernetes="v1.36.0", support_end=date(2027, 1, 22)),
+    # From its chart as it was ten days before, v0.37.0-rc.1: not run with this program.
+    VclusterRelease("v0.37.0", kubernetes="v1.36.0", support_end=date(2027, 3, 1), advised=False),
 )
 
 VCLUSTER: Final[Mapping[str, VclusterRelease]] = MappingProxyType({r.version: r for r in _VCLUSTER})
 
-# What a stack gets that names no vCluster version.
-DEFAULT_VCLUSTER: Final = _VCLUSTER[-1].version
+# What a stack gets that names no vCluster version: the newest that was run with this program.
+DEFAULT_VCLUSTER: Final = "v0.36.1"

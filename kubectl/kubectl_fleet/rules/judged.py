@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
+from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 
 
 class JudgedKai(Protocol):
@@ -19,8 +20,8 @@ class JudgedKai(Protocol):
         """None where it is left open."""
 
     @property
-    def gpu_sharing(self) -> bool:
-        """Whether it lets pods share GPUs."""
+    def sharing(self) -> SharingMode:
+        """How it lets pods share GPUs."""
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -104,7 +105,7 @@ class RunningKai:
     """The KAI that runs in a cluster."""
 
     version: str | None
-    gpu_sharing: bool = True
+    sharing: SharingMode = NOT_ENFORCED
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.paths import at as at
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.wording import on_one_line
+from kubectl_fleet.wording import agreeing, listed, on_one_line, plural
 
 
 class Level(StrEnum):
@@ -34,7 +35,8 @@ class Problem:
 
     `subject` names the thing in words (`queue train in ml`), `path` is the key in the stack file or
     the URN of the resource, and `message` says what is wrong and what to write instead.
-    `undecided` marks an advisory that only says that a value is not known yet.
+    `undecided` marks an advisory that only says that a value is not known yet. `together` are the
+    subjects of one that is told once for several.
     """
 
     rule: str
@@ -43,6 +45,12 @@ class Problem:
     path: str
     message: str
     undecided: bool = field(default=False, compare=False)
+    together: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Everything that it is about."""
+        return self.together or (self.subject,)
 
     def record(self) -> dict[str, str]:
         """The five fields that the plan's JSON shows."""
@@ -76,6 +84,29 @@ def undecided(subject: str, path: str, until: str) -> Problem:
     """
     message = f"cannot decide until {until}; the rule is checked again when it is known"
     return Problem("", Level.ADVISORY, subject, path, message, undecided=True)
+
+
+def told_once(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, with those that differ only in their subjects as one: what a stack file says
+    once for all teams is wrong once. `vCluster ml`, `vCluster nlp` become `vClusters ml and nlp`,
+    and the verb that the message begins with agrees.
+    """
+    same: dict[Problem, list[Problem]] = {}
+    for problem in problems:
+        same.setdefault(replace(problem, subject=""), []).append(problem)
+    return [_together(each) for each in same.values()]
+
+
+def _together(problems: list[Problem]) -> Problem:
+    subjects = tuple(dict.fromkeys(problem.subject for problem in problems))
+    if len(subjects) == 1:
+        return problems[0]
+    kind = subjects[0].partition(" ")[0]
+    names = listed([subject.removeprefix(f"{kind} ") for subject in subjects], "and")
+    number, (verb, _, rest) = len(subjects), problems[0].message.partition(" ")
+    subject = f"{plural(number, kind)} {names}"
+    message = f"{agreeing(number, verb)} {rest}"
+    return replace(problems[0], subject=subject, message=message, together=subjects)
 
 
 def called(name: str | None) -> str:

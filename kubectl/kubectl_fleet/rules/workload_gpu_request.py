@@ -112,7 +112,7 @@ def _whole_gpus(workload: PodTemplate, subject: str) -> Iterator[Problem]:
         yield undecided(subject, workload.path, "its containers are known")
         return
     for container in workload.containers:
-        for resource in GPU_RESOURCES:
+        for resource in (*GPU_RESOURCES, *container.slices):
             asks = container.asks_for(resource)
             if asks is UNKNOWN:
                 until = f"the resources of container {called(container.name)} are known"
@@ -123,7 +123,8 @@ def _whole_gpus(workload: PodTemplate, subject: str) -> Iterator[Problem]:
                     subject,
                     workload.path,
                     f"asks for a share of a GPU and, in container {called(container.name)}, for"
-                    f" whole GPUs; drop {resource} there or the annotation",
+                    f" {'slices' if resource in container.slices else 'whole GPUs'}; drop"
+                    f" {resource} there or the annotation",
                 )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.keys import SCHEDULER
+from kubectl_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import (
     Level,
@@ -20,21 +24,32 @@ NAME = "workload-gpu-sharing"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.MEDIUM
 WHY = "While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4)."
-REMEDY = "Switch gpuSharing on for that KAI (global.gpuSharing: true), or ask for whole GPUs."
+REMEDY = "Switch gpuSharing on for that KAI, or into the mode that reads the key."
 
 _SHARES = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+_OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 
 
 def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Workloads with a GPU share against the KAI that schedules them."""
     host = cluster.scheduling
-    off = [release for release in host.kai if release.gpu_sharing is False]
-    unclear = not host.kai or any(release.gpu_sharing is UNKNOWN for release in host.kai)
+    modes = {release.sharing for release in host.kai}
+    off, unclear = DISABLED in modes, not modes or UNKNOWN in modes
+    fractions = unclear or NV_FRACTIONS in modes
     waiting = 0
     for workload in cluster.workloads:
         if workload.scheduler != SCHEDULER or workload.annotations is UNKNOWN:
             continue  # other rules speak of these
         key = next((key for key in _SHARES if key in workload.annotations), None)
+        own = next(filter(_OWN_KEY.fullmatch, map(str, workload.annotations)), None)
+        if own and not fractions and not off:
+            yield mandatory(
+                workload_subject(workload, cluster),
+                workload.path,
+                f"has {own}, which only a KAI in mode {NV_FRACTIONS} reads; write gpu-fraction or"
+                f" gpu-memory, or gpuSharing: {{mode: {NV_FRACTIONS}}} for the KAI of {host.name}",
+            )
+        key = key or own
         if key is None:
             continue
         if off:

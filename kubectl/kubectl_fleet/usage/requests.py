@@ -1,7 +1,8 @@
 """What a pod requests, as Kubernetes adds it up and as KAI counts it against a queue.
 
 Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node_info.go` and
-`gpu_sharing_node_info.go` (memory), `pkg/scheduler/api/common_info/resources/mig.go` (MIG).
+`gpu_sharing_node_info.go` (memory); what a pod requests in mode NvFractions from v0.18's binder,
+`pkg/binder/plugins/nvfractions`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any, Final
 
 from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
+from kubectl_fleet.releases.mig import gpus_of
+from kubectl_fleet.releases.sharing import FRACTIONS_KEY
 from kubectl_fleet.usage.amounts import Amounts, rounded
 
 GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of its reservation
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
-_MIG: Final = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
+_FRACTIONS: Final = re.compile(FRACTIONS_KEY).fullmatch
 _TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
 _MIB_IN_MB: Final = 2**20 / 10**6
 
@@ -28,8 +31,8 @@ _MIB_IN_MB: Final = 2**20 / 10**6
 class GpuRequest:
     """What a pod requests of GPUs: `whole` devices, or a part of each of `devices` devices.
 
-    The part is a `fraction`, or `mebibytes` of memory. `mig` counts the slices of MIG devices:
-    KAI counts `nvidia.com/mig-3g.20gb` as 3 GPUs of the queue.
+    The part is a `fraction`, or `mebibytes` of memory. `mig` are the GPUs that KAI counts for
+    slices.
     """
 
     whole: float = 0.0
@@ -63,21 +66,26 @@ class GpuRequest:
 def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -> GpuRequest:
     """From a pod's annotations and the sum of its requests. What cannot be read counts nothing."""
     whole = whole_gpus(requests)
-    mig = sum(
-        int(profile[1]) * amount
-        for name, amount in requests.items()
-        if name.startswith("nvidia.com/mig-") and (profile := _MIG.fullmatch(name))
-    )
-    if FRACTION not in annotations and MEMORY not in annotations:
+    mig = gpus_of(requests)
+    own = _fractions_memory(annotations)
+    if FRACTION not in annotations and MEMORY not in annotations and own is None:
         return GpuRequest(whole, mig=mig)
     try:
         devices = int(annotations.get(DEVICES, 1))
         if FRACTION not in annotations:
-            return GpuRequest(whole, None, int(annotations[MEMORY]), devices, mig)
+            memory = int(annotations[MEMORY]) if own is None else own
+            return GpuRequest(whole, None, memory, devices, mig)
         fraction = float(annotations[FRACTION])
         return GpuRequest(whole, fraction if 0 < fraction < 1 else None, None, devices, mig)
     except ValueError:
         return GpuRequest(whole, mig=mig)
+
+
+def _fractions_memory(annotations: Mapping[str, str]) -> int | None:
+    """MiB of a pod in KAI's mode NvFractions: what one container requests, else its limit."""
+    found = {key.rpartition(".")[2]: it for key, it in annotations.items() if _FRACTIONS(key)}
+    text = found.get("request", found.get("limit"))
+    return None if text is None else math.ceil(_number(text) / 2**20) or None
 
 
 def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | None:

@@ -10,11 +10,20 @@ from kubectl_fleet.live.node_facts import gpus, ready
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
 from kubectl_fleet.live.wanted import WantedTeam
-from kubectl_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.releases.keys import (
+    DEFAULT_SHARD,
+    KAI_NAMESPACE,
+    POD_GROUP,
+    QUEUE_LABEL,
+    SCHEDULER,
+)
+from kubectl_fleet.releases.mig import slices
 from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.usage.requests import requests_of
 from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
 from kubectl_fleet.waiting.pod_groups import is_ungrouped
 from kubectl_fleet.waiting.rule_violations import path_of, wrong
+from kubectl_fleet.wording import counted
 
 _INSUFFICIENT: Final = "Insufficient"
 _A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
@@ -139,10 +148,19 @@ def _no_gpus(of: ClusterPods, pod: KubeObject) -> Reason | None:
                 f"ask for at most {limit:g}, or {_raise(scheduling, name, wants, team)}",
                 f"never {name}",
             )
+    of_team = team.slices if team is not None and team.declared else {}
+    for kind, asked in slices(requests_of(pod.spec)).items():
+        if kind in of_team and asked > of_team[kind]:
+            return Reason(
+                f"it asks for {asked:g} {kind}, and its team may hold at most {of_team[kind]}: it"
+                " never runs",
+                f"ask for at most {of_team[kind]}, or have {kind} raised for the team",
+                f"never {kind}",
+            )
     if team is not None and team.declared and team.gpus is not None and wants > team.gpus:
         return Reason(
             f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
-            f"ask for at most {team.gpus}, or raise {team.path}.gpus",
+            f"ask for at most {team.gpus}, or raise {team.gpus_path}",
             f"never team {team.name}",
         )
     if (reason := _too_large(cluster, pod)) is not None:
@@ -163,17 +181,21 @@ def _too_large(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     use = cluster.use_of(pod)
     if use is None or "nodes" in cluster.unreadable:
         return None
-    wants = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
-    resource = cluster.wanted.gpu_resource
-    most = max((gpus(node, resource) for node in cluster.all("nodes") if ready(node)), default=0.0)
-    if wants <= most:
-        return None
-    fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
-    return Reason(
-        f"it asks for {wants:g} GPUs, and no Ready node has more than {most:g}: it never runs",
-        fix if most else "add nodes with GPUs to the pool, or ask for none",
-        "never node",
-    )
+    whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
+    asked = {cluster.wanted.gpu_resource: whole, **slices(requests_of(pod.spec))}
+    for kind, wants in asked.items():
+        nodes = [node for node in cluster.all("nodes") if ready(node)]
+        most = max((gpus(node, kind) for node in nodes), default=0.0)
+        if wants > most:
+            what = "GPUs" if kind == cluster.wanted.gpu_resource else kind
+            fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
+            return Reason(
+                f"it asks for {wants:g} {what}, and no Ready node has more than {most:g}: it never"
+                " runs",
+                fix if most else f"add nodes with {what} to the pool, or ask for none",
+                "never node",
+            )
+    return None
 
 
 def _together(cluster: ReadCluster, pod: KubeObject) -> tuple[float, str]:
@@ -182,14 +204,14 @@ def _together(cluster: ReadCluster, pod: KubeObject) -> tuple[float, str]:
     group = cluster.named("podgroups", name, pod.namespace) if name else None
     least = int(group.spec.get("minMember") or 1) if group else 1
     if least < 2:
-        return own, f"it asks for {own:g} GPUs"
+        return own, f"it asks for {counted(own, 'GPU')}"
     amounts = sorted(
         _gpus(cluster, each)
         for each in cluster.within("pods", pod.namespace)
         if each.annotations.get(POD_GROUP) == name
     )
     wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
-    return wants, f"its group of {least} pods asks for {wants:g} GPUs together"
+    return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
 
 
 def _gpus(cluster: ReadCluster, pod: KubeObject) -> float:
@@ -220,7 +242,9 @@ def _raise(cluster: ReadCluster, queue: str, to: float, team: WantedTeam | None)
         return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"
     if wanted is not None and team is not None and not wanted.get("parentQueue"):
         gpu = (wanted.get("resources") or {}).get("gpu") or {}
-        if gpu.get("limit") == team.gpus:
-            return f"raise {team.path}.gpus"
+        declared = cluster.wanted.tree.by_name.get(queue)
+        pool = (declared.shard if declared else None) or DEFAULT_SHARD
+        if gpu.get("limit") == cluster.wanted.pools.get(pool, team.gpus):
+            return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
     # Without a stack's file nobody knows who declares it.
     return f"raise gpu.limit of {queue} at {cluster.wanted.queues_key}"

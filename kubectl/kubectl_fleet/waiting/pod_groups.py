@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import Findings, ReadCluster
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
+from kubectl_fleet.wording import counted
 
 BOUND = "false-success"
 _SKIP = "kai.scheduler/skip-podgrouper"
@@ -16,7 +17,7 @@ def check(cluster: ReadCluster) -> Findings:
     pods = cluster.kai_pods
     if pods:
         problems = (*_groups(cluster, pods), *_bound(cluster, pods))
-        yield from cluster.or_well(problems, f"{len(pods)} pods of KAI")
+        yield from cluster.or_well(problems, f"{counted(len(pods), 'pod')} of KAI")
 
 
 def is_ungrouped(cluster: ReadCluster, pod: KubeObject) -> bool:

@@ -104,14 +104,14 @@ def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> RunningCluster:
 
     A queue that the stack declares and nobody has is `queues`': who needs it is well written.
     """
-    release, sharing = state.kai, state.wanted.gpu_sharing
+    release, sharing = state.kai, state.wanted.sharing
     queues = [(item.name, item.spec) for item in state.all("queues")]
     there = {name for name, _ in queues}
     queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
     return RunningCluster(
         name=state.name,
         path=state.wanted.key,
-        kai=(RunningKai(release.version, gpu_sharing=sharing),) if release else (),
+        kai=(RunningKai(release.version, sharing=sharing),) if release else (),
         queues=tuple(_queue(name, spec) for name, spec in queues),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )

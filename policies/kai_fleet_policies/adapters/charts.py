@@ -15,7 +15,8 @@ from kai_fleet.releases.sources import from_mirror
 from kai_fleet_policies.image_names import Chart as Of
 from kubectl_fleet.declared.plain import flag, get, items, mapping, text
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.releases import DISABLED, has_sharing_modes
+from kubectl_fleet.releases import has_sharing_modes
+from kubectl_fleet.releases.sharing import mode_in, of_switch
 from kubectl_fleet.rules.problem import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
@@ -78,17 +79,21 @@ def installed(
 
 
 def _sharing(chart: Chart, props: Mapping[str, object]) -> Any:
-    """Whether pods may share GPUs: through v0.17 if switched on, then unless switched off."""
-    settings = get(props.get("values"), "global")
-    if not isinstance(chart.version, str):  # any version may come
-        return flag(get(settings, "gpuSharing"), unset=UNKNOWN)
-    modes = has_sharing_modes(chart.version)
-    mode = get(settings, "gpuSharingMode") if modes else None
-    if mode is UNKNOWN:
-        return UNKNOWN
-    if mode:  # it wins over the older switch
-        return mode != DISABLED
-    return flag(get(settings, "gpuSharing"), unset=_unless_in_files(modes, props))
+    """How pods share GPUs: through v0.17 only if switched on, then unless switched off."""
+    values = props.get("values")
+    settings = get(values, "global")
+    if isinstance(chart.version, str):  # else any version may come
+        modes = has_sharing_modes(chart.version)
+        if modes and get(settings, "gpuSharingMode") is UNKNOWN:
+            return UNKNOWN
+        mode = mode_in(chart.version, values)
+        if mode and (modes or flag(get(settings, "gpuSharing"), unset=False)):
+            return mode  # it wins over the older switch
+        unset = _unless_in_files(modes, props)
+    else:
+        unset = UNKNOWN
+    on = flag(get(settings, "gpuSharing"), unset=unset)
+    return UNKNOWN if on is UNKNOWN else of_switch(on)
 
 
 def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> DeclaredKai:
@@ -128,6 +133,8 @@ def virtual_cluster(
         mode = "virtual"
     else:
         mode = "default" if owner else "host"
+    of_component = f"{_OWN}VirtualCluster$" in path
+    image = get(values, "controlPlane", "statefulSet", "image", "repository")
     selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
     pool: Any = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
     labels: Mapping[str, str] = UNKNOWN
@@ -141,7 +148,9 @@ def virtual_cluster(
         mode=mode,
         path=path,
         values=mapping(values),
-        untested=f"{_OWN}VirtualCluster$" in path,
+        untested=of_component,
+        # Without a licence the component writes the open source image.
+        licensed=of_component and image is None,
     )
 
 

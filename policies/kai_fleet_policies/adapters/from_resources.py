@@ -28,6 +28,7 @@ from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
@@ -69,6 +70,7 @@ class _Found:
     virtual_clusters: list[DeclaredTeam] = field(default_factory=list)
     device_plugins: list[DevicePlugin] = field(default_factory=list)
     gpu_quotas: dict[str, float] = field(default_factory=dict)
+    slice_quotas: dict[str, dict[str, float]] = field(default_factory=dict)
     default_queues: list[DeclaredQueue] = field(default_factory=list)
     guarded: bool = False
     features: list[KaiFeature] = field(default_factory=list)
@@ -160,8 +162,19 @@ def _team(team: DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]) -> De
     gpus = quotas.get(team.namespace) if team.namespace else None
     if gpus is None and quotas and UNKNOWN in (team.namespace, *quotas):
         gpus = UNKNOWN  # some quota may turn out to be this team's
+    slices = host.slice_quotas.get(team.namespace, {}) if team.namespace is not UNKNOWN else {}
+    if gpus is not None and UNKNOWN in (gpus, *slices.values()):
+        gpus, slices = UNKNOWN, {}
+    elif gpus is not None:
+        gpus += mig.gpus_of(slices)
     # A KAI inside schedules there, whatever the values say.
-    return replace(team, kai=kai, gpus=gpus, mode="virtual" if kai else team.mode)
+    return replace(
+        team,
+        kai=kai,
+        gpus=gpus,
+        slices={name: int(count) for name, count in slices.items()},
+        mode="virtual" if kai else team.mode,
+    )
 
 
 def _read(found: _Found, resource: Declared) -> None:
@@ -198,6 +211,11 @@ def _read(found: _Found, resource: Declared) -> None:
             # Of another vendor's it may say that there are none.
             if amount is not None and (amount != 0 or namespace not in found.gpu_quotas):
                 found.gpu_quotas[namespace] = amount
+        of_slices = found.slice_quotas.setdefault(namespace, {})
+        for key in () if hard is UNKNOWN else mapping(hard):
+            name = str(key).removeprefix("requests.")
+            if name.startswith(mig.PREFIX) and (amount := number(get(hard, key))) is not None:
+                of_slices[name] = amount
     elif kind == "ConfigMap":
         sharing = charts.sharing_in(_device_plugin_data(props))
         if sharing and sharing is not UNKNOWN:

@@ -62,12 +62,18 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ".kai.kai_feature_known",
         ".vclusters.vcluster_version_known",
         ".vclusters.vcluster_version_supported",
+        ".vclusters.vcluster_kubernetes",
         ".vclusters.vcluster_values",
         ".vclusters.vcluster_isolation",
         ".vclusters.vcluster_flags",
         ".vclusters.vcluster_upgrade",
+        ".vclusters.vcluster_access",
+        ".vclusters.vcluster_store",
+        ".vclusters.vcluster_resources",
         ".vclusters.vcluster_volume",
         ".kai.gpu_one_sharer",
+        ".kai.gpu_sharing_mode",
+        ".vclusters.vcluster_kubernetes_known",
     )
 )
 

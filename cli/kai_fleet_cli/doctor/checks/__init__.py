@@ -8,6 +8,7 @@ from typing import Final
 
 from kai_fleet_cli.doctor.causes import merge_by_cause
 from kai_fleet_cli.doctor.checks import (
+    api_access,
     gpu_quota,
     gpu_stack,
     groups,
@@ -56,6 +57,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("gpu-one-sharer", gpu_stack.check_sharing),
     ("runtime-class", gpu_sharing.check_runtime_class),
     ("vcluster", vclusters.check),
+    ("api-access", api_access.check),
     ("gpu-quota", gpu_quota.check),
     ("shared-gpu", gpu_sharing.check_maps),
     ("isolation", isolation.check),

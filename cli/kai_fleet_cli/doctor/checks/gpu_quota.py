@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kubectl_fleet.live.finding import Finding
 from kubectl_fleet.quantities import parse_quantity
 
 
@@ -19,23 +20,22 @@ def _quota(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     """The bound on a team's GPUs, which its own scheduler does not know of (V1, V7)."""
     if "resourcequotas" in host.unreadable or not host.named("namespaces", wanted.namespace):
         return
-    key = f"requests.{wanted.inside.gpu_resource}"
     subject = f"ResourceQuota gpus in namespace {wanted.namespace}"
     item = host.named("resourcequotas", "gpus", wanted.namespace)
     hard = (item.spec.get("hard") or {}) if item is not None else {}
-    if key not in hard:
-        yield host.broken(
-            subject,
-            f"it is not there, or does not bound {key}: the team may take every GPU of its nodes",
-        )
-    elif wanted.gpus is not None and parse_quantity(hard[key]) != wanted.gpus:
-        yield host.broken(
-            subject,
-            f"it lets the team have {hard[key]} GPUs, and {wanted.gpus} are declared",
-            f"{host.update}, or write {hard[key]} at {wanted.path}.gpus",
-        )
-    else:
-        yield host.well(subject)
+    findings: list[Finding] = []
+    for kind, most in wanted.kinds.items():
+        key, slices = f"requests.{kind}", kind in wanted.slices
+        if key not in hard:
+            what = kind if slices else "GPU"
+            cause = f"it is not there, or does not bound {key}: the team may take every {what} of"
+            findings.append(host.broken(subject, f"{cause} its nodes"))
+        elif wanted.gpus is not None and parse_quantity(hard[key]) != most:
+            what = kind if slices else "GPUs"
+            cause = f"it lets the team have {hard[key]} {what}, and {most} are declared"
+            fix = f"{host.update}, or write {hard[key]} at {wanted.gpus_path}"
+            findings.append(host.broken(subject, cause, fix))
+    yield from host.or_well(findings, subject)
 
 
 def _held(host: ClusterState, wanted: DeclaredTeam) -> Findings:

@@ -120,6 +120,6 @@ def _two_plugins(host: ClusterState) -> Findings:
                 f"{len(on_it)} device plugins run on it ({', '.join(sorted(on_it))}): each hands"
                 " out the same GPUs",
                 "keep one. To keep one that this stack did not install, write none at"
-                f" kai-fleet:gpu.provider, then {host.update}; to keep this stack's, have who"
+                f" kai-fleet:gpu.provider, then {host.apply}; to keep this stack's, have who"
                 " installed the other keep it off this node by a nodeSelector",
             )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kai_fleet.guards.policies import BINDING, POLICY
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kubectl_fleet.wording import agreeing
 
 _KINDS: Final = {
     POLICY: "validatingadmissionpolicies",
@@ -54,8 +55,10 @@ def unlike(cluster: ClusterState, declared: Mapping[str, Any]) -> Iterator[tuple
         if _plain(field, declared["spec"].get(field)) != _plain(field, item.spec.get(field))
     ]
     if changed:
-        verb = "is" if len(changed) == 1 else "are"
-        yield f"{kind} {name}", f"its {', '.join(changed)} {verb} not as this version declares"
+        yield (
+            f"{kind} {name}",
+            f"its {', '.join(changed)} {agreeing(len(changed), 'is')} not as this version declares",
+        )
 
 
 def _plain(field: str, value: Any) -> Any:

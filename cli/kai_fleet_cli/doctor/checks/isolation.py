@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
@@ -106,7 +106,7 @@ def _noted(host: ClusterState, wanted: DeclaredTeam) -> Findings:
 def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Findings:
     if "resourcequotas" in host.unreadable:
         return
-    gpus = f"requests.{wanted.inside.gpu_resource}"  # `gpu_quota` looks at these
+    gpus = [f"requests.{kind}" for kind in wanted.kinds]  # `gpu_quota` looks at these
     quotas = team_quotas.quotas(wanted)
     for name, declared in quotas.items():
         subject = f"ResourceQuota {name} in namespace {wanted.namespace}"
@@ -117,9 +117,9 @@ def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> F
             yield host.broken(subject, f"it is not as this version declares it: {_QUOTAS[name]}")
 
 
-def _amounts(quota: Mapping[str, Any], without: str) -> dict[str, Any]:
+def _amounts(quota: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
     hard = quota.get("hard") or {}
-    return {key: parse_quantity(value) for key, value in hard.items() if key != without}
+    return {key: parse_quantity(value) for key, value in hard.items() if key not in without}
 
 
 def _network(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Findings:

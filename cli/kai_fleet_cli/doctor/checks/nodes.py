@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from kai_fleet.fleet.model import HOST, NVIDIA
+from kai_fleet.fleet import taints
+from kai_fleet.fleet.model import HOST, NVIDIA, DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kubectl_fleet.declared import plain
 from kubectl_fleet.live.node_facts import gpus, in_pool, ready
 from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
+from kubectl_fleet.releases.mig import PREFIX
+from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
+from kubectl_fleet.wording import counted
 
 _MEMORY = "nvidia.com/gpu.memory"
 
@@ -35,12 +38,12 @@ def check(snapshot: Snapshot) -> Findings:
 def _advertised(snapshot: Snapshot) -> Findings:
     host, resource = snapshot.host, snapshot.host.wanted.gpu_resource
     nodes = host.all("nodes")
-    with_gpus = [node for node in nodes if gpus(node, resource)]
+    with_gpus = [node for node in nodes if gpus(node, resource) or _slices(node)]
     wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
     if with_gpus:
-        yield host.well(f"{len(with_gpus)} nodes advertise {resource}")
+        yield host.well(f"{counted(len(with_gpus), 'node', 'advertises')} {resource}")
         if resource == NVIDIA:
-            yield from _without_memory(host, with_gpus)
+            yield from _without_memory(host, [it for it in with_gpus if not _slices(it)])
     elif host.name != HOST and host.kai is not None:
         yield host.broken(
             f"GPUs of vCluster {host.name}",
@@ -72,10 +75,9 @@ def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Findings
 def _pool(host: ClusterState, team: TeamState) -> Findings:
     wanted = team.wanted
     pool = ",".join(f"{key}={value}" for key, value in wanted.node_pool.items())
-    subject, resource = f"node pool {pool} of team {wanted.name}", wanted.inside.gpu_resource
+    subject = f"node pool {pool} of team {wanted.name}"
     nodes = [node for node in host.all("nodes") if in_pool(node, wanted.node_pool)]
     usable = [node for node in nodes if ready(node)]
-    there = sum(gpus(node, resource) for node in usable)
     if not usable:
         what = f"none of its {len(nodes)} nodes is Ready" if nodes else "no node has these labels"
         yield host.broken(
@@ -84,55 +86,104 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
             f"label nodes: `{host.kubectl} label node <node> {pool.replace(',', ' ')}`, or write"
             f" labels that nodes have at {wanted.path}.nodePool",
         )
-    elif wanted.gpus and not there:
-        yield host.broken(
-            subject,
-            f"its {len(usable)} Ready nodes advertise no {resource}, and the team is to have"
-            f" {wanted.gpus}",
-            f"look at the device plugin's pods on them, or write 0 at {wanted.path}.gpus for a team"
-            " without GPUs",
-        )
-    elif wanted.gpus and there < wanted.gpus:
+    else:
+        yield from host.or_well(_kinds(host, wanted, subject, usable), subject)
+
+
+def _kinds(
+    host: ClusterState, wanted: DeclaredTeam, subject: str, nodes: Sequence[KubeObject]
+) -> Findings:
+    """Each kind of GPU of a team: on its nodes, or on those of each of its pools."""
+    if not wanted.pools:
+        for kind, most in wanted.kinds.items():
+            yield from _kind(host, wanted, subject, nodes, kind, most, f"{wanted.path}.gpus")
+        return
+    shards = {node.name: node.labels.get(NODE_POOL, DEFAULT_SHARD) for node in nodes}
+    if loose := [name for name, shard in shards.items() if shard not in wanted.pools]:
         yield host.warning(
             subject,
-            f"its Ready nodes have {there:g} GPUs, and the team is to have {wanted.gpus}",
-            f"add nodes to the pool, or lower {wanted.path}.gpus",
+            f"{', '.join(loose[:3])} {'is' if len(loose) == 1 else 'are'} on none of its pools"
+            f" ({', '.join(wanted.pools)}): none of its queues gets GPUs there",
+            f"label them: `{host.kubectl} label node {' '.join(loose[:3])}"
+            f" {NODE_POOL}={next(iter(wanted.pools))} --overwrite`, or with another of its pools",
+        )
+    for name, gpus_there in wanted.pools.items():
+        # A shard without any node is told by the check of shards.
+        own = [node for node in nodes if shards[node.name] == name]
+        resource = wanted.inside.gpu_resource
+        kinds = {resource: gpus_there} if isinstance(gpus_there, int) else gpus_there
+        for kind, most in kinds.items() if own else ():
+            place = f"pool {name} of team {wanted.name}"
+            yield from _kind(host, wanted, place, own, kind, most, f"{wanted.path}.pools.{name}")
+
+
+def _kind(
+    host: ClusterState,
+    wanted: DeclaredTeam,
+    subject: str,
+    nodes: Sequence[KubeObject],
+    kind: str,
+    most: int,
+    key: str,
+) -> Findings:
+    """One kind of GPU on the Ready nodes of a pool, against what the team is to have of it."""
+    there = sum(gpus(node, kind) for node in nodes if not _cut(wanted, node, kind))
+    what = "GPUs" if kind == wanted.inside.gpu_resource else kind
+    as_whole = sum(gpus(node, NVIDIA) for node in nodes if node.labels.get(_STRATEGY) == "single")
+    cut = [node.name for node in nodes if _cut(wanted, node, kind) and gpus(node, kind)]
+    if there >= most:
+        return
+    if kind.startswith(PREFIX) and as_whole:
+        yield host.warning(
+            subject,
+            f"its Ready nodes have {there:g} {kind}, and the team is to have {most}: with"
+            f" {_STRATEGY}=single, {as_whole:g} slices are advertised as {NVIDIA}",
+            f"write {NVIDIA}: {min(most, int(as_whole))} in its place at {key}, or have the device"
+            " plugin's MIG strategy be mixed",
+        )
+    elif cut:
+        yield host.warning(
+            subject,
+            f"its Ready nodes have {there:g} {what} for KAI, and the team is to have {most}: on"
+            f" nodes with slices and {_STRATEGY}=mixed ({', '.join(cut[:3])}) it places no whole"
+            " GPU, and no share of one",
+            f"cut all GPUs of a node or none, or lower {key}",
+        )
+    elif not there:
+        yield host.broken(
+            subject,
+            f"its {len(nodes)} Ready nodes advertise no {kind}, and the team is to have {most}",
+            f"look at the device plugin's pods on them, or write 0 at {key} for a team without"
+            f" {what}",
         )
     else:
-        yield host.well(subject)
+        yield host.warning(
+            subject,
+            f"its Ready nodes have {there:g} {what}, and the team is to have {most}",
+            f"add nodes to the pool, or lower {key}",
+        )
+
+
+def _slices(node: KubeObject) -> list[str]:
+    """The kinds of slices that a node advertises."""
+    allocatable = node.status.get("allocatable") or {}
+    return [name for name in allocatable if name.startswith(PREFIX) and gpus(node, name)]
+
+
+def _cut(wanted: DeclaredTeam, node: KubeObject, kind: str) -> bool:
+    """Whether KAI places no pods with that kind of GPU there, for it has slices (node_info.go)."""
+    mixed = node.labels.get(_STRATEGY) == "mixed" and bool(_slices(node))
+    return mixed and wanted.mode != "default" and not kind.startswith(PREFIX)
 
 
 def _tainted(host: ClusterState, team: TeamState) -> Findings:
     """A pool of which every node has a taint that the team's pods do not tolerate."""
-    wanted, pods = team.wanted, ("sync", "toHost", "pods", "enforceTolerations")
+    wanted = team.wanted
     nodes = [it for it in host.all("nodes") if ready(it) and in_pool(it, wanted.node_pool)]
-    foreign = [
-        [
-            taint
-            for taint in node.spec.get("taints") or []
-            if taint.get("effect") in ("NoSchedule", "NoExecute")
-            and not str(taint["key"]).startswith("node.kubernetes.io/")
-            and not any(
-                it.tolerates(taint["key"], taint.get("value", ""), taint["effect"])
-                for it in wanted.tolerations
-            )
-        ]
-        for node in nodes
-    ]
-    if wanted.granted or not nodes or not all(foreign) or plain.get(wanted.values, *pods):
-        return
-    keys = ("key", "value", "effect")
-    taint = foreign[0][0]
-    place = (
-        f"kai-fleet:teamStacks.{wanted.name} of the platform" if wanted.own_stack else wanted.path
-    )
-    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
-    yield host.warning(
-        f"taints of the nodes of team {wanted.name}",
-        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
-        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{{{written}}}] at {place}, then {host.update}",
-    )
+    if closed := taints.closed_pool(wanted, [node.spec.get("taints") or [] for node in nodes]):
+        cause, fix = closed
+        subject = f"taints of the nodes of team {wanted.name}"
+        yield host.warning(subject, cause, f"{fix}, then {host.apply}")
 
 
 def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findings:
@@ -147,7 +198,7 @@ def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findin
             "nodes inside",
             f"it sees nodes of other pools ({names}): its scheduler hands out GPUs of others",
             f"take sync.fromHost.nodes out of {team.wanted.path}.vcluster.values,"
-            f" then {inside.update}",
+            f" then {inside.apply}",
         )
     elif wanted - there:
         names = ", ".join(sorted(wanted - there)[:3])
@@ -155,7 +206,7 @@ def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findin
             "nodes inside",
             f"it does not see nodes of its pool ({names}): nothing is scheduled there",
             f"restart the vCluster, which takes them over: `{host.kubectl} -n"
-            f" {team.wanted.namespace} delete pod {team.wanted.name}-0`",
+            f" {team.wanted.namespace} delete pod -l app=vcluster,release={team.wanted.name}`",
         )
     else:
         yield inside.well("nodes inside")

@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
+from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.guards.host_rules import CONTROL_PLANES
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
 from kubectl_fleet.live.known_messages import Reason
 from kubectl_fleet.live.objects import KubeObject, seconds_since
-from kubectl_fleet.releases import VCLUSTER, vcluster_support
+from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
 
 _SOON = timedelta(days=30)
 _RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod
@@ -62,20 +64,23 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
         yield host.broken(subject, f"namespace {wanted.namespace} is not there")
         return
     if team.foreign:
-        commands = mending_commands(wanted.name, wanted.namespace, host.kubectl)
+        commands = mending_commands(
+            wanted.name, wanted.namespace, host.kubectl, wanted.store.workload
+        )
         yield host.broken(
             f"kubeconfig of {subject}",
             f"{team.unreached}. {name_writer(wanted.name)}, so nothing in the vCluster was checked",
             f"have it written again: {', then '.join(f'`{each}`' for each in commands)}",
         )
     yield from _pull_secrets(host, team)
-    item = host.named("statefulsets", wanted.name, wanted.namespace)
-    if item is None and "statefulsets" not in host.unreadable:
-        cause = f"StatefulSet {wanted.name} is not there: it is not running"
+    item, kinds = host.control_plane(wanted), {"statefulsets", "deployments"}
+    if item is None and not kinds & host.unreadable.keys():
+        kind = "StatefulSet" if wanted.store.workload == "statefulset" else "Deployment"
+        cause = f"{kind} {wanted.name} is not there: it is not running"
         yield host.broken(subject, cause, _make_again(host, team))
         return
     if item is not None:
-        yield from _volume(host, team, item)
+        yield from _volume(host, team)
         not_ready = [*_readiness(host, team, item, subject), *_version(host, team, item, subject)]
         yield from not_ready
         if not_ready and not item.status.get("readyReplicas"):
@@ -83,30 +88,44 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
     if team.inside is None and not team.foreign:
         only_inside = wanted.access is not None and wanted.access.type == "ClusterIP"
         hint = "; access type ClusterIP is reached from inside the host only" if only_inside else ""
+        if wanted.access is not None and wanted.access.led_by_name:
+            hint = (
+                f"; {wanted.access.endpoint} has to lead to the {wanted.access.type}'s controller,"
+                " which has to pass TLS through"
+            )
         yield host.broken(
             f"API of {subject}",
             f"{team.unreached}{hint}",
             f"look with: `{kubectl} get pods,services,secrets` and"
-            f" `{kubectl} logs {wanted.name}-0`",
+            f" `{kubectl} logs {_of_logs(wanted)}`",
         )
     yield from _certificate(host, team, item)
 
 
-def _volume(host: ClusterState, team: TeamState, item: KubeObject) -> Findings:
+def _of_logs(wanted: DeclaredTeam) -> str:
+    """What kubectl reads the control plane's logs of."""
+    kept = wanted.store.workload == "statefulset"
+    return f"{wanted.name}-0" if kept else f"deployment/{wanted.name}"
+
+
+def _volume(host: ClusterState, team: TeamState) -> Findings:
     """A volume that was made otherwise than it is declared, which no update changes (C5)."""
-    wanted = team.wanted
-    for template in item.spec.get("volumeClaimTemplates") or []:
+    wanted, etcd = team.wanted, team.wanted.store.type == "etcd"
+    key_of = f"{wanted.path}.vcluster.store" if etcd else f"{wanted.path}.vcluster"
+    name = f"{wanted.name}-etcd" if etcd else wanted.name
+    item = host.named("statefulsets", name, wanted.namespace)
+    for template in (item.spec.get("volumeClaimTemplates") if item else None) or []:
         spec = template.get("spec") or {}
         size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
         for key, has in (("storageClass", spec.get("storageClassName")), ("size", size)):
-            declared = wanted.volume.get(key)
+            declared = wanted.store.claim.get(key)
             if template["metadata"]["name"] == "data" and not (
                 has is None or not declared or same_claim(key, has, declared)
             ):
                 yield host.warning(
                     f"volume of vCluster {wanted.name}",
                     f"its {key} is {has}, and {declared} is declared: no update changes it",
-                    f"write {has} at {wanted.path}.vcluster.{key}",
+                    f"write {has} at {key_of}.{key}",
                 )
 
 
@@ -135,15 +154,17 @@ def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: s
     name, replicas = team.wanted.name, item.spec.get("replicas", 1)
     kubectl = f"{host.kubectl} -n {team.wanted.namespace}"
     if replicas == 0:
-        fix = f"`{kubectl} scale statefulset {name} --replicas=1`"
+        fix = f"`{kubectl} scale {team.wanted.store.workload} {name} --replicas=1`"
         yield host.broken(subject, "it is scaled to 0", fix)
     elif item.status.get("readyReplicas", 0) < replicas:
         known = _by_status(host, team)
         if known is not None:
             yield host.broken(subject, *known[:2])
             return
-        fix = f"look with: `{kubectl} logs {name}-0`; then {_update(host, team)}"
-        yield host.broken(subject, _why_not_ready(host, team), fix)
+        logs = f"`{kubectl} logs {_of_logs(team.wanted)}`"
+        look = f"look with: {logs} and `{kubectl} describe pod {name}-0`"
+        cause, fix = _why_not_ready(host, team)
+        yield host.broken(subject, cause, fix or look)
 
 
 def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str) -> Findings:
@@ -157,7 +178,8 @@ def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str
             f"{_update(host, team)}, or write {runs} at {wanted.path}.vcluster.version",
         )
     elif not (support := vcluster_support(runs, host.now.date())).maintained:
-        fix = f"go up one line at a time at {wanted.path}.vcluster.version"
+        key = wanted.written_at("vcluster", "version")
+        fix = f"{advice(VCLUSTER, runs, host.now.date())}, at {key}"
         yield host.warning(subject, f"it runs {runs}: {support.words}", fix)
 
 
@@ -203,7 +225,8 @@ def _by_volumes(host: ClusterState, name: str, namespace: str) -> Reason | None:
     classes = host.all("storageclasses")
     there = ", ".join(item.name for item in classes) or "none"
     for claim in host.within("persistentvolumeclaims", namespace):
-        if not claim.name.endswith(f"-{name}-0") or claim.phase != "Pending":
+        own = re.search(rf"-{re.escape(name)}(-etcd)?-\d+$", claim.name)
+        if own is None or claim.phase != "Pending":
             continue
         wanted = claim.spec.get("storageClassName")
         if wanted and not host.named("storageclasses", wanted):
@@ -224,25 +247,25 @@ def _by_volumes(host: ClusterState, name: str, namespace: str) -> Reason | None:
 
 def _control_plane(host: ClusterState, name: str, namespace: str) -> Iterator[KubeObject]:
     for pod in host.within("pods", namespace):
-        if pod.labels.get("app") == "vcluster" and pod.labels.get("release") == name:
+        if pod.labels.get("app") in CONTROL_PLANES and pod.labels.get("release") == name:
             yield pod
 
 
-def _why_not_ready(host: ClusterState, team: TeamState) -> str:
-    """The first reason that its pods, their containers or its events give."""
+def _why_not_ready(host: ClusterState, team: TeamState) -> tuple[str, str]:
+    """The first reason that its pods, their containers or its events give, and its fix if known."""
     name, namespace = team.wanted.name, team.wanted.namespace
     for pod in _control_plane(host, name, namespace):
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
-            return f"pod {pod.name} has no node: {scheduled.get('message', '')}"
+            return f"pod {pod.name} has no node: {scheduled.get('message', '')}", ""
         known = host.explain(*pod.container_messages)
         if known is not None:
-            return known.cause
+            return known.cause, known.fix
     for event in host.all("events"):
         about = event.get("involvedObject") or {}
         if about.get("namespace") == namespace and about.get("name") in (name, f"{name}-0"):
-            return f"it is not ready: {event.get('message', '')}"[:300]
-    return "it is not ready, and nothing says why"
+            return f"it is not ready: {event.get('message', '')}"[:300], ""
+    return "it is not ready, and nothing says why", ""
 
 
 def _certificate(host: ClusterState, team: TeamState, item: KubeObject | None) -> Findings:
@@ -268,6 +291,6 @@ def _renew(host: ClusterState, team: TeamState, item: KubeObject | None) -> str:
             f" at a time; {first} renews it when it starts. Then {_update(host, team)}"
         )
     return (
-        f"renew it by a restart: `{host.kubectl} -n {wanted.namespace} rollout restart statefulset"
-        f" {wanted.name}`; then {_update(host, team)}"
+        f"renew it by a restart: `{host.kubectl} -n {wanted.namespace} rollout restart"
+        f" {wanted.store.workload} {wanted.name}`; then {_update(host, team)}"
     )

@@ -60,7 +60,10 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
 
 def _is_secret(value: str | int, place: Location, name: str) -> bool:
     last = name or str(place[-1])
-    if isinstance(value, str) and (last in _FIELDS or _FORMS.search(value) or _FLAG.match(value)):
+    # Of a control plane's store; that of SQLite is a file.
+    database = last == "dataSource" and place[-2:-1] in (("store",), ("external",))
+    known = database or last in _FIELDS
+    if isinstance(value, str) and (known or _FORMS.search(value) or _FLAG.match(value)):
         return True
     bare = last.lower().replace("_", "").replace("-", "").removeprefix(".")
     in_values = "values" in place[:-1] or "env" in place[:-1]

@@ -21,7 +21,17 @@ MOST_LEVELS: Final = 200
 
 
 class RefusedYamlError(ValueError):
-    """The text holds something that is refused; the message begins with its line."""
+    """The text holds something that is refused; the message begins with its place."""
+
+
+def place(line: int, column: int) -> str:
+    """How messages begin; both count from 1."""
+    return f"line {line} column {column}:"
+
+
+def place_of(text: str, index: int) -> str:
+    """The place of one character of a text."""
+    return place(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index))
 
 
 def load(text: str) -> Any:
@@ -91,11 +101,13 @@ def _check(text: str) -> None:
     """Raise RefusedYamlError. What is no YAML at all is left for the reader to say."""
     if len(text) > MOST_BYTES:
         most = f"{MOST_BYTES >> 20} MiB"
-        raise RefusedYamlError(f"line 1: is longer than {most}; write queues into other files")
+        raise RefusedYamlError(
+            f"{place(1, 1)} is longer than {most}; write queues into other files"
+        )
     for pattern, sentence in _CHARACTERS:
         if match := pattern.search(text):
-            line = text.count("\n", 0, match.start()) + 1
-            raise RefusedYamlError(f"line {line}: {sentence.format(ascii(match[0]))}")
+            where = place_of(text, match.start())
+            raise RefusedYamlError(f"{where} {sentence.format(ascii(match[0]))}")
     for pure in (False, True):  # libyaml refuses some of what YAML allows
         try:
             _check_events(YAML(typ="safe", pure=pure).parse(text))
@@ -133,7 +145,8 @@ def _check_events(events: Any) -> None:
         if sizes[-1] > MOST_VALUES:
             wrong = wrong or f"stands for more than {MOST_VALUES:,} values; use no aliases"
         if wrong:
-            raise RefusedYamlError(f"line {event.start_mark.line + 1}: {wrong}")
+            mark = event.start_mark
+            raise RefusedYamlError(f"{place(mark.line + 1, mark.column + 1)} {wrong}")
 
 
 def _wrong(event: Any) -> str | None:
@@ -196,10 +209,10 @@ _MEANS_BEFORE: Final = (
 
 
 def mistake(text: str, error: MarkedYAMLError) -> str:
-    """Where a text is no YAML, and what is wrong: `line 3: has a tab; indent with spaces`."""
+    """Where a text is no YAML, and what is wrong: `line 3 column 1: has a tab; …`."""
     if conflict := _CONFLICT.search(text):
-        line = text.count("\n", 0, conflict.start(1)) + 1
-        return f"line {line}: has a merge conflict ({conflict[0].strip()}); resolve it"
+        where = place_of(text, conflict.start(1))
+        return f"{where} has a merge conflict ({conflict[0].strip()}); resolve it"
     problem = str(error.problem or error.context)
     mark = error.problem_mark or error.context_mark
     matches = ((re.search(words, problem), means) for words, means in _MEANS)
@@ -215,8 +228,8 @@ def mistake(text: str, error: MarkedYAMLError) -> str:
         if odd := _ODD_SPACE.search(line_text):
             code = f"U+{ord(odd[0]):04X}"
             also = f"has a character that looks like a space ({code}); write a plain space"
-            return f"line {number + 1}: {also}"
+            return f"{place(number + 1, odd.start() + 1)} {also}"
         if key := _NO_SPACE.fullmatch(line_text):
             also = f"has no space after the colon; write {key[1]}: {key[2]}"
-            return f"line {number + 1}: {also}"
-    return f"line {mark.line + 1}: {sentence}"
+            return f"{place(number + 1, key.end(1) + 1)} {also}"
+    return f"{place(mark.line + 1, mark.column + 1)} {sentence}"

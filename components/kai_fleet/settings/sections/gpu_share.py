@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from kai_fleet.settings.sections.model import Strict
 from kubectl_fleet.quantities import parse_quantity
+from kubectl_fleet.releases import mig
 
 _MEBIBYTE: Final = 2**20
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
@@ -57,12 +58,27 @@ GpuMemory = Annotated[
 ]
 
 
+def _slice(name: str) -> str:
+    if not mig.is_known(name):
+        write = f"write {mig.likely(name)}"
+        raise ValueError(f"is {name!r}, which is no MIG profile that is known; {write}")
+    return name
+
+
+SliceName = Annotated[str, AfterValidator(_slice)]
+
+
 class GpuShare(Strict):
     """One of devices, fraction and memory."""
 
     devices: int | None = Field(default=None, ge=1, le=64, description="Whole GPUs for each pod.")
+    slice: SliceName | None = Field(
+        default=None,
+        description="In place of whole GPUs, as devices: nvidia.com/mig-1g.10gb.",
+    )
     fraction: Fraction | None = Field(
-        default=None, description="Part of one GPU, such as 0.5. KAI does not isolate its memory."
+        default=None,
+        description="Part of one GPU, such as 0.5. Its memory is bound as gpuSharing says.",
     )
     memory: GpuMemory | None = Field(
         default=None, description="Memory of one GPU, such as 2000Mi; the rest is for others."
@@ -79,7 +95,7 @@ class GpuShare(Strict):
     def in_words(self) -> str:
         """For a table: `2 whole`, `0.7 of one`, `2000 MiB of each of 2`."""
         if self.devices is not None:
-            return f"{self.devices} whole"
+            return f"{self.devices} {(self.slice or 'whole').rpartition('/')[2]}"
         part = f"{self.memory} MiB" if self.fraction is None else plain(self.fraction)
         return f"{part} of each of {self.on_devices}" if self.on_devices else f"{part} of one"
 
@@ -107,5 +123,7 @@ def share_mistakes(share: GpuShare) -> Iterator[tuple[str, str]]:
         yield "gpu", "asks for nothing; write devices, fraction or memory, or drop gpu"
     elif len(given) > 1:
         yield "gpu", f"has {' and '.join(given)}; write one of them"
+    elif share.slice is not None and share.shared:
+        yield "gpu.slice", "is for devices: a slice is not shared; write devices: 1"
     elif share.on_devices is not None and not share.shared:
         yield "gpu.onDevices", "is for a fraction or memory; write devices alone for whole GPUs"

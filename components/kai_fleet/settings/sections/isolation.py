@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from kai_fleet.settings.quantities import cpu_millicores, memory_megabytes
 from kai_fleet.settings.sections.model import Strict
 from kubectl_fleet.quantities import parse_quantity
 
@@ -38,21 +40,26 @@ _NO_GPU_CLASSES: Final = (
 )
 
 
-def _quantity(value: Any) -> str:
-    parse_quantity(value)  # raises ValueError with what to write
-    return str(value)
+def _amount(read: Callable[[Any], object]) -> BeforeValidator:
+    """A quantity as it is written, once it is one of its kind."""
+
+    def checked(value: Any) -> str:
+        parse_quantity(value)  # raises ValueError with what to write, as `read` does
+        read(value)
+        return str(value)
+
+    return BeforeValidator(checked)
 
 
-Cpus = Annotated[
-    str,
-    BeforeValidator(_quantity),
-    WithJsonSchema({"type": ["string", "integer"], "description": "200, 500m"}),
-]
-Bytes = Annotated[
-    str,
-    BeforeValidator(_quantity),
-    WithJsonSchema({"type": ["string", "integer"], "description": "512Gi, 2Ti"}),
-]
+def _such_as(examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": ["string", "integer"], "description": examples})
+
+
+Cpus = Annotated[str, _amount(cpu_millicores), _such_as("200, 500m")]
+Memory = Annotated[str, _amount(memory_megabytes), _such_as("512Gi, 2Ti")]
+Storage = Annotated[str, _amount(memory_megabytes), _such_as("10Ti, 500Gi")]
+Scratch = Annotated[str, _amount(memory_megabytes), _such_as("200Gi, 50Gi")]
+Volume = Annotated[str, _amount(memory_megabytes), _such_as("5Gi, 20Gi")]
 # A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
 VolumeKind = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -65,10 +72,10 @@ class Bounds(Strict):
     cpu: Cpus | None = Field(
         default=None, description="CPU requests; every pod then has to say its own."
     )
-    memory: Bytes | None = Field(
+    memory: Memory | None = Field(
         default=None, description="Memory requests; every pod then has to say its own."
     )
-    storage: Bytes | None = Field(default=None, description="Sum of all volume claims.")
+    storage: Storage | None = Field(default=None, description="Sum of all volume claims.")
     pods: Count = Field(default=2000, description="Pods.")
     volumes: Count = Field(default=500, description="Volume claims.")
     load_balancers: Count = Field(default=10, description="Services of type LoadBalancer.")
@@ -78,7 +85,7 @@ class Bounds(Strict):
         description="Of each kind in the host's etcd: services, secrets, config maps, roles;"
         " pods that have ended, with those that run.",
     )
-    ephemeral_storage: Bytes | None = Field(
+    ephemeral_storage: Scratch | None = Field(
         default=None,
         description="Requests of ephemeral storage; every pod then has to say its own.",
     )

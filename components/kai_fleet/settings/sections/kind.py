@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
-from kai_fleet.settings.sections.teams import Access
 
 HERE: Final = "127.0.0.1"
 FIRST_NODE_PORT: Final = 30000

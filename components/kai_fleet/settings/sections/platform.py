@@ -6,9 +6,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from kai_fleet.settings.sections import sharing
 from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.sharing import Sharing
 from kai_fleet.settings.sections.tolerations import Toleration
 
 Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
@@ -44,13 +46,20 @@ class Gpu(Strict):
         default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."
     )
     values: Values = Field(default_factory=dict, description="Merged over the chart's values.")
+    system_priorities: bool = Field(
+        default=False,
+        description="Admit system priority classes in its namespace by a ResourceQuota: for GKE.",
+    )
 
 
 class HostKai(Scheduling):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
     version: KaiVersion = Field(description=f"Such as {EXAMPLE_VERSION}: a release of the table.")
-    gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    gpu_sharing: Sharing = Field(
+        default_factory=sharing.default,
+        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
+    )
     untested: bool = Field(default=False, description=UNTESTED)
     chart: Chart | None = Field(
         default=None, description="Another chart, oci://… or https://…, of a place in sources."

@@ -17,9 +17,7 @@ _PART: Final = re.compile(r"([0-9]{1,30})([hms])")
 _SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
 _LONGEST_SECONDS: Final = 2**63 // 10**9  # Go counts nanoseconds in 64 bits
 _HOURS: Final = {"w": 168, "d": 24}
-DEFAULT_SHARD: Final = "default"
 HOSTNAME: Final = "kubernetes.io/hostname"
-NODE_POOL: Final = "kai.scheduler/node-pool"
 
 
 def _duration(value: Any) -> Any:

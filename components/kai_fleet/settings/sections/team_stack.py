@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints
 
+from kai_fleet.settings.sections.gpu_kinds import Gpus
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name, TeamName
@@ -27,7 +28,9 @@ class Grant(HostPlace):
     node_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="Labels of the nodes that are the team's own."
     )
-    gpus: int = Field(default=0, ge=0, le=1_000_000, description="The most GPUs it may ask for.")
+    gpus: Gpus = Field(
+        default=0, description="The most GPUs it may ask for. In a stack file also by kind."
+    )
     parent_queue: QueueName | None = Field(
         default=None, description="host mode: the leaf of kai-fleet:queues that is the team's."
     )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.quota_defaults import with_quotas
+from kai_fleet.settings.sections import sharing
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.affinity import Affinity
-from kai_fleet.settings.sections.isolation import Bytes, Isolation
+from kai_fleet.settings.sections.control_plane import ControlPlaneResources, StorageClass, Store
+from kai_fleet.settings.sections.gpu_kinds import Gpus, counted, together
+from kai_fleet.settings.sections.isolation import Isolation, Volume
 from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.oidc import GroupName, GroupRole, Oidc
@@ -23,17 +27,15 @@ from kai_fleet.settings.sections.platform import (
     Version,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
-from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
+from kai_fleet.settings.sections.sharing import Sharing
 from kai_fleet.settings.sections.tolerations import Toleration
+from kubectl_fleet.releases import KAI, advised
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 ObjectName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
-]
-# "" is the cluster's default; as an alternative in the type it would be an enum of no name in SDKs.
-StorageClass = Annotated[
-    str,
-    StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
 ]
 Mode = Literal["virtual", "host", "default"]
 
@@ -48,7 +50,10 @@ class Scheduler(Scheduling):
     version: KaiVersion | None = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
-    gpu_sharing: bool = Field(default=True, description="Fractions of a GPU (off in the chart).")
+    gpu_sharing: Sharing = Field(
+        default_factory=sharing.default,
+        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
+    )
     untested: bool = Field(default=False, description=UNTESTED)
     chart: Chart | None = Field(
         default=None, description="Another chart, oci://… or https://…, of a place in sources."
@@ -56,25 +61,11 @@ class Scheduler(Scheduling):
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
 
 
-class Access(Strict):
-    """How the vCluster's API is reached from where Pulumi runs."""
-
-    type: Literal["LoadBalancer", "NodePort", "ClusterIP"] = Field(
-        default="LoadBalancer", description="ClusterIP: only from inside the host cluster."
-    )
-    host: str | None = Field(
-        default=None,
-        pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$",
-        description="Name or address to use; NodePort needs one of a node.",
-    )
-    port: int | None = Field(default=None, ge=1, le=65535, description="Fixed node port.")
-
-
 class Vcluster(Strict):
     """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
 
     version: Version | None = Field(
-        default=None, description="Such as v0.36.1; the newest of the table if unset."
+        default=None, description="Such as v0.36.1, which it is if unset."
     )
     kubernetes_version: Version | None = Field(
         default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
@@ -106,11 +97,20 @@ class Vcluster(Strict):
         default=None,
         description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
     )
-    size: Bytes | None = Field(
+    size: Volume | None = Field(
         default=None, description="Size of its volume, 5Gi unless set. It stays."
     )
+    replicas: int = Field(
+        default=1,
+        ge=1,
+        le=9,
+        description="How many pods its control plane has; more than one needs another store.",
+    )
+    store: Store = Field(default_factory=Store)
+    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
     licensed: bool = Field(
-        default=False, description="There is a vCluster licence: the Pro image and its keys."
+        default=False,
+        description="There is a vCluster licence, or its free tier: the Pro image, its keys.",
     )
 
 
@@ -146,8 +146,15 @@ class TeamSettings(HostPlace):
     node_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="Labels of the nodes that are the team's own."
     )
-    gpus: int = Field(
-        default=0, ge=0, le=1_000_000, description="The most whole GPUs its pods may hold."
+    gpus: Gpus = Field(
+        default=0,
+        description="The most whole GPUs its pods may hold. In a stack file also by kind:"
+        " {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}.",
+    )
+    pools: dict[ShardName, Gpus] = Field(
+        default_factory=dict,
+        description="virtual mode, in place of gpus: how many on each kind of its nodes, by the"
+        " value of their label kai.scheduler/node-pool. Each is a shard of the team's KAI.",
     )
     queue: QueueName | None = Field(default=None, description="host mode: its leaf queue.")
     queues: QueueTree = Field(
@@ -158,12 +165,25 @@ class TeamSettings(HostPlace):
     vcluster: Vcluster = Field(default_factory=Vcluster)
 
     @model_validator(mode="after")
-    def _quotas_filled_in(self) -> Self:
-        if not self.queues:
-            return self
-        inside = self.scheduler.mode == "virtual"
-        tree = with_quotas(self.queues, self.gpus if inside else None)
-        return self.model_copy(update={"queues": tree})
+    def _filled_in(self) -> Self:
+        """Its pools are shards, its GPUs the pools' together, and each queue has its quotas."""
+        filled: dict[str, Any] = {}
+        gpus, inside = self.gpus, self.scheduler.mode == "virtual"
+        if self.pools and inside:
+            named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
+            shards = {**named, **self.scheduler.shards}
+            filled["scheduler"] = self.scheduler.model_copy(update={"shards": shards})
+            if "gpus" not in self.model_fields_set:
+                gpus = filled["gpus"] = together(self.pools.values())
+        if self.queues:
+            most = counted(gpus, self.isolation.devices) if inside else None
+            filled["queues"] = with_quotas(self.queues, most, self.gpus_by_pool)
+        return self.model_copy(update=filled) if filled else self
+
+    @property
+    def gpus_by_pool(self) -> dict[str, int]:
+        """The most GPUs of each of its pools as KAI counts them."""
+        return {name: counted(gpus, {}) for name, gpus in self.pools.items()}
 
 
 _SCHEDULING = tuple(Scheduling.model_fields)
@@ -179,7 +199,7 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
     if mode == "virtual" and team.scheduler.version is None:
         yield (
             "scheduler.version",
-            f"is missing: mode virtual runs its own KAI; write {EXAMPLE_VERSION}",
+            f"is missing: mode virtual runs its own KAI; write {advised(KAI) or EXAMPLE_VERSION}",
         )
     if mode != "virtual":
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
@@ -195,8 +215,26 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
             "queue",
             "is one of two ways: drop it, or drop queues and use the granted queue itself",
         )
+    yield from _pool_mistakes(team)
     if mode == "host" and team.queue is None and not below_grant:
         yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
     if mode != "host" and team.queue is not None:
         use = "queues: {…}" if mode == "virtual" else "nothing"
         yield "queue", f"is for mode host; in mode {mode} write {use}"
+
+
+def _pool_mistakes(team: TeamSettings) -> Iterator[tuple[str, str]]:
+    """What does not fit between a team's pools and its other keys."""
+    if not team.pools:
+        return
+    names = ", ".join(team.pools)
+    if team.scheduler.mode != "virtual":
+        yield "pools", f"are for mode virtual; in mode {team.scheduler.mode} write gpus"
+        return
+    both = together(team.pools.values())
+    if "gpus" in team.model_fields_set and team.gpus != both:
+        yield "gpus", f"is {team.gpus}, and its pools have {both} together; drop it"
+    for name, queue in team.queues.items():
+        if (queue.shard or DEFAULT_SHARD) not in team.pools:
+            has = f"is {queue.shard}" if queue.shard else "is missing"
+            yield f"queues.{name}.shard", f"{has}: the team has pools; write one of {names}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory, undecided
 from kubectl_fleet.wording import listed
 
@@ -27,9 +28,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         ("the host", cluster.kai),
         *((f"team {called(team.name)}", team.kai) for team in cluster.virtual_clusters),
     ):
-        if any(release.gpu_sharing is True for release in kai):
+        if any(release.sharing not in (DISABLED, UNKNOWN) for release in kai):
             sharers.append(owner)
-        elif any(release.gpu_sharing is UNKNOWN for release in kai):
+        elif any(release.sharing is UNKNOWN for release in kai):
             unclear.append(owner)
     subject = f"device plugin of {cluster.name}"
     for plugin in cluster.device_plugins:

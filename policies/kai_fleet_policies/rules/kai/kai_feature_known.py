@@ -39,20 +39,12 @@ def _has(release: releases.KaiRelease, feature: KaiFeature) -> bool:
 
 def _message(release: DeclaredKai, feature: KaiFeature) -> str:
     first = next(v for v, entry in releases.KAI.items() if _has(entry, feature))
-    supported = next(
-        v
-        for v, entry in reversed(list(releases.KAI.items()))
-        if _has(entry, feature) and _long(entry)
-    )
-    wanted = supported if first == supported else f"{supported} ({first} is the first here)"
+    to = releases.advised(releases.KAI, first)
+    wanted = f"{to} ({first} is the first here)" if to else first
     return (
         f"needs KAI {_since(feature)} or newer, and the version is {release.version};"
         f" write version: {wanted}, or drop {feature.kind}"
     )
-
-
-def _long(release: releases.KaiRelease) -> bool:
-    return release.support_end is not None
 
 
 def _since(feature: KaiFeature) -> str:

@@ -35,5 +35,10 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                     f"KAI of {cluster.name}",
                     at(release.path, "values", "global", key),
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"
-                    " parts that the operator makes; move to v0.14.7 for it to reach them",
+                    f" parts that the operator makes; {_remedy(known.version)}",
                 )
+
+
+def _remedy(version: str) -> str:
+    to = releases.advised(releases.KAI, version)
+    return f"move to {to} for it to reach them" if to else "drop it"

@@ -8,7 +8,6 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
-from kubectl_fleet.wording import listed
 
 NAME = "kai-version-known"
 LEVEL = Level.MANDATORY
@@ -28,12 +27,12 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         if version is UNKNOWN:
             yield undecided(subject, path, "its version is known")
         elif not version:
-            newest = max(releases.KAI, key=releases.version_key)
+            begin = releases.advised(releases.KAI) or list(releases.KAI)[-1]
             yield mandatory(
                 subject,
                 path,
                 "has no version, and the highest published one (v0.20.1) is retracted;"
-                f" write version: {newest}",
+                f" write version: {begin}",
             )
         elif release.untested and (known := releases.taken_for(releases.KAI, version)):
             yield advisory(
@@ -50,7 +49,5 @@ def _message(version: str) -> str:
         return f"has version {version}, and KAI's chart versions keep their v; write v{version}"
     retracted = ", which is retracted (its chart is that of v0.10.2)"
     why = retracted if version.removeprefix("v") == "0.20.1" else ", which is not supported here"
-    near = listed(releases.nearest(releases.KAI, version))
-    newer = releases.taken_for(releases.KAI, version)
-    more = ", or add untested: true beside it to try it" if newer else ""
-    return f"has version {version}{why}; write {near}{more} (all: {', '.join(releases.KAI)})"
+    write = releases.instead(releases.KAI, version)
+    return f"has version {version}{why}; write {write} (all: {', '.join(releases.KAI)})"

@@ -22,11 +22,7 @@ def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Probl
         version = str(release.version)
         if version not in releases.KAI or (support := releases.support(version, today)).maintained:
             continue
-        near = releases.nearest_maintained(version, today)
-        advice = (
-            f"move to {near} ({releases.support(near, today).words})"
-            if near
-            else "no version known here is maintained any more: look for a newer kai-fleet"
+        message = (
+            f"is {version}, and {support.words}; {releases.advice(releases.KAI, version, today)}"
         )
-        message = f"is {version}, and {support.words}; {advice}"
         yield advisory(f"KAI of {cluster.name}", at(release.path, "version"), message)

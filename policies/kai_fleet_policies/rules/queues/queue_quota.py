@@ -9,6 +9,7 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 from kubectl_fleet.rules.problem import (
     Level,
     Problem,
@@ -58,8 +59,12 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                     f" {resource} ever runs; write {resource}: quota 0, limit -1 (unlimited)",
                 )
             yield from _children(cluster, queue, resource)
-    if cluster.gpus is not None:
-        yield from _team(cluster, cluster.gpus)
+    top = [queue for queue in cluster.tree.queues if queue.parent is None]
+    for pool, most in cluster.pools.items():
+        own = [queue for queue in top if (queue.shard or DEFAULT_SHARD) == pool]
+        yield from _team(cluster, own, most, f" on pool {pool}")
+    if cluster.gpus is not None and not cluster.pools:
+        yield from _team(cluster, top, cluster.gpus)
 
 
 def _alone(
@@ -82,7 +87,7 @@ def _alone(
             f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
             f" {resource} ever runs; write limit: -1 for unlimited, or a number",
         )
-    elif resource == "gpu" and queue.parent is None and limit == cluster.gpus:
+    elif resource == "gpu" and queue.parent is None and limit in _of_team(cluster, queue):
         pass  # it may be the limit of the team, not written here: the sum below says it better
     elif _known(quota) and _known(limit) and _above(quota, limit):
         q, bound = written(resource, quota, queue.path), written(resource, limit, queue.path)
@@ -137,15 +142,22 @@ def _children(
     yield from _sum(children, resource, bound, subject, path, queue.path, "its quota", "that")
 
 
-def _team(cluster: DeclaredCluster, gpus: float) -> Iterator[Problem]:
+def _of_team(cluster: DeclaredCluster, queue: DeclaredQueue) -> tuple[float | None, ...]:
+    """The GPUs of a team, and of the pool that a top-level queue is on."""
+    return cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD)
+
+
+def _team(
+    cluster: DeclaredCluster, top: list[DeclaredQueue], gpus: float, where: str = ""
+) -> Iterator[Problem]:
+    """The top-level queues of a team, or of one of its pools, against its GPUs there."""
     subject = f"queues of {cluster.name}"
     if gpus is UNKNOWN:
         yield undecided(subject, cluster.path, "the team's number of GPUs is known")
         return
-    top = [q for q in cluster.tree.queues if q.parent is None]
-    path = at(cluster.path, "queues")
+    path, theirs = at(cluster.path, "queues"), "the team's pools" if where else "the team's gpus"
     yield from _sum(
-        top, "gpu", gpus, subject, path, cluster.path, "the team's GPUs", "the team's gpus"
+        top, "gpu", gpus, subject, path, cluster.path, f"the team's GPUs{where}", theirs
     )
     for queue in top:
         share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
@@ -157,8 +169,8 @@ def _team(cluster: DeclaredCluster, gpus: float) -> Iterator[Problem]:
             yield mandatory(
                 queue_subject(queue.name, cluster),
                 at(queue.path, "gpu", "limit"),
-                f"has gpu limit {has}, but the team has {most} GPUs: its scheduler would hand out"
-                f" GPUs that the host then refuses; write limit {most} or less",
+                f"has gpu limit {has}, but the team has {most} GPUs{where}: its scheduler would"
+                f" hand out GPUs that the host then refuses; write limit {most} or less",
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.claims import labels
+from kai_fleet_policies.claims import gpus, labels
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
 
@@ -50,19 +50,28 @@ def _against(
         yield mandatory(
             subject,
             at(team.path, "nodePool"),
-            f"is {labels(team.node_pool)}, but {where} grants the nodes {pool}; write {pool}, or"
+            f"has nodes {labels(team.node_pool)}, but {where} grants {pool}; write {pool}, or"
             " have the grant changed",
         )
     own, most = team.gpus, grant.gpus
-    if own is not None and most is not None and own is not UNKNOWN and own > most:
-        yield mandatory(
-            subject,
-            at(team.path, "gpus"),
-            f"has {own:g} GPUs, but {where} grants {most:g}; write {most:g} or less,"
-            " or have the grant raised",
-        )
+    if own is not None and most is not None and own is not UNKNOWN:
+        yield from _gpus(team, grant, where)
     if team.mode == "host":
         yield from _queue(team, grant, cluster)
+
+
+def _gpus(team: DeclaredTeam, grant: DeclaredTeam, where: str) -> Iterator[Problem]:
+    """Each kind of GPU against the grant: a slice is no whole GPU, whatever KAI counts it as."""
+    for kind, own in team.kinds.items():
+        most = grant.kinds.get(kind, 0)
+        if own > most:
+            what = "GPUs" if kind == team.inside.gpu_resource else kind
+            yield mandatory(
+                f"team {called(team.name)}",
+                team.gpus_path,
+                f"has {own} {what}, but {where} grants {most}; write {most} or less,"
+                " or have the grant raised",
+            )
 
 
 def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Iterator[Problem]:
@@ -71,20 +80,20 @@ def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) ->
         yield mandatory(
             subject,
             at(team.path, "scheduler", "mode"),
-            f"is host, but {where} runs no KAI on the host; write virtual or default",
+            f"has mode host, but {where} runs no KAI on the host; write virtual or default",
         )
     elif grant.parent_queue is None:
         yield mandatory(
             subject,
             at(team.path, "scheduler", "mode"),
-            f"is host, but {where} grants the team no queue; have parentQueue: added to its grant,"
-            " or write mode default",
+            f"has mode host, but {where} grants the team no queue; have parentQueue: added to its"
+            " grant, or write mode default",
         )
     elif team.queue is not None and team.queue != grant.parent_queue:
         yield mandatory(
             subject,
             at(team.path, "queue"),
-            f"is {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
+            f"has queue {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
             f" {grant.parent_queue}, or queues: {{…}} below it",
         )
 
@@ -104,7 +113,7 @@ def _written(team: DeclaredTeam) -> str:
     if team.node_pool is not UNKNOWN and team.node_pool:
         parts.append(f"nodePool: {labels(team.node_pool)}")
     if team.gpus is not None and team.gpus is not UNKNOWN:
-        parts.append(f"gpus: {team.gpus:g}")
+        parts.append(f"gpus: {gpus(team)}")
     if team.mode == "host":
         parts.append("parentQueue: …")
     return f"{{{', '.join(parts)}}}"

@@ -27,7 +27,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         if team.level == "off":
             yield advisory(
                 f"team {called(team.name)}",
-                at(team.path, "isolation", "level"),
+                team.written_at("isolation", "level"),
                 "is off: nothing on the host but a quota of GPUs keeps the team from the nodes, the"
                 " GPUs and the pods of others; write baseline",
             )

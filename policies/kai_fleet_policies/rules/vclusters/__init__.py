@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Problem, at, called, mandatory, undecided
+from kubectl_fleet.rules.problem import Problem, called, mandatory, undecided
 
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
@@ -16,15 +16,16 @@ Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]
 
 def judged(team: DeclaredTeam, judge: Judge) -> Iterator[Problem]:
     """The problems of one vCluster's values."""
-    subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", "values")
+    subject = f"vCluster {called(team.name)}"
     if team.values is UNKNOWN:
-        yield undecided(subject, path, "its values are known")
+        yield undecided(subject, team.written_at("vcluster", "values"), "its values are known")
         return
     for key, message in judge(team, team.values):
+        path = team.written_at("vcluster", "values", key)
         if message:
-            yield mandatory(subject, at(path, key), message)
+            yield mandatory(subject, path, message)
         else:
-            yield undecided(subject, at(path, key), f"{key} is known")
+            yield undecided(subject, path, f"{key} is known")
 
 
 def value_of(values: Values, key: str) -> object:

@@ -25,5 +25,5 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         refusal = vcluster_refusal(team.version_before, team.version)
         if refusal is not None:
-            subject, path = f"vCluster {called(team.name)}", team.version_path
+            subject, path = f"vCluster {called(team.name)}", team.written_at("vcluster", "version")
             yield mandatory(subject, path, refusal)

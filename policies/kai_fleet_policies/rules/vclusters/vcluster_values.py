@@ -21,25 +21,30 @@ WHY = (
 )
 REMEDY = "Drop the key, write the one that the message names, or declare the licence."
 
-# Keys of paid tiers, or of the free tier that needs the vendor's platform.
-_LICENSED = (
+_PAID = (
     "controlPlane.backingStore.database.external",
-    "controlPlane.backingStore.etcd.embedded",
-    "controlPlane.coredns.embedded",
     "deletion",
-    "external.platform",
-    "platform",
     "policies.centralAdmission",
-    "privateNodes",
     "sleep",
     "sleepMode",
     "snapshots",
+    "sync.toHost.pods.hybridScheduling",
+)
+# Of the free tier (vCluster's page of features by tier, 2026): the Pro image starts with them
+# where it is connected to the vendor's platform, and the clusters are no larger than that tier's.
+_FREE = (
+    "controlPlane.backingStore.etcd.embedded",
+    "controlPlane.coredns.embedded",
+    "external.platform",
+    "networking.resolveDNS",
+    "platform",
+    "privateNodes",
     "sync.fromHost.customResources",
     "sync.toHost.customResources",
     "sync.toHost.namespaces",
-    "sync.toHost.pods.hybridScheduling",
     "sync.toHost.resourceClaims",
 )
+_FREE_TIER = "free up to 64 CPUs and 32 GPUs where vCluster Platform is connected"
 _TOLERATIONS = "sync.toHost.pods.enforceTolerations"
 _IMAGE = "controlPlane.statefulSet.image.repository"
 
@@ -83,12 +88,13 @@ def _unfit(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[s
             " at the team's tolerations, which vCluster, its DNS and KAI get",
         )
     if not team.licensed:
-        for key in _LICENSED:
+        for key in (*_PAID, *_FREE):
             if _switched_on(value_of(values, key)):
+                free = f", {_FREE_TIER}" if key in _FREE else ""
                 yield (
                     key,
-                    f"has {key}, which needs a vCluster licence; drop it, or write licensed: true"
-                    " beside values if you have one",
+                    f"has {key}, which needs a vCluster licence{free}; drop it, or write licensed:"
+                    " true beside values if you have one",
                 )
         if "vcluster-pro" in str(value_of(values, _IMAGE)):
             yield _IMAGE, "takes the Pro image, which needs a licence; drop it"

@@ -16,7 +16,6 @@ from kubectl_fleet.rules.problem import (
     mandatory,
     undecided,
 )
-from kubectl_fleet.wording import listed
 
 NAME = "vcluster-version-known"
 LEVEL = Level.MANDATORY
@@ -28,7 +27,7 @@ REMEDY = "Write one of the versions that the message names."
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The version of each vCluster on this host; one that names none gets the newest known."""
     for team in cluster.virtual_clusters:
-        subject, path = f"vCluster {called(team.name)}", team.version_path
+        subject, path = f"vCluster {called(team.name)}", team.written_at("vcluster", "version")
         if team.version is UNKNOWN:
             yield undecided(subject, path, "its version is known")
         elif not team.version:
@@ -37,13 +36,11 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             untried = f"is {team.version}, which nobody tried with this program"
             yield advisory(subject, path, f"{untried}; it is taken for {newest}")
         elif team.version not in releases.VCLUSTER:
-            near = listed(releases.nearest(releases.VCLUSTER, team.version))
-            newer = releases.taken_for(releases.VCLUSTER, team.version)
-            more = ", or add untested: true beside it to try it" if newer else ""
+            write = releases.instead(releases.VCLUSTER, team.version)
             known = ", ".join(releases.VCLUSTER)
             yield mandatory(
                 subject,
                 path,
-                f"has version {team.version}, which is not supported here; write {near}{more}"
+                f"has version {team.version}, which is not supported here; write {write}"
                 f" (all: {known})",
             )

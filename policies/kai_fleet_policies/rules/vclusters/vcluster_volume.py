@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.releases.chart_values import VOLUME_CLAIM, claim_of
 from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
 
@@ -26,15 +27,23 @@ _DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The volume of each vCluster against the one that it was made with, where that is known."""
     for team in cluster.virtual_clusters:
-        if team.volume_before is None:
-            continue
+        if team.store_before is None or team.store_before.type != team.store.type:
+            continue  # vcluster-store says so
         for key, default in _DEFAULTS.items():
-            before = team.volume_before.get(key) or default
-            after = team.volume.get(key) or default
+            before = team.store_before.claim.get(key) or default
+            after = team.store.claim.get(key) or default
             if same_claim(key, before, after):
                 continue
-            subject, path = f"vCluster {called(team.name)}", at(team.path, "vcluster", key)
-            yield mandatory(subject, path, _sentence(team, key, before, after))
+            message = _sentence(team, key, before, after)
+            yield mandatory(f"vCluster {called(team.name)}", _path(team, key), message)
+
+
+def _path(team: DeclaredTeam, key: str) -> str:
+    """Where the value is written; for one that nobody writes, the team's own key."""
+    if key in claim_of(team.values):
+        return team.written_at("vcluster", "values", VOLUME_CLAIM, key)
+    keys = ("vcluster", "store", key) if team.store.type == "etcd" else ("vcluster", key)
+    return team.written_at(*keys) if key in team.store.claim else at(team.path, *keys)
 
 
 def same_claim(key: str, before: Any, after: Any) -> bool:
@@ -57,10 +66,12 @@ def _sentence(team: DeclaredTeam, key: str, before: Any, after: Any) -> str:
     written = before or '""'
     says = f"changes from {was} to {is_now}, and the volume is made already; write {written}"
     if key == "size" and (_amount(after) or 0) > (_amount(before) or 0):
+        etcds = [f"data-{team.name}-etcd-{n}" for n in range(team.store.members)]
+        claims = " ".join(etcds) if team.store.type == "etcd" else f"data-{team.name}-0"
         grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
         return (
             f"{says}, and have the volume itself grow where its class can: `kubectl -n"
-            f" {team.namespace} patch pvc data-{team.name}-0 -p '{grow}'`"
+            f" {team.namespace} patch pvc {claims} -p '{grow}'`"
         )
     return (
         f"{says}. Another volume needs another vCluster: add a team of another name beside it and"

@@ -11,6 +11,7 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.pods import PodContainer, PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import SCHEDULER
+from kubectl_fleet.releases.sharing import HAMI_CORE
 from kubectl_fleet.rules.problem import (
     Level,
     Problem,
@@ -24,8 +25,9 @@ NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = (
-    "KAI does not isolate GPU memory, and vLLM takes 90% of a GPU unless told otherwise: two"
-    " servers on one GPU run out of memory (W7)."
+    "vLLM takes 90% of a GPU unless told otherwise, and KAI isolates its memory in no mode but"
+    " HamiCore and NvFractions: two servers on one GPU run out of memory, or one is killed at its"
+    " limit (W7)."
 )
 REMEDY = "Write --gpu-memory-utilization with the same number as the annotation gpu-fraction."
 
@@ -38,7 +40,12 @@ _SLACK = 0.005
 
 
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
-    """The vLLM containers of each workload that asks KAI for a share of a GPU."""
+    """The vLLM containers of each workload that asks KAI for a share of a GPU.
+
+    In mode HamiCore a container sees its share as the whole GPU, and 90% of that is right.
+    """
+    if any(kai.sharing == HAMI_CORE for kai in cluster.scheduling.kai):
+        return
     for workload in cluster.workloads:
         annotations = workload.annotations
         if workload.scheduler != SCHEDULER or annotations is UNKNOWN:

@@ -58,6 +58,9 @@ spec:
   global:
     schedulerName: kai-scheduler
     queueLabelKey: kai.scheduler/queue
+    {{- if semverCompare ">=0.18.0" .Chart.Version }}
+    gpuSharingMode: {{ .Values.global.gpuSharingMode | default "NonMemoryEnforced" }}
+    {{- end }}
     {{- if semverCompare ">=0.13.0" .Chart.Version }}
     {{- with .Values.global.nodeSelector }}
     nodeSelector:
@@ -74,7 +77,7 @@ spec:
     {{- end }}
   {{- range $part, $key := dict "scheduler" "scheduler" "binder" "binder" "podGrouper" "podgrouper" "podGroupController" "podgroupcontroller" "queueController" "queuecontroller" "admission" "admission" }}
   {{ $part }}:
-    {{- if eq $part "admission" }}
+    {{- if and (eq $part "admission") (semverCompare "<0.18.0" $.Chart.Version) }}
     gpuSharing: {{ $.Values.global.gpuSharing }}
     {{- end }}
     service:

@@ -1,4 +1,6 @@
-"""Shared GPUs: sharing is on, each pod has its GPU group, the group its reservation pod."""
+"""Shared GPUs: the mode is the declared one, and the nodes have what it needs; each pod has its GPU
+group, the group its reservation pod.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,16 @@ from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.releases.sharing import (
+    FRACTIONS_DRIVER,
+    FRACTIONS_OPERATOR,
+    HAMI_CORE,
+    NOT_ENFORCED,
+    NV_FRACTIONS,
+    of_switch,
+)
 from kubectl_fleet.usage.pods import RESERVATIONS
-from kubectl_fleet.usage.requests import GROUP, groups_of
+from kubectl_fleet.usage.requests import GROUP, MEMORY_LABEL, gpu_memory, groups_of, numbers
 
 RESERVATION = "reservation"  # findings about the pods that hold shared GPUs
 _GPU_INDEX = "run.ai/reserve_for_gpu_index"
@@ -22,13 +32,17 @@ _MAP = "runai/shared-gpu-configmap"  # KAI's admission writes it, with a name of
 _CLASS = "nvidia"
 # Where the charts of NVIDIA's GPU operator and device plugin are installed by this program.
 GPU_STACK: Final = frozenset({"gpu-operator", "nvidia-device-plugin"})
+_ISOLATOR: Final = "kai-resource-isolator"
+# What the fractioning operator says of a node; it had another name in its first versions.
+_FRACTIONS_READY: Final = ("gpu-fractioning.nvidia.com/Ready", "gpu-sharing.nvidia.com/Ready")
 _PATIENCE = 60.0  # seconds; KAI waits 40 for a reservation pod
 
 
 def check(snapshot: Snapshot) -> Findings:
     """Every cluster that runs KAI."""
     for cluster in snapshot.with_kai:
-        yield from _switch(cluster)
+        yield from _mode(cluster)
+        yield from _enforced(snapshot, cluster)
         yield from _groups(cluster)
         yield from _reservations(cluster)
 
@@ -84,7 +98,7 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
                 subject,
                 "it is not there: reservation pods are rejected, and fraction pods wait for them",
                 "the vCluster takes it over from the host: leave sync.fromHost.runtimeClasses of"
-                f" the vCluster's values on, then {cluster.update}",
+                f" the vCluster's values on, then {cluster.apply}",
             )
 
 
@@ -93,7 +107,7 @@ def _make_class(host: ClusterState) -> str:
     if not host.device_plugins:
         return (
             "set kai-fleet:gpu.provider to operator or device-plugin, which makes it,"
-            f" then {host.update}"
+            f" then {host.apply}"
         )
     plugin = host.device_plugins[0]
     other = (
@@ -119,13 +133,28 @@ def _names_class(cluster: ClusterState) -> bool:
     return True
 
 
+def mode_of(cluster: ClusterState) -> str | None:
+    """How this KAI lets pods share GPUs, as it was told; None where nothing says so."""
+    config = cluster.named("configs", "kai-config")
+    spec = config.spec if config else {}
+    mode = (spec.get("global") or {}).get("gpuSharingMode")
+    if mode:  # from v0.18; it wins over the older switch
+        return str(mode)
+    on = _switched_on(cluster, spec)
+    plugins = (spec.get("binder") or {}).get("plugins") or {}
+    if on and (plugins.get("hamicore") or {}).get("enabled"):
+        return HAMI_CORE
+    return None if on is None else of_switch(on)
+
+
 def enabled(cluster: ClusterState) -> bool | None:
     """Whether this KAI lets pods share GPUs, as it was told; None where nothing says so."""
-    config = cluster.named("configs", "kai-config")
-    mode = (config.spec.get("global") or {}).get("gpuSharingMode") if config else None
-    if mode:  # from v0.18; it wins over the older switch
-        return bool(mode != DISABLED)
-    setting = (config.spec.get("admission") or {}).get("gpuSharing") if config else None
+    mode = mode_of(cluster)
+    return None if mode is None else mode != DISABLED
+
+
+def _switched_on(cluster: ClusterState, config: Mapping[str, Any]) -> bool | None:
+    setting = (config.get("admission") or {}).get("gpuSharing")
     if setting is not None:
         return bool(setting)
     for name in ("admission", "binder"):
@@ -137,7 +166,8 @@ def enabled(cluster: ClusterState) -> bool | None:
     return None
 
 
-def _switch(cluster: ClusterState) -> Findings:
+def _mode(cluster: ClusterState) -> Findings:
+    mode, wanted = mode_of(cluster), cluster.wanted.sharing
     is_on = enabled(cluster)
     sharing = sum(use.gpu.shared for use in cluster.usage.pods if use.scheduled_by_kai)
     declared = cluster.wanted.declared and cluster.wanted.gpu_sharing
@@ -145,11 +175,50 @@ def _switch(cluster: ClusterState) -> Findings:
         cause = "it is off"
         if sharing:
             cause += f", and {sharing} pods ask for a share: new ones are refused"
-        fix = f"write gpuSharing: true at {cluster.wanted.key}, then {cluster.update}"
+        fix = f"write gpuSharing: true at {cluster.wanted.key}, then {cluster.apply}"
         # Where it is declared, somebody changed it by hand.
         yield cluster.broken("GPU sharing", cause, make_again(cluster) if declared else fix)
+    elif declared and mode not in (None, wanted):
+        cause = f"its mode is {mode}, and {wanted} is declared"
+        yield cluster.broken("GPU sharing", cause, make_again(cluster))
     elif is_on is not None:
         yield cluster.well("GPU sharing")
+
+
+def _enforced(snapshot: Snapshot, cluster: ClusterState) -> Findings:
+    """Whether the nodes have what bounds the memory of pods that share a GPU."""
+    mode, host = mode_of(cluster), snapshot.host
+    nodes = [it for it in cluster.all("nodes") if numbers(it.status.get("allocatable")).get(NVIDIA)]
+    isolated = any(it.name.startswith(_ISOLATOR) for it in host.all("daemonsets"))
+    if mode == HAMI_CORE and not isolated and "daemonsets" not in host.unreadable:
+        yield cluster.broken(
+            "GPU memory",
+            f"its mode is {mode}, and no DaemonSet of {_ISOLATOR} is on the host: pods that share"
+            " a GPU take as much of its memory as they like",
+            f"install the chart {_ISOLATOR} on the host, or write mode: {NOT_ENFORCED} at"
+            f" {cluster.wanted.key}.gpuSharing",
+        )
+    for node in nodes:
+        subject = f"GPU memory of node {node.name}"
+        if mode == HAMI_CORE and gpu_memory(node.labels) is None:
+            yield cluster.broken(
+                subject,
+                f"it has no label {MEMORY_LABEL}, from which mode {mode} takes the bound of a pod:"
+                " none that shares a GPU is bound there",
+                "have GPU feature discovery label it (the GPU operator brings it); then restart"
+                " KAI's scheduler, which reads it when it first sees the node:"
+                f" `{cluster.kubectl} -n {KAI_NAMESPACE} rollout restart deployment -l app`",
+            )
+        elif mode == NV_FRACTIONS and not any(node.is_true(kind) for kind in _FRACTIONS_READY):
+            told = next(filter(None, (node.condition(kind) for kind in _FRACTIONS_READY)), {})
+            why = f"{told.get('reason')}: {told.get('message')}" if told else "nothing says why"
+            yield cluster.broken(
+                subject,
+                f"it is not ready for mode {mode} ({why}): no pod that shares a GPU goes there",
+                f"it needs NVIDIA's GPU operator {FRACTIONS_OPERATOR} with its NRI plugin on, a"
+                f" container runtime with NRI (containerd 2.0), and driver {FRACTIONS_DRIVER} or"
+                f" newer; or write mode: {NOT_ENFORCED} at {cluster.wanted.key}.gpuSharing",
+            )
 
 
 def _groups(cluster: ClusterState) -> Findings:

@@ -6,6 +6,7 @@ from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.wording import agreeing, counted
 
 VERSION = "kai-version"
 
@@ -58,7 +59,7 @@ def _parts(cluster: ClusterState, release: KaiRelease) -> Findings:
             yield cluster.broken(f"deployment {name}", _why(cluster, item), _look(cluster))
     yield from _pending_jobs(cluster)
     if not absent and not waiting:
-        yield cluster.well(f"{len(release.deployments)} parts of KAI")
+        yield cluster.well(f"{counted(len(release.deployments), 'part')} of KAI")
 
 
 def _why(cluster: ClusterState, item: KubeObject) -> str:
@@ -119,7 +120,8 @@ def _version(cluster: ClusterState, release: KaiRelease) -> Findings:
         tag = min(tag for _, tag in others)
         yield cluster.broken(
             f"KAI {release.version}",
-            f"{len(others)} of {len(tags)} parts are of another version: {runs}",
+            f"{len(others)} of {counted(len(tags), 'part')} {agreeing(len(others), 'is')} of"
+            f" another version: {runs}",
             f"{cluster.update}, or write {cluster.wanted.key}.version: {tag}",
             check=VERSION,
         )

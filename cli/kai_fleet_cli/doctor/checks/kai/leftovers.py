@@ -95,17 +95,18 @@ def _supported(cluster: ClusterState) -> Findings:
     if running is None:
         return
     key = f"{cluster.wanted.key}.version"
-    if running not in releases.KAI:
-        yield cluster.warning(
-            f"KAI {running}",
-            "it is a version that this program does not know",
-            f"write one of {', '.join(list(releases.KAI)[-3:])} at {key}",
-            check=SUPPORTED,
-        )
-    elif not (support := releases.support(running, today)).maintained:
-        near = releases.nearest_maintained(running, today) or "a newer one"
-        fix = f"move to {near} at {key}"
-        yield cluster.warning(f"KAI {running}", support.words, fix, check=SUPPORTED)
+    advice = f"{releases.advice(releases.KAI, running, today)}, at {key}"
+    if running in releases.KAI:
+        if not (support := releases.support(running, today)).maintained:
+            yield cluster.warning(f"KAI {running}", support.words, advice, check=SUPPORTED)
+        return
+    newer = releases.taken_for(releases.KAI, running)
+    yield cluster.warning(
+        f"KAI {running}",
+        "it is a version that this program does not know",
+        advice if newer else f"write {releases.instead(releases.KAI, running)} at {key}",
+        check=SUPPORTED,
+    )
 
 
 def _roles(host: ClusterState) -> Findings:
@@ -130,7 +131,7 @@ def _modes(snapshot: Snapshot) -> Findings:
             "KAI on the host and inside vClusters",
             f"the host's KAI deletes the fraction pods of {', '.join(inside)} each time it starts",
             "a host is in virtual mode or in host mode: drop kai-fleet:kai, or give these teams"
-            f" scheduler.mode: host; then {snapshot.host.update}",
+            f" scheduler.mode: host; then {snapshot.host.apply}",
             check=MODES,
         )
 

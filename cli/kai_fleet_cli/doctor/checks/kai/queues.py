@@ -7,7 +7,8 @@ from typing import Any
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.declared.queues import RESOURCES
+from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED
+from kubectl_fleet.wording import counted
 
 _BY_CHART = ("default-parent-queue", "default-queue")
 _FIELDS = ("parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime", "displayName")
@@ -19,7 +20,7 @@ def check(snapshot: Snapshot) -> Findings:
     for cluster in snapshot.with_kai:
         if "queues" not in cluster.unreadable:
             problems = (*_none(cluster), *_declared(cluster), *_strangers(cluster))
-            yield from cluster.or_well(problems, f"{len(cluster.all('queues'))} queues")
+            yield from cluster.or_well(problems, counted(len(cluster.all("queues")), "queue"))
 
 
 def _none(cluster: ClusterState) -> Findings:
@@ -29,7 +30,7 @@ def _none(cluster: ClusterState) -> Findings:
         yield cluster.warning(
             f"queues of {whose}",
             "there is none: KAI runs, and schedules no pod",
-            f"declare one at {cluster.wanted.queues_key}, then {cluster.update}",
+            f"declare one at {cluster.wanted.queues_key}, then {cluster.apply}",
         )
 
 
@@ -57,7 +58,11 @@ def _differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator
         for amount in _AMOUNTS:
             want, has = (share.get(amount, 0) for share in shares)
             if want != has:
-                yield f"{resource} {amount} is {has}, not {want}"
+                yield f"{resource} {amount} is {_amount(has)}, not {_amount(want)}"
+
+
+def _amount(value: object) -> str:
+    return "unlimited" if value == UNLIMITED else str(value)
 
 
 def _or_unset(value: object) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kai_fleet.settings.sections.scheduling import DEFAULT_SHARD, NODE_POOL
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.finding import Finding
-from kubectl_fleet.releases.keys import QUEUE_LABEL
+from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, QUEUE_LABEL
 
 
 def check(snapshot: Snapshot) -> Findings:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.wording import counted
 
 _KINDS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 _SERVICE = "kubernetes.io/service-name"
@@ -24,7 +25,7 @@ def check(snapshot: Snapshot) -> Findings:
         ]
         if hooks:
             problems = (finding for each in hooks for finding in _unanswered(cluster, *each))
-            yield from cluster.or_well(problems, f"{len(hooks)} webhooks of KAI")
+            yield from cluster.or_well(problems, f"{counted(len(hooks), 'webhook')} of KAI")
 
 
 def _service(hook: Mapping[str, Any]) -> Mapping[str, Any]:

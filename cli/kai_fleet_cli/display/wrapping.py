@@ -1,0 +1,82 @@
+"""Lines for a terminal of any width: they end between words, never in a name, a key or a command.
+
+A terminal breaks what is longer than its width wherever that is, and a command that rich broke is
+two commands to whoever copies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+# What follows, for those that are subjects and verbs of sentences as well.
+_VERBS: Final = {
+    "make": {"up", "preview", "down", "setup"},
+    "helm": {"get", "history", "list", "rollback", "status", "uninstall"},
+    "pulumi": {
+        *("cancel", "config", "destroy", "import", "login", "plugin", "preview", "refresh"),
+        *("stack", "state", "up"),
+    },
+}
+_COMMANDS: Final = frozenset({".venv/bin/fleet", "fleet", "make", "pulumi", "kubectl", "helm"})
+_AFTER: Final = frozenset({"or", "and", "then", "in", "for", "there", "where"})
+_LONGEST: Final = 300  # a text that opens a brace and does not close it ends somewhere, too
+_ENDS: Final = (",", ";", ".", ")", ":")
+
+
+def told(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
+    """Print words behind a lead. What follows on other lines stands `indent` columns in."""
+    line = Text(lead) if isinstance(lead, str) else lead.copy()
+    room = console.width
+    begun = bool(line.plain.strip())
+    for unit in units(words):
+        if begun and line.cell_len + 1 + len(unit) > room:
+            console.print(line, soft_wrap=True, highlight=False)
+            line, begun = Text(" " * indent), False
+        # Commands stand out; their backticks stay, for who copies from a file.
+        line.append(f" {unit}" if begun else unit, "bold" if unit.startswith("`") else None)
+        begun = True
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+def units(words: str) -> Iterator[str]:
+    """The words; a command, and a key with its YAML between braces, count as one."""
+    unit: list[str] = []
+    for word in words.split():
+        if unit and _ends_before(unit, word):
+            yield " ".join(unit)
+            unit = []
+        unit.append(word)
+        text = " ".join(unit)
+        going_on = (
+            _is_open(text) or _is_key(text) or (_is_command(unit) and not word.endswith(_ENDS))
+        )
+        if going_on and len(text) < _LONGEST:
+            continue
+        yield text
+        unit = []
+    if unit:
+        yield " ".join(unit)
+
+
+def _ends_before(unit: list[str], word: str) -> bool:
+    if _is_command(unit):
+        verbs = _VERBS.get(unit[-1].removeprefix("("))
+        return word in _AFTER or (verbs is not None and word not in verbs)
+    return len(unit) == 1 and _is_key(unit[0]) and word[0] not in "[{"
+
+
+def _is_command(unit: list[str]) -> bool:
+    return unit[0].removeprefix("(") in _COMMANDS
+
+
+def _is_key(text: str) -> bool:
+    return text.startswith("kai-fleet:") and text.endswith(":")
+
+
+def _is_open(text: str) -> bool:
+    pairs = ("{", "}"), ("[", "]")
+    return text.count("`") % 2 == 1 or any(text.count(a) > text.count(b) for a, b in pairs)

@@ -1,0 +1,76 @@
+"""The keys that a stack file may have, from the settings' models: at a place, and anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+Location = tuple[str | int, ...]
+_NAMED: Final = "*"  # a step over a name that the user chose
+_FARTHEST: Final = 2  # steps from where a key stands to where it belongs
+
+
+def fields(model: type[BaseModel] | None) -> dict[str | int, FieldInfo]:
+    """A model's fields by their keys in the file."""
+    own = model.model_fields.items() if model else ()
+    return {field.alias or name: field for name, field in own}
+
+
+def model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | None:
+    """The settings model that describes a place of the file."""
+    here: Any = model
+    for part in location:
+        if get_origin(here) in (dict, list):
+            here = _without_options(get_args(here)[-1])
+        else:
+            field = fields(here).get(part)
+            here = _without_options(field.annotation) if field else None
+    return here if isinstance(here, type) else None
+
+
+def places_of(key: str, location: Location, model: type[BaseModel]) -> list[Location]:
+    """Where a key that is unknown at a place belongs: the nearest places where a file may have it,
+    such as `("teams", "ml", "vcluster", "storageClass")`. Empty where none is near.
+    """
+    found: dict[Location, int] = {}
+    for place in _sections(model):
+        known = {str(name).lower(): name for name in fields(model_at(place, model))}
+        if key.lower() not in known:
+            continue
+        same = 0
+        for one, other in zip(place, location, strict=False):
+            if one not in (_NAMED, other):
+                break
+            same += 1
+        named = (*location[:same], *("NAME" if it == _NAMED else it for it in place[same:]))
+        found[(*named, known[key.lower()])] = len(place) + len(location) - 2 * same
+    least = min(found.values(), default=_FARTHEST + 1)
+    return [place for place, steps in found.items() if steps == least <= _FARTHEST]
+
+
+def _sections(
+    model: type[BaseModel], above: Location = (), seen: tuple[type[BaseModel], ...] = ()
+) -> Iterator[Location]:
+    """Every mapping of fixed keys; `*` stands for a name. A queue below a queue is left out."""
+    if model in seen:
+        return
+    yield above
+    for key, field in fields(model).items():
+        here, place = _without_options(field.annotation), (*above, key)
+        while get_origin(here) is dict:
+            here, place = _without_options(get_args(here)[-1]), (*place, _NAMED)
+        if isinstance(here, type):
+            yield from _sections(here, place, (*seen, model))
+
+
+def _without_options(annotation: Any) -> Any:
+    """The model, mapping or list in `X`, `X | None` or an annotated one; None for others."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) in (dict, list):
+        return annotation
+    inner = (_without_options(arg) for arg in get_args(annotation))
+    return next((it for it in inner if it is not None), None)

@@ -1,0 +1,73 @@
+"""The most GPUs of a team: whole ones as a number, or how many of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from kubectl_fleet.releases import mig
+from kubectl_fleet.releases.keys import GPU_RESOURCES
+
+_MOST: Final = 1_000_000
+_EXAMPLE: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
+
+
+def _gpus(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        _check(value, "is", f", or how many of each kind, such as {_EXAMPLE}")
+        return value
+    for name, count in value.items():
+        if name not in GPU_RESOURCES and not mig.is_known(str(name)):
+            raise ValueError(
+                f"has {str(name)!r}, which is no GPU and no MIG profile that is known; write"
+                f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; a profile that is"
+                " newer, and other devices, in isolation.devices"
+            )
+        _check(count, f"has {name}:")
+    return dict(value)
+
+
+def _check(value: Any, words: str, also: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        shown = "empty" if value is None else repr(value)[:60]
+        raise ValueError(f"{words} {shown}; write a whole number{also}")
+    if not 0 <= value <= _MOST:
+        end = "0 or more" if value < 0 else f"{_MOST} or less"
+        raise ValueError(f"{words} {value}; write {end}")
+
+
+_COUNT: Final = {"type": "integer", "minimum": 0, "maximum": _MOST}
+Gpus = Annotated[
+    int | dict[str, int],
+    BeforeValidator(_gpus),
+    WithJsonSchema({"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]}),
+]
+
+
+def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
+    """The sum of several, by kind where one of them is."""
+    every = list(pools)
+    if all(isinstance(gpus, int) for gpus in every):
+        return sum(map(whole, every))
+    total: Counter[str] = Counter()
+    for gpus in every:
+        total.update({GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else gpus)
+    return dict(total)
+
+
+def whole(gpus: int | Mapping[str, int]) -> int:
+    """The whole GPUs."""
+    return gpus if isinstance(gpus, int) else sum(gpus.get(name, 0) for name in GPU_RESOURCES)
+
+
+def slices(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> dict[str, int]:
+    """The slices by the names of their resources; `devices` are the other devices of a team."""
+    return mig.slices(devices) | ({} if isinstance(gpus, int) else mig.slices(gpus))
+
+
+def counted(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> int:
+    """All of them as KAI counts GPUs of a queue, with the slices among a team's other devices."""
+    return whole(gpus) + int(mig.gpus_of(slices(gpus, devices)))

@@ -1,0 +1,94 @@
+"""A mode of GPU sharing only where KAI's version, the cluster and the isolation have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
+from kubectl_fleet import releases
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.sharing import (
+    FRACTIONS_DRIVER,
+    FRACTIONS_OPERATOR,
+    HAMI_CORE,
+    MODES,
+    NOT_ENFORCED,
+    NV_FRACTIONS,
+    SINCE,
+    has_mode,
+)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called, mandatory
+from kubectl_fleet.wording import listed
+
+NAME = "gpu-sharing-mode"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by"
+    " parts on the nodes: without those, pods that share a GPU stay Pending or share without a"
+    " bound (C7)."
+)
+REMEDY = "Write the version or the mode that the message names."
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """Each KAI's mode, and a host's teams against the modes that their pods are shared by."""
+    for kai in cluster.kai:
+        yield from _of_kai(cluster, kai)
+    for team in cluster.virtual_clusters:
+        schedulers = cluster.kai if team.mode == "host" else team.kai
+        if team.isolated and any(kai.sharing == HAMI_CORE for kai in schedulers):
+            yield _mounts(team)
+
+
+def _of_kai(cluster: DeclaredCluster, kai: DeclaredKai) -> Iterator[Problem]:
+    subject, path, mode = f"KAI of {cluster.name}", at(kai.path, "gpuSharing"), kai.sharing
+    version = kai.version
+    if mode is UNKNOWN or version is UNKNOWN or not version:
+        return
+    if mode not in MODES:
+        yield mandatory(subject, path, f"is {mode}, which is no mode; write {listed(MODES, 'or')}")
+    elif not has_mode(version, mode):
+        newest = next(it for it in reversed(list(releases.KAI)) if has_mode(it, mode))
+        yield mandatory(
+            subject,
+            path,
+            f"is {mode}, which KAI has from {SINCE[mode]} on, and the version is {version}; write"
+            f" version: {newest}, or mode: {NOT_ENFORCED}",
+        )
+    elif mode == NV_FRACTIONS and cluster.declared and cluster.name != HOST:
+        yield mandatory(
+            subject,
+            path,
+            f"is {mode}, whose operator works on the nodes themselves, with rights that no team's"
+            f" pod has; write mode: {HAMI_CORE} or {NOT_ENFORCED}, or have the team in mode host"
+            " with a KAI of the host in this mode",
+        )
+    elif mode == NV_FRACTIONS:
+        yield advisory(
+            subject,
+            path,
+            f"is {mode}: pods that share a GPU stay Pending on nodes without NVIDIA's GPU operator"
+            f" {FRACTIONS_OPERATOR}, its NRI plugin in the container runtime and driver"
+            f" {FRACTIONS_DRIVER} or newer, which is not the operator's own"
+            " (gpu.values: driver.version); nobody ran it with this program",
+        )
+    elif mode == HAMI_CORE:
+        yield advisory(
+            subject,
+            path,
+            f"is {mode}: GPU memory is enforced only with the chart kai-resource-isolator on the"
+            " host, and only on nodes that have the label nvidia.com/gpu.memory before KAI starts;"
+            " nobody ran it with this program",
+        )
+
+
+def _mounts(team: DeclaredTeam) -> Problem:
+    """The isolator mounts its library from the node into each pod."""
+    return mandatory(
+        f"team {called(team.name)}",
+        at(team.path, "isolation", "level"),
+        f"is {team.level}, and mode {HAMI_CORE} mounts a library of the node into each pod that"
+        " shares a GPU (hostPath), which that level refuses; write level: off for the team, or"
+        f" mode: {NOT_ENFORCED} for its KAI",
+    )

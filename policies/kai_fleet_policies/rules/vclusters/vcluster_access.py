@@ -1,0 +1,147 @@
+"""Each vCluster's API has a host name to itself, and its annotations take nothing of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kai_fleet.fleet.control_plane import access_values
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet_policies.rules.vclusters import Values, value_of
+from kubectl_fleet import releases
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.wording import listed
+
+NAME = "vcluster-access"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "Ingresses and Gateways lead a name to whoever claims it, so one team would answer another's"
+    " clients; some annotations have a controller run what they say, for everybody. And who"
+    " does not pass TLS through lets nobody in: the client's certificate ends there."
+)
+REMEDY = "Give each API a name of its own, and drop the annotation."
+
+_INGRESS: Final = "controlPlane.ingress"
+_ROUTE: Final = "controlPlane.tlsRoute"
+_ANNOTATED: Final = ("controlPlane.service", _INGRESS, _ROUTE)
+_NGINX: Final = "nginx.ingress.kubernetes.io/"
+_PASSTHROUGH: Final = f"{_NGINX}ssl-passthrough"
+# All that nginx reads where it passes TLS through, and what the chart writes.
+_READ: Final = ("ssl-passthrough", "backend-protocol", "ssl-redirect", "force-ssl-redirect")
+_RUN: Final = re.compile(r"snippets?$|/server-alias$")
+_DNS: Final = re.compile(r"^external-dns\.alpha\.kubernetes\.io/(internal-)?hostname$")
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """The host names of all vClusters on one host, and the annotations of each."""
+    first: dict[str, str] = {}
+    for team in cluster.virtual_clusters:
+        values = team.chart_values
+        if values is UNKNOWN:
+            continue  # vcluster-values says so
+        for host, key in _hosts(team, values):
+            other = first.setdefault(host.lower(), team.name)
+            if host == "" or host.startswith("*"):
+                yield _problem(
+                    team,
+                    key,
+                    f"takes {host or 'every name'} of its controller; write the API's one name",
+                )
+            elif other != team.name:
+                yield _problem(
+                    team,
+                    key,
+                    f"is {host}, where team {other} is reached already: clients of the one would"
+                    f" come to the other; write another name, such as {team.name}.{_domain(host)}",
+                )
+        yield from _versions(team)
+        yield from _annotations(team, values)
+
+
+def _hosts(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
+    """The names that are led to this API, each with the key that says so."""
+    access = team.access
+    own = access.host if access is not None and access.type != "NodePort" else None
+    if own is not None:
+        yield own, "access.host"
+    for switch, name, more in (
+        (_INGRESS, "host", [plain.get(it, "host") for it in _rules(values)]),
+        (_ROUTE, "host", list(plain.items(value_of(values, f"{_ROUTE}.spec.hostnames")))),
+    ):
+        if str(value_of(values, f"{switch}.enabled")).lower() != "true":
+            continue
+        for host in more or [value_of(values, f"{switch}.{name}")]:
+            if host is not UNKNOWN and (own is None or host != own):
+                yield str(host or ""), f"values.{switch}"
+
+
+def _domain(host: str) -> str:
+    """What a name of another team may be below."""
+    above = host.partition(".")[2]
+    return above if "." in above else host
+
+
+def _rules(values: Values) -> list[object]:
+    return list(plain.items(value_of(values, f"{_INGRESS}.spec.rules")))
+
+
+def _versions(team: DeclaredTeam) -> Iterator[Problem]:
+    """A TLSRoute where the chart makes one."""
+    access, version = team.access, team.version or ""
+    if access is None or version not in releases.VCLUSTER:
+        return  # vcluster-version-known says so
+    for unknown in unknown_keys("vcluster", version, access_values(access))[:1]:
+        yield _problem(
+            team,
+            "access.type",
+            f"is {access.type}, and the chart of {version} makes no TLSRoute"
+            f" ({listed(unknown.versions)} do); write type: Ingress or LoadBalancer, or one of"
+            " those versions",
+        )
+
+
+def _annotations(team: DeclaredTeam, values: Values) -> Iterator[Problem]:
+    kept_apart = team.level not in (None, "off")
+    for place in _ANNOTATED:
+        for annotation, value in _mapping(value_of(values, f"{place}.annotations")):
+            why = _why_refused(team, annotation, value) if kept_apart else None
+            if annotation == _PASSTHROUGH and str(value).lower() != "true":
+                why = "ends TLS before the API, and nobody is let in; drop it"
+            if why:
+                own = team.access is not None and annotation in team.access.annotations
+                key = "access.annotations" if own else f"values.{place}.annotations"
+                yield _problem(team, key, f"has {annotation}, which {why}")
+
+
+def _why_refused(team: DeclaredTeam, annotation: str, value: object) -> str | None:
+    if _RUN.search(annotation):
+        return (
+            "has the controller of everybody run configuration of this team; drop it, or write"
+            " isolation: {level: off} for the team if that is meant"
+        )
+    if annotation.startswith(_NGINX) and annotation.removeprefix(_NGINX) not in _READ:
+        return "nginx does not read where it passes TLS through, as it has to; drop it"
+    if _DNS.match(annotation) and value is not UNKNOWN:
+        own = team.access.host if team.access is not None else None
+        names = [it.strip().rstrip(".") for it in str(value).split(",")]
+        others = [it for it in names if own is None or it.lower() != own.lower()]
+        if others:
+            return (
+                f"asks for the name {others[0]}, and the API is not known by it; write it as"
+                " access.host too, or drop it"
+            )
+    return None
+
+
+def _mapping(value: object) -> list[tuple[str, object]]:
+    found = plain.mapping(value)
+    return [] if found is UNKNOWN else [(str(key), item) for key, item in found.items()]
+
+
+def _problem(team: DeclaredTeam, key: str, message: str) -> Problem:
+    return mandatory(f"vCluster {called(team.name)}", at(team.path, "vcluster", key), message)

@@ -1,0 +1,31 @@
+"""A Kubernetes inside a vCluster that vCluster's version and KAI list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kai_fleet.fleet.model import DeclaredCluster
+from kubectl_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called
+
+NAME = "vcluster-kubernetes-known"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.LOW
+WHY = "A Kubernetes that is newer than vCluster's version was not tried with it, nor with KAI."
+REMEDY = "Write the Kubernetes that the message names, or a newer vCluster."
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """The minor version inside each vCluster against the newest that its version lists."""
+    for team in cluster.virtual_clusters:
+        own, version = team.kubernetes_version, str(team.version or DEFAULT_VCLUSTER)
+        if not isinstance(own, str) or version not in VCLUSTER:
+            continue
+        newest = VCLUSTER[version].kubernetes
+        if version_key(own)[:2] > version_key(newest)[:2]:
+            yield advisory(
+                f"vCluster {called(team.name)}",
+                at(team.path, "vcluster", "kubernetesVersion"),
+                f"is {own}, and vCluster {version} lists Kubernetes up to"
+                f" {newest.rpartition('.')[0]} (KAI up to {KUBERNETES}); write {newest}",
+            )

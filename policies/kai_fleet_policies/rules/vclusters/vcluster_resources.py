@@ -1,0 +1,110 @@
+"""A control plane's requests are within its limits, and within what its team may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from kai_fleet.fleet.control_plane import (
+    ETCD_REQUESTS,
+    REPLICAS,
+    RESOURCES,
+    default_resources,
+)
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.vcluster_store import ETCD, store_of
+from kai_fleet_policies.rules.vclusters import value_of
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases import DEFAULT_VCLUSTER
+from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+
+NAME = "vcluster-resources"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.HIGH
+WHY = (
+    "Kubernetes makes no pod that asks for more than its limit, or than its namespace's quota has"
+    " left: the control plane would not start, and an update waits for it in vain."
+)
+REMEDY = "Write a larger limit or bound, or ask for less."
+
+# The names of resources in a pod, in a stack file, and in the bounds of a team.
+_NAMES: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeralStorage"}
+_BOUNDS: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeral_storage"}
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """What each control plane asks for."""
+    for team in cluster.virtual_clusters:
+        values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
+        if values is UNKNOWN or version is UNKNOWN or not isinstance(version, str):
+            continue  # other rules say so
+        own = plain.mapping(value_of(values, RESOURCES))
+        if own is UNKNOWN:
+            continue
+        resources = merged(default_resources(version), own)
+        requests, limits = (plain.mapping(resources.get(it)) for it in ("requests", "limits"))
+        if requests is UNKNOWN or limits is UNKNOWN:
+            continue
+        for name, key in _NAMES.items():
+            asked, most = _amount(requests.get(name)), _amount(limits.get(name))
+            if asked is None:
+                continue
+            path = at(team.path, "vcluster", "resources", "requests", key)
+            if most is not None and asked > most:
+                yield mandatory(
+                    f"vCluster {called(team.name)}",
+                    path,
+                    f"is {requests[name]}, above its limit of {limits[name]}; write limits:"
+                    f" {{{key}: {requests[name]}}} or more beside requests",
+                )
+            yield from _within_bounds(team, values, name, asked, path)
+
+
+def _within_bounds(
+    team: DeclaredTeam, values: Any, name: str, asked: Decimal, path: str
+) -> Iterator[Problem]:
+    """All pods of a control plane against the team's quota, which counts them."""
+    isolation = team.isolation
+    if isolation is None or not isolation.on:
+        return
+    bound = _amount(getattr(isolation.bounds, _BOUNDS[name]))
+    if bound is None:
+        return
+    replicas = plain.number(value_of(values, REPLICAS)) or 1
+    if replicas is UNKNOWN:
+        return
+    store = store_of(values)
+    whole = asked * int(replicas)
+    if store.type == "etcd":
+        chart = {**ETCD_REQUESTS, **_requests_of_etcd(values)}
+        whole += (_amount(chart.get(name)) or 0) * store.members
+    if whole > bound:
+        yield mandatory(
+            f"vCluster {called(team.name)}",
+            path,
+            f"makes {_shown(name, whole)} of {_NAMES[name]} for all pods of the control plane, and"
+            f" the team may have {_shown(name, bound)} with all that it runs: Kubernetes would make"
+            f" none; ask for less, or raise isolation.bounds.{_NAMES[name]}",
+        )
+
+
+def _requests_of_etcd(values: Any) -> dict[str, Any]:
+    found = plain.mapping(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
+    return {} if found is UNKNOWN else dict(found)
+
+
+def _amount(quantity: Any) -> Decimal | None:
+    # A policy pack starts without the types of settings.
+    from kubectl_fleet.quantities import parse_quantity
+
+    try:
+        return None if quantity is None else parse_quantity(quantity)
+    except ValueError:
+        return None  # the chart says what is wrong with it
+
+
+def _shown(name: str, amount: Decimal) -> str:
+    return f"{amount.normalize():f}" if name == "cpu" else f"{amount / 2**20:.0f}Mi"

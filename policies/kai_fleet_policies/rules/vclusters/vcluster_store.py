@@ -1,0 +1,125 @@
+"""A control plane's store fits its replicas and its licence, and stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kai_fleet.fleet.control_plane import REPLICAS
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.releases.vcluster_store import EMBEDDED, SWITCHES, ChartStore, store_of
+from kai_fleet_policies.rules.vclusters import value_of
+from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import (
+    Level,
+    Problem,
+    Severity,
+    advisory,
+    at,
+    called,
+    mandatory,
+    undecided,
+)
+
+NAME = "vcluster-store"
+LEVEL = Level.MANDATORY
+SEVERITY = Severity.CRITICAL
+WHY = (
+    "vCluster moves no state from one store to another: the team's Kubernetes would start again"
+    " empty, or not at all. Several control planes on one SQLite do not start."
+)
+REMEDY = "Choose the store before the vCluster is made, and keep it."
+
+_ANOTHER: Final = (
+    "Another store needs another vCluster: add a team of another name beside it and move what it"
+    " runs, or remove the team, which deletes all that is in it, and add it again"
+)
+_MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
+_LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tier Prod has it"}
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """The store of each vCluster, also against the one that runs now, where that is known."""
+    for team in cluster.virtual_clusters:
+        values = team.chart_values
+        if values is UNKNOWN:
+            continue  # vcluster-values says so
+        if any(value_of(values, key) is UNKNOWN for key in SWITCHES.values()):
+            yield undecided(
+                _subject(team), at(team.path, "vcluster", "store"), "its store is known"
+            )
+            continue
+        store = store_of(values)
+        yield from _replicas(team, store, plain.number(value_of(values, REPLICAS)))
+        yield from _licence(team)
+        if team.store_before is not None:
+            yield from _change(team, team.store_before, store)
+
+
+def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Iterator[Problem]:
+    if not isinstance(replicas, float) or replicas <= 1:
+        return
+    path, count = at(team.path, "vcluster", "replicas"), f"is {replicas:g}"
+    if store.type == EMBEDDED:
+        runs = team.store_before is not None
+        way = f"write 1. {_ANOTHER}" if runs else "write store: {type: etcd, replicas: 3}, or 1"
+        yield mandatory(
+            _subject(team),
+            path,
+            f"{count}, and its store is SQLite, a file that one process has: none would start;"
+            f" {way}",
+        )
+    elif store.type == "embeddedEtcd" and replicas % 2 == 0:
+        more = "etcd is in each of them, and needs more than half"
+        yield mandatory(_subject(team), path, f"{count}, and {more}; write {replicas + 1:g}")
+    elif store.type == "etcd" and store.members == 1:
+        alone = "and all of them need its one etcd: without that one nothing answers"
+        yield advisory(
+            _subject(team),
+            path,
+            f"{count}, {alone}; write store: {{type: etcd, replicas: 3}}, which cannot be changed"
+            " once it is made",
+        )
+
+
+def _licence(team: DeclaredTeam) -> Iterator[Problem]:
+    """Of its own keys; of what its values say, vcluster-values tells."""
+    kind = store_of(team.control_plane).type
+    if kind in _LICENCES and not team.licensed:
+        yield mandatory(
+            _subject(team),
+            at(team.path, "vcluster", "store", "type"),
+            f"is {kind}, which the open source image has in no version; write etcd, or licensed:"
+            f" true beside store if you have a licence ({_LICENCES[kind]})",
+        )
+
+
+def _change(team: DeclaredTeam, before: ChartStore, after: ChartStore) -> Iterator[Problem]:
+    if before.type != after.type:
+        moves = (before.type, after.type) == ("etcd", "embeddedEtcd")
+        if moves and value_of(team.chart_values, _MIGRATE) is True:
+            return
+        way = (
+            f"write etcd, or have vCluster move it once, by {_MIGRATE}: true in values"
+            if moves
+            else f"write {before.type}. {_ANOTHER}"
+        )
+        yield mandatory(
+            _subject(team),
+            at(team.path, "vcluster", "store", "type"),
+            f"changes from {before.type} to {after.type}, and the state stays in the one before:"
+            f" {way}",
+        )
+    elif before.members != after.members:
+        yield mandatory(
+            _subject(team),
+            at(team.path, "vcluster", "store", "replicas"),
+            f"changes from {before.members} to {after.members}, and each etcd keeps the members of"
+            " its first start: others would begin a second, empty store under the same name; write"
+            f" {before.members}. {_ANOTHER}",
+        )
+
+
+def _subject(team: DeclaredTeam) -> str:
+    return f"vCluster {called(team.name)}"

@@ -1,0 +1,341 @@
+"""An API behind an Ingress, a Gateway or a load balancer: keys, values, names, refusals."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import jsonschema
+import pytest
+
+from kai_fleet.cluster.address import address_of
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.settings import load
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_policies.rules.vclusters import vcluster_access
+from kai_fleet_policies.validation import validate
+from kubectl_fleet.releases import VCLUSTER, vcluster
+from tests.unit.doctor_samples import SETTINGS, Lab, meta
+
+INGRESS = {"type": "Ingress", "host": "ml.vc.example.com", "class": "nginx"}
+GATEWAY = {"type": "Gateway", "host": "ml.vc.example.com", "gateway": "gateways/tls"}
+SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
+
+
+def stack(access=None, of_all=None, **teams):
+    raw = copy.deepcopy(SETTINGS)
+    ml = raw["teams"]["ml"]
+    for name, own in ({"ml": access} | teams).items():
+        raw["teams"][name] = copy.deepcopy(ml)
+        raw["teams"][name]["nodePool"] = {"kai-fleet/pool": name}
+        if own is not None:
+            raw["teams"][name]["vcluster"] = {"access": own}
+    return raw | ({"vcluster": {"access": of_all}} if of_all else {})
+
+
+def fleet(access=None, of_all=None, **teams):
+    loaded = load(stack(access, of_all, **teams))
+    assert loaded.mistakes == ()
+    return fleet_of(loaded.settings)
+
+
+def values(access, version="v0.36.1"):
+    return vcluster_values(vcluster(version), fleet(access).teams["ml"], "team-ml")["controlPlane"]
+
+
+def mistakes(access=None, of_all=None, **teams):
+    return {it.path: it.message for it in load(stack(access, of_all, **teams)).mistakes}
+
+
+def refused(access=None, of_all=None, **teams):
+    found = vcluster_access.check(fleet(access, of_all, **teams).host)
+    return {it.path: it.message for it in found}
+
+
+def with_values(at, value, **more):
+    raw = stack()
+    raw["teams"]["ml"]["vcluster"] = {"values": nested(at, value), **more}
+    return {p.path: p.message for p in validate(raw).refused if p.rule == "vcluster-access"}
+
+
+def test_an_ingress_leads_its_name_to_the_api():
+    made = values(INGRESS)
+    assert made["ingress"] == {
+        "enabled": True,
+        "host": "ml.vc.example.com",
+        "spec": {"ingressClassName": "nginx"},
+    }
+    assert made["service"]["spec"] == {"type": "ClusterIP"}
+    assert "ml.vc.example.com" in made["proxy"]["extraSANs"]
+
+
+def test_a_gateway_leads_its_name_to_the_api():
+    made = values(GATEWAY | {"annotations": {"example.com/a": "b"}})
+    assert made["tlsRoute"] == {
+        "enabled": True,
+        "host": "ml.vc.example.com",
+        "parentRefs": [{"namespace": "gateways", "name": "tls"}],
+        "annotations": {"example.com/a": "b"},
+    }
+    assert "ingress" not in made
+    assert "ml.vc.example.com" in made["proxy"]["extraSANs"]
+
+
+@pytest.mark.parametrize(
+    ("access", "server"),
+    [
+        (INGRESS, "ml.vc.example.com:443"),
+        (GATEWAY | {"port": 8443}, "ml.vc.example.com:8443"),
+        ({"type": "NodePort", "host": "10.0.0.1"}, "10.0.0.1:30443"),
+        ({"type": "NodePort", "host": "2001:db8::5"}, "[2001:db8::5]:30443"),
+        ({"type": "NodePort", "host": "[2001:db8::5]"}, "[2001:db8::5]:30443"),
+        ({"host": "2001:db8::5"}, "[2001:db8::5]:443"),
+        ({"host": "api.example.com"}, "api.example.com:443"),
+        ({}, "10.1.2.3:443"),
+    ],
+)
+def test_the_kubeconfig_has_the_server_that_leads_there(access, server):
+    service = {
+        "metadata": {"name": "ml", "namespace": "team-ml"},
+        "spec": {"ports": [{"port": 443, "nodePort": 30443}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "10.1.2.3"}]}},
+    }
+    own = fleet(access).teams["ml"].access
+    assert address_of(service, own.type, own.endpoint or None) == server
+    ready = next(it for it in plan_settings(stack(access)).resources if it.name == "ml-ready")
+    assert ready.inputs["environment"]["VCLUSTER_HOST"] == own.endpoint
+
+
+def test_the_service_of_a_load_balancer_has_what_its_cloud_reads():
+    internal = {"service.beta.kubernetes.io/aws-load-balancer-internal": "true"}
+    made = values(
+        {
+            "annotations": internal,
+            "loadBalancerClass": "service.k8s.aws/nlb",
+            "loadBalancerSourceRanges": ["10.0.0.0/8", "fd00::/8"],
+        }
+    )
+    assert made["service"] == {
+        "annotations": internal,
+        "spec": {
+            "type": "LoadBalancer",
+            "loadBalancerClass": "service.k8s.aws/nlb",
+            "loadBalancerSourceRanges": ["10.0.0.0/8", "fd00::/8"],
+        },
+    }
+
+
+@pytest.mark.parametrize("version", SCHEMAS_AT_HAND)
+def test_the_charts_own_schema_takes_them(version, facts):
+    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
+    balancer = {"annotations": {"a.example/b": "c"}, "loadBalancerClass": "x"}
+    ways = [INGRESS, balancer, *([GATEWAY] if version >= "v0.34" else [])]
+    for way in ways:
+        made = vcluster_values(vcluster(version), fleet(way).teams["ml"], "team-ml")
+        jsonschema.validators.validator_for(schema)(schema).validate(made)
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_a_gateway_is_refused_where_the_chart_makes_no_route(version):
+    raw = stack(GATEWAY)
+    raw["teams"]["ml"]["vcluster"]["version"] = version
+    refusals = [it for it in validate(raw).refused if it.rule == "vcluster-access"]
+    unknown = unknown_keys("vcluster", version, nested("controlPlane.tlsRoute.enabled", True))
+    assert bool(refusals) == bool(unknown)
+    for problem in refusals:
+        assert problem.path == "kai-fleet:teams.ml.vcluster.access.type"
+        assert "v0.36.1 do); write type: Ingress or LoadBalancer" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("access", "key", "says"),
+    [
+        ({"type": "ClusterIP", "host": "a.example.com"}, "host", "or type: Gateway, or drop host"),
+        ({"type": "LoadBalancer", "port": 443}, "port", "no use with type LoadBalancer"),
+        ({"type": "NodePort", "host": "a", "class": "nginx"}, "class", "write type: Ingress"),
+        ({"type": "Ingress"}, "host", "is missing"),
+        ({"type": "Ingress", "host": "10.0.0.1"}, "host", "write a name of your DNS"),
+        ({"type": "Gateway", "host": "a.example.com"}, "gateway", "NAMESPACE/NAME"),
+        (INGRESS | {"gateway": "a/b"}, "gateway", "write type: Gateway"),
+        (GATEWAY | {"gateway": "tls"}, "gateway", "write NAMESPACE/NAME"),
+        ({"host": "a.example.com:6443"}, "host", "and a port at port"),
+        ({"host": "10.0.0.999"}, "host", "neither a host name nor an address"),
+        ({"host": "fe80::1%eth0"}, "host", "neither a host name nor an address"),
+        (INGRESS | {"annotations": {"a.example/b": True}}, "annotations.a.example/b", '"true"'),
+    ],
+)
+def test_what_would_be_ignored_or_cannot_be_is_refused(access, key, says):
+    (found,) = mistakes(access).items()
+    assert found[0] == f"kai-fleet:teams.ml.vcluster.access.{key}"
+    assert says in found[1]
+
+
+def test_the_file_from_the_field_is_refused_and_told_what_to_write():
+    access = {"type": "ClusterIP", "host": "ml.vc.example.com", "port": 443}
+    found = mistakes(of_all=access)
+    assert set(found) == {
+        "kai-fleet:vcluster.access.host",
+        "kai-fleet:vcluster.access.port",
+    }, "where it stands, and once"
+    assert "write type: LoadBalancer, type: NodePort, type: Ingress or type: Gateway" in str(found)
+    assert mistakes(INGRESS | {"port": 443}) == {}, "what it says to write passes"
+
+
+def test_a_team_says_what_differs_from_the_stacks_access():
+    of_all = {"type": "Ingress", "class": "nginx", "annotations": {"a.example/b": "c"}}
+    own = {"host": "ml.vc.example.com"}
+    access = fleet(own, of_all).teams["ml"].access
+    assert (access.type, access.class_, access.host) == ("Ingress", "nginx", "ml.vc.example.com")
+    other = fleet({"type": "LoadBalancer"}, of_all).teams["ml"].access
+    assert other.class_ is None
+    assert other.annotations == {}
+
+
+@pytest.mark.parametrize("way", [INGRESS, GATEWAY, {"host": "ML.vc.example.com"}])
+def test_a_host_name_is_one_teams(way):
+    found = refused(INGRESS, nlp=way)
+    assert list(found) == ["kai-fleet:teams.nlp.vcluster.access.host"]
+    assert "where team ml is reached already" in str(found)
+    assert "such as nlp.vc.example.com" in str(found)
+    assert refused(INGRESS, nlp=way | {"host": "nlp.vc.example.com"}) == {}
+
+
+def test_ports_of_one_node_are_several_teams():
+    node = {"type": "NodePort", "host": "node.example.com"}
+    assert refused(node, nlp=node) == {}
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        ("host", "ml.vc.example.com"),
+        ("spec", {"rules": [{"host": "other.example.com"}, {"host": "ml.vc.example.com"}]}),
+    ],
+)
+def test_a_name_that_values_lead_away_is_refused_too(at, value):
+    raw = stack(INGRESS, nlp=None)
+    ingress = {"enabled": True, at: value}
+    raw["teams"]["nlp"]["vcluster"] = {"values": nested("controlPlane.ingress", ingress)}
+    found = [it for it in validate(raw).refused if it.rule == "vcluster-access"]
+    assert [it.path for it in found] == ["kai-fleet:teams.nlp.vcluster.values.controlPlane.ingress"]
+
+
+@pytest.mark.parametrize("rules", [[{"http": {}}], [{"host": "*.example.com"}], [{"host": "*"}]])
+def test_an_ingress_takes_no_others_names(rules):
+    found = with_values("controlPlane.ingress", {"enabled": True, "spec": {"rules": rules}})
+    assert "of its controller; write the API's one name" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "says"),
+    [
+        ("nginx.ingress.kubernetes.io/configuration-snippet", "x", "run configuration"),
+        ("nginx.org/server-snippets", "x", "run configuration"),
+        ("haproxy.org/backend-config-snippet", "x", "run configuration"),
+        ("nginx.ingress.kubernetes.io/server-alias", "bank.example.com", "run configuration"),
+        ("nginx.ingress.kubernetes.io/auth-url", "http://10.0.0.1", "nginx does not read"),
+        ("nginx.ingress.kubernetes.io/mirror-target", "http://10.0.0.1", "nginx does not read"),
+        ("nginx.ingress.kubernetes.io/ssl-passthrough", "false", "nobody is let in"),
+        ("external-dns.alpha.kubernetes.io/hostname", "bank.example.com", "access.host too"),
+    ],
+)
+@pytest.mark.parametrize("way", ["key", "values"])
+def test_annotations_take_nothing_of_others(annotation, value, says, way):
+    if way == "key":
+        found = refused(INGRESS | {"annotations": {annotation: value}})
+        assert list(found) == ["kai-fleet:teams.ml.vcluster.access.annotations"]
+    else:
+        found = with_values("controlPlane.ingress", {"annotations": {annotation: value}})
+        assert list(found) == [
+            "kai-fleet:teams.ml.vcluster.values.controlPlane.ingress.annotations"
+        ]
+    assert says in str(found)
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"nginx.ingress.kubernetes.io/ssl-passthrough": "true"},
+        {"haproxy.org/ssl-passthrough": "true"},
+        {"external-dns.alpha.kubernetes.io/hostname": "ml.vc.example.com"},
+        {"cert-manager.io/cluster-issuer": "x"},
+    ],
+)
+def test_annotations_of_the_apis_own_pass(annotations):
+    assert refused(INGRESS | {"annotations": annotations}) == {}
+
+
+def lab(access, **objects):
+    """A healthy host with these ingress classes or Gateways."""
+    made = Lab(settings=stack(access))
+    made.host.update(objects)
+    return made
+
+
+def ingress_class(name, controller="k8s.io/ingress-nginx", **more):
+    return {"metadata": meta(name, **more), "spec": {"controller": controller}}
+
+
+def gateway(mode):
+    listener = {"name": "tls", "protocol": "TLS", "tls": {"mode": mode}}
+    return {"metadata": meta("tls", "gateways"), "spec": {"listeners": [listener]}}
+
+
+def test_the_doctor_sees_an_ingress_class_that_is_not_there():
+    assert lab(INGRESS, ingressclasses=[ingress_class("nginx")]).ill() == []
+    (found,) = lab(INGRESS, ingressclasses=[ingress_class("haproxy")]).ill()
+    assert (found.check, found.subject) == ("api-access", "Ingress of vCluster ml")
+    assert "IngressClass nginx is not there (there: haproxy)" in found.cause
+    assert "kai-fleet:teams.ml.vcluster.access.class" in found.fix
+
+
+def test_the_doctor_sees_that_no_class_is_the_default_one():
+    unnamed = {"type": "Ingress", "host": "ml.vc.example.com"}
+    default = {"annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}}
+    assert lab(unnamed, ingressclasses=[ingress_class("a", **default)]).ill() == []
+    (found,) = lab(unnamed, ingressclasses=[ingress_class("a")]).ill()
+    assert "no IngressClass is the default one (there: a)" in found.cause
+
+
+def test_the_doctor_knows_controllers_that_end_tls():
+    (found,) = lab(INGRESS, ingressclasses=[ingress_class("nginx", "ingress.k8s.aws/alb")]).ill()
+    assert "ingress.k8s.aws/alb, ends TLS itself" in found.cause
+    assert "type: LoadBalancer" in found.fix
+
+
+def test_the_doctor_sees_a_gateway_without_passthrough():
+    assert lab(GATEWAY, gateways=[gateway("Passthrough")]).ill() == []
+    (found,) = lab(GATEWAY, gateways=[gateway("Terminate")]).ill()
+    assert "has no listener that passes TLS through" in found.cause
+    (found,) = lab(GATEWAY, gateways=[]).ill()
+    assert "Gateway gateways/tls is not there (there: none)" in found.cause
+
+
+def test_an_api_that_is_not_reached_behind_an_ingress_says_where_it_was_looked_for():
+    made = lab(INGRESS, ingressclasses=[ingress_class("nginx")])
+    made.unreached = "its certificate is signed by unknown authority"
+    cause = made.ill()[0].cause
+    assert "ml.vc.example.com:443 has to lead to the Ingress's controller" in cause
+    assert "which has to pass TLS through" in cause
+
+
+def test_a_teams_own_stack_makes_no_route():
+    raw = {
+        "platform": {"stack": "lab"},
+        "team": {
+            "name": "ml",
+            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+            "vcluster": {"access": GATEWAY},
+        },
+    }
+    platform = {
+        "cluster": {"name": "lab", "context": "lab"},
+        "teamStacks": {"ml": {"nodePool": {"kai-fleet/pool": "ml"}, "gpus": 4}},
+    }
+    facts = platform_facts(load(platform).settings)
+    (found,) = load_tenant(raw, lambda _: facts).mistakes
+    assert found.path == "kai-fleet:team.vcluster.access.type"
+    assert "may make no TLSRoute; write Ingress or LoadBalancer" in found.message

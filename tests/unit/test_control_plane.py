@@ -1,0 +1,404 @@
+"""A control plane's replicas, store and resources: keys, values, refusals, and what stays."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import io
+import json
+
+import jsonschema
+import pulumi
+import pytest
+from rich.console import Console
+
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.control_plane import RESOURCES, control_plane_values, default_resources
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.isolation import vcluster_role
+from kai_fleet.package.construct import construct
+from kai_fleet.package.inputs import read
+from kai_fleet.package.request import ComponentRequest
+from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
+from kai_fleet.provider.values import secret as property_secret
+from kai_fleet.provider.values import struct
+from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.releases.vcluster_store import ChartStore, store_of
+from kai_fleet.settings import load
+from kai_fleet.state.deployed_state import RELEASE, DeployedState, deployed_state_of
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet_cli.diff.changes import difference
+from kai_fleet_cli.diff.sentences import sentences
+from kai_fleet_cli.display.as_text import show_plan
+from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.plan.picture import picture
+from kai_fleet_cli.plan.recorder import record
+from kai_fleet_policies.component_judge import judge
+from kai_fleet_policies.validation import validate
+from kubectl_fleet.releases import VCLUSTER, vcluster
+from kubectl_fleet.rules.problem import Level
+from tests.unit.doctor_samples import SETTINGS, Lab, meta
+
+SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
+SECRET = "postgres://fleet:p4ss@db.example.com:5432/ml"
+URN = "urn:pulumi:lab::kai-fleet::kubernetes:helm.sh/v3:Release::ml-release"
+ETCD = {"store": {"type": "etcd", "replicas": 3, "storageClass": "fast", "size": "8Gi"}}
+DATABASE = {"licensed": True, "store": {"type": "external", "dataSource": SECRET}}
+HA = {"replicas": 3, **ETCD}
+WAYS = {
+    "ha": HA,
+    "database": DATABASE,
+    "inside": {"licensed": True, "replicas": 3, "store": {"type": "embeddedEtcd"}, "size": "8Gi"},
+    "large": {
+        "resources": {
+            "requests": {"cpu": 1, "memory": "2Gi", "ephemeralStorage": "2Gi"},
+            "limits": {"memory": "8Gi"},
+        }
+    },
+}
+
+
+def stack(own=None, **more):
+    raw = copy.deepcopy(SETTINGS)
+    raw["teams"]["ml"]["vcluster"] = copy.deepcopy(own or {})
+    return raw | more
+
+
+def state(own):
+    """The state of a stack that runs with these keys, as it has outputs: no integers."""
+    loaded = load(stack(own))
+    assert loaded.mistakes == ()
+    values = json.loads(json.dumps(control_plane_values(loaded.settings.vcluster_of("ml"))))
+    floats = json.loads(json.dumps(values), parse_int=float)
+    return deployed_state_of([(URN, RELEASE, {"version": "0.36.1", "values": floats})])
+
+
+def fleet(own=None, runs=None, **more):
+    loaded = load(stack(own, **more))
+    assert loaded.mistakes == ()
+    return fleet_of(loaded.settings, DeployedState() if runs is None else state(runs))
+
+
+def chart(own, version="v0.36.1"):
+    return vcluster_values(vcluster(version), fleet(own).teams["ml"], "team-ml")
+
+
+def said(own, runs=None, **more):
+    """What the rules say: by key, the sentence."""
+    deployed = None if runs is None else state(runs)
+    problems = validate(stack(own, **more), deployed, encrypted=frozenset({"teams"})).problems
+    return {
+        it.path.removeprefix("kai-fleet:teams.ml.vcluster."): it.message
+        for it in problems
+        if it.rule.startswith("vcluster-") or it.rule == "config"
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_every_version_takes_the_keys(version, way):
+    assert unknown_keys("vcluster", version, chart(WAYS[way], version)) == []
+
+
+@pytest.mark.parametrize("way", [it for it in WAYS if it != "database"])
+@pytest.mark.parametrize("version", SCHEMAS_AT_HAND)
+def test_the_charts_own_schema_takes_them(version, way, facts):
+    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    validator.validate(chart(WAYS[way], version))
+
+
+def test_the_default_of_everything_is_the_charts_own():
+    before = chart({})["controlPlane"]
+    assert "backingStore" not in before or "etcd" in before["backingStore"]
+    assert "highAvailability" not in before["statefulSet"]
+    assert "resources" not in before["statefulSet"]
+    assert fleet().teams["ml"].store == ChartStore()
+
+
+def test_several_control_planes_have_their_etcds():
+    made = chart(HA)["controlPlane"]
+    assert made["statefulSet"]["highAvailability"] == {"replicas": 3}
+    etcd = made["backingStore"]["etcd"]["deploy"]
+    assert etcd["enabled"] is True
+    assert etcd["statefulSet"]["highAvailability"] == {"replicas": 3}
+    claim = etcd["statefulSet"]["persistence"]["volumeClaim"]
+    assert claim == {"storageClass": "fast", "size": "8Gi"}
+    assert said(HA) == {}
+
+
+def test_the_etcds_have_the_volume_of_the_vcluster_unless_set():
+    own = {"storageClass": "fast", "size": "9Gi", "store": {"type": "etcd", "size": "8Gi"}}
+    assert fleet(own).teams["ml"].store.claim == {"storageClass": "fast", "size": "8Gi"}
+    assert "persistence" not in chart(own)["controlPlane"]["statefulSet"]
+
+
+def test_the_account_of_several_control_planes_may_agree_by_a_lease():
+    def kinds(own):
+        rules = vcluster_role.of_team(fleet(own).teams["ml"])
+        return {kind for rule in rules for kind in rule["resources"]}
+
+    def patched(own):
+        rules = vcluster_role.of_team(fleet(own).teams["ml"])
+        return {name for rule in rules for name in rule.get("resource_names", ())}
+
+    assert "leases" in kinds(HA)
+    assert "leases" not in kinds({})
+    assert patched(HA) == {"ml", "ml-etcd"}
+
+
+@pytest.mark.parametrize(
+    ("own", "key", "says"),
+    [
+        ({"replicas": 2}, "replicas", "write store: {type: etcd, replicas: 3}, or 1"),
+        ({"replicas": 0}, "replicas", "write 1 or more"),
+        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write 3"),
+        ({"store": {"replicas": 3}}, "store.replicas", "write type: etcd"),
+        ({"store": {"dataSource": SECRET}}, "store.dataSource", "write type: external"),
+        ({"store": {"type": "external"}, "licensed": True}, "store.dataSource", "is missing"),
+        ({**DATABASE, "licensed": False}, "store.type", "the open source image has in no version"),
+        ({"store": {"type": "embeddedEtcd"}}, "store.type", "write etcd, or licensed: true"),
+        ({**WAYS["inside"], "replicas": 2}, "replicas", "write 3"),
+        ({"replicas": 3, "store": {"type": "etcd"}}, "replicas", "all of them need its one etcd"),
+        (
+            {"values": nested("controlPlane.statefulSet.highAvailability.replicas", 2)},
+            "replicas",
+            "its store is SQLite",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused(own, key, says):
+    found = said(own)
+    assert list(found) == [key]
+    assert says in found[key]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_can_run_passes_and_stays(way):
+    assert said(WAYS[way]) == {}
+    assert said(WAYS[way], WAYS[way]) == {}
+
+
+@pytest.mark.parametrize(
+    ("runs", "own", "key", "says"),
+    [
+        ({}, ETCD, "store.type", "changes from embedded to etcd, and the state stays in the one"),
+        (ETCD, {}, "store.type", "write etcd. Another store needs another vCluster"),
+        (DATABASE, {}, "store.type", "changes from external to embedded"),
+        (
+            ETCD,
+            WAYS["inside"],
+            "store.type",
+            "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd: true in values",
+        ),
+        (
+            {"store": {"type": "etcd"}},
+            {"store": {"type": "etcd", "replicas": 3}},
+            "store.replicas",
+            "others would begin a second, empty store",
+        ),
+        ({}, {"replicas": 3}, "replicas", "write 1. Another store"),
+    ],
+)
+def test_the_store_that_runs_stays(runs, own, key, says):
+    found = said(own, runs)
+    assert list(found) == [key]
+    assert says in found[key]
+
+
+def test_a_move_that_vcluster_makes_itself_passes():
+    key = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
+    assert said({**WAYS["inside"], "values": nested(key, True)}, ETCD) == {}
+
+
+def test_the_volumes_of_etcds_grow_by_their_claims():
+    larger = copy.deepcopy(ETCD)
+    larger["store"]["size"] = "20Gi"
+    (message,) = said(larger, ETCD).values()
+    assert "kubectl -n team-ml patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in message
+    assert list(said(larger, ETCD)) == ["store.size"]
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_the_defaults_that_are_told_are_the_charts(version):
+    limits = {"memory": "4Gi", "ephemeral-storage": "10Gi"}
+    if int(version.split(".")[1]) < 30:
+        limits = {"memory": "2Gi", "ephemeral-storage": "8Gi"}
+    requests = {"cpu": "200m", "memory": "256Mi", "ephemeral-storage": "1Gi"}
+    assert default_resources(version) == {"requests": requests, "limits": limits}
+
+
+def test_requests_and_limits_are_the_pods():
+    made = chart(WAYS["large"])["controlPlane"]["statefulSet"]["resources"]
+    assert made == {
+        "requests": {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "2Gi"},
+        "limits": {"memory": "8Gi"},
+    }
+
+
+@pytest.mark.parametrize("way", ["key", "values"])
+def test_a_request_above_the_charts_limit_is_refused(way):
+    own = {"resources": {"requests": {"memory": "8Gi"}}}
+    if way == "values":
+        own = {"values": nested(f"{RESOURCES}.requests.memory", "8Gi")}
+    found = said(own)
+    assert list(found) == ["resources.requests.memory"]
+    assert "is 8Gi, above its limit of 4Gi; write limits: {memory: 8Gi}" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("own", "bounds", "key", "says"),
+    [
+        ({}, {"memory": "128Mi"}, "memory", "makes 256Mi of memory"),
+        (HA, {"cpu": "500m"}, "cpu", "makes 0.66 of cpu for all pods"),
+        (HA, {"ephemeralStorage": "5Gi"}, "ephemeralStorage", "makes 6144Mi"),
+    ],
+)
+def test_a_control_plane_fits_into_its_teams_quota(own, bounds, key, says):
+    found = said(own, isolation={"bounds": bounds})
+    assert list(found) == [f"resources.requests.{key}"]
+    assert says in str(found)
+    assert said(own, isolation={"bounds": {"cpu": 1, "memory": "2Gi"}}) == {}
+
+
+def test_a_plan_tells_what_a_control_plane_has():
+    def told(own):
+        plan, console = plan_settings(stack(own)), Console(width=200, file=io.StringIO())
+        assert plan.ok, plan.problems
+        show_plan(plan, console, details=True)
+        (line,) = [it for it in console.file.getvalue().splitlines() if "ml-release" in it]
+        return line
+
+    assert told({}).endswith(": 1 pod, store embedded, cpu 200m, memory 256Mi to 4Gi")
+    assert told({"version": "v0.28.1"}).endswith("memory 256Mi to 2Gi")
+    own = HA | {"resources": {"limits": {"cpu": 2}}}
+    assert told(own).endswith(": 3 pods, store etcd of 3, cpu 200m to 2, memory 256Mi to 4Gi")
+
+
+def test_a_data_source_is_shown_nowhere():
+    raw = stack(DATABASE)
+    plan = plan_settings(raw)
+    assert not plan.ok, "in clear it is refused"
+    assert SECRET not in plan.json()
+    assert "p4ss" not in plan.json()
+    assert "pulumi config set --secret" in plan.json()
+    raw["teams"]["ml"]["vcluster"]["store"]["dataSource"] = "[secret]"
+    plan = plan_settings(raw)
+    assert plan.ok, plan.problems
+    release = next(it for it in plan.resources if it.name == "ml-release")
+    database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
+    assert database == {"enabled": True, "dataSource": "[secret]"}
+    assert "p4ss" not in repr(load(stack(DATABASE)))
+    assert "p4ss" not in repr(fleet(DATABASE))
+
+
+def test_a_data_source_is_encrypted_in_the_state():
+    def program():
+        team = fleet(DATABASE).teams["ml"]
+        VirtualCluster("ml", VirtualClusterArgs(ClusterAccess("lab", context="lab"), team))
+
+    made = record("lab", {}, program=program)
+    release = next(it for it in made if it.name == "ml-release")
+    database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
+    assert database["dataSource"] == "[secret]"
+    assert "p4ss" not in json.dumps([it.record() for it in made])
+
+
+def test_each_team_has_a_database_to_itself():
+    raw = stack(DATABASE, vcluster={"store": {"type": "external", "dataSource": SECRET}})
+    found = {it.path: it.message for it in load(raw).mistakes}
+    assert "is one database for all teams" in found["kai-fleet:vcluster.store.dataSource"]
+    raw = stack(DATABASE)
+    raw["teams"]["nlp"] = {**raw["teams"]["ml"], "nodePool": {"kai-fleet/pool": "nlp"}}
+    (found,) = load(raw).mistakes
+    assert found.path == "kai-fleet:teams.nlp.vcluster.store.dataSource"
+    assert "is the database of team ml" in found.message
+    assert "p4ss" not in str(found)
+
+
+def test_a_store_is_read_from_values_as_vcluster_reads_it():
+    assert store_of({}).type == "embedded"
+    assert store_of(nested("controlPlane.backingStore.etcd.external.enabled", True)) == ChartStore(
+        "externalEtcd"
+    )
+    assert store_of(None).workload == "statefulset"
+    assert fleet(HA).teams["ml"].store.workload == "deployment"
+
+
+def test_a_diff_tells_the_fields_that_change():
+    def resources(own):
+        return [it.record() for it in plan_settings(stack(own)).resources]
+
+    own = {"resources": {"limits": {"memory": "8Gi"}}}
+    changed = difference(resources({}), resources(own)).changed
+    change = next(it for it in changed if it.name == "ml-release")
+    (field,) = change.fields
+    assert (field.path, field.new) == (f"values.{RESOURCES}.limits.memory", "8Gi")
+
+
+def test_a_diff_tells_that_a_store_stays():
+    def records(own):
+        return [it.record() for it in plan_settings(stack(own)).resources]
+
+    old, new = records({}), records(ETCD)
+    told = sentences("lab", picture(old), picture(new), difference(old, new))
+    (about,) = [it for it in told if it.subject == "ml"]
+    assert "store embedded → etcd of 3, which the update refuses" in about.text
+
+
+def test_the_doctor_finds_a_control_plane_without_a_volume():
+    lab = Lab(settings=stack(HA))
+    (item,) = lab.host["statefulsets"]
+    lab.host["statefulsets"] = []
+    (found,) = [it for it in lab.ill() if it.check == "vcluster"]
+    assert "Deployment ml is not there" in found.cause
+    item["spec"]["replicas"] = item["status"]["readyReplicas"] = 3
+    lab.host["deployments"] = [item]
+    assert lab.ill() == []
+    item["spec"]["replicas"] = 0
+    (found,) = lab.ill()
+    assert "scale deployment ml --replicas=1" in found.fix
+
+
+def test_the_doctor_sees_that_an_etcd_waits_for_its_class():
+    lab = Lab(settings=stack(HA))
+    (item,) = lab.host["statefulsets"]
+    lab.host["statefulsets"] = []
+    item["spec"]["replicas"], item["status"]["readyReplicas"] = 3, 0
+    lab.host["deployments"] = [item]
+    lab.host["storageclasses"] = [{"metadata": meta("slow")}]
+    claim = {"metadata": meta("data-ml-etcd-0", "team-ml"), "spec": {"storageClassName": "fast"}}
+    lab.host["persistentvolumeclaims"] = [claim | {"status": {"phase": "Pending"}}]
+    (found,) = lab.ill()
+    assert "waits for StorageClass fast, which is not there (there: slow)" in found.cause
+
+
+def test_advice_is_no_refusal():
+    problems = validate(stack({"replicas": 3, "store": {"type": "etcd"}})).problems
+    assert {it.level for it in problems if it.rule == "vcluster-store"} == {Level.ADVISORY}
+
+
+@pytest.mark.parametrize("url", [property_secret(SECRET), NOT_KNOWN_YET])
+@pytest.mark.parametrize("kind", ["Team", "VirtualCluster"])
+def test_a_component_takes_the_database_of_another_resource(kind, url):
+    cluster, store = {"name": "lab", "context": "lab"}, {"type": "external", "dataSource": url}
+    own = {"licensed": True, "store": store}
+    inputs = {
+        "Team": {"scheduler": {"mode": "default"}, "namespace": "team-ml", "vcluster": own},
+        "VirtualCluster": {"namespace": "team-ml", **own},
+    }[kind]
+
+    async def reading():
+        return read(struct({"cluster": cluster, **inputs}))
+
+    def program():
+        given = asyncio.get_event_loop().run_until_complete(reading())
+        opts, now = pulumi.ResourceOptions(), DeployedState()
+        construct(ComponentRequest(kind, "ml", given, opts, now, judge))
+
+    made = record("lab", {}, program=program)
+    release = next(it for it in made if it.name == "ml-release")
+    database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
+    assert database["enabled"] is True
+    assert database["dataSource"] == "[secret]"

@@ -1,0 +1,325 @@
+"""A team's GPUs by kind: from the file to quota, guards, queues, plan and diff."""
+
+import pytest
+
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.guards.evaluation import creation, refusals
+from kai_fleet.isolation.team_quotas import quotas
+from kai_fleet.settings import load
+from kai_fleet.workloads.placement import manifest
+from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.plan.picture import picture
+from kai_fleet_cli.teams import lookup
+from kai_fleet_policies import validation
+from tests.attacks.objects import pod
+from tests.unit.team_project import Project
+
+SLICE = "nvidia.com/mig-1g.10gb"
+LARGE = "nvidia.com/mig-3g.40gb"
+VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}
+
+
+def raw(gpus, **more):
+    team = {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}, "queues": {"train": {}}, **more}
+    return {
+        "cluster": {"name": "lab", "context": "lab"},
+        "teams": {"ml": team if gpus is None else {**team, "gpus": gpus}},
+    }
+
+
+def mistakes(gpus, gpu=None, **more):
+    file = raw(gpus, **more) | ({"gpu": gpu} if gpu else {})
+    return {m.path: m.message for m in load(file).mistakes}
+
+
+def team(gpus, **more):
+    loaded = load(raw(gpus, **more))
+    assert loaded.mistakes == ()
+    return fleet_of(loaded.settings).teams["ml"]
+
+
+@pytest.mark.parametrize("gpus", [8, {"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 8, SLICE: 14}])
+def test_numbers_of_known_kinds_are_fine(gpus):
+    assert mistakes(gpus) == {}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "says"),
+    [
+        ({"nvidia.com/mig-1g10gb": 2}, f"write {SLICE}, or nvidia.com/gpu"),
+        ({"mig-1g.10gb": 2}, f"write {SLICE}"),
+        ({"1g.10gb": 2}, f"write {SLICE}"),
+        ({"nvidia.com/mig-1g.10GB": 2}, f"write {SLICE}"),
+        ({"nvidia.com/mig-1g.10gb+me": 1}, f"write {SLICE}.me"),
+        ({"nvidia.com/mig-1g.11gb": 1}, "a profile that is newer"),
+        ({SLICE: 0.5}, f"has {SLICE}: 0.5; write a whole number"),
+        ({SLICE: -1}, f"has {SLICE}: -1; write 0 or more"),
+        ({SLICE: None}, f"has {SLICE}: empty"),
+        ({SLICE: True}, f"has {SLICE}: True; write a whole number"),
+        ("8", "is '8'; write a whole number, or how many of each kind"),
+        (-1, "is -1; write 0 or more"),
+        (10**7, "is 10000000; write 1000000 or less"),
+        ({"amd.com/gpu": 8}, "the host's GPUs are nvidia.com/gpu"),
+    ],
+)
+def test_what_is_no_kind_and_no_number_is_refused_with_what_to_write(gpus, says):
+    (found,) = mistakes(gpus).items()
+    assert found[0] == "kai-fleet:teams.ml.gpus"
+    assert says in found[1]
+
+
+def test_slices_are_nvidias():
+    (said,) = mistakes({SLICE: 2}, {"resource": "amd.com/gpu"}).values()
+    assert "the host's GPUs are amd.com/gpu" in said
+
+
+def test_a_slice_is_granted_in_one_place():
+    (said,) = mistakes({SLICE: 2}, isolation={"devices": {SLICE: 2}}).values()
+    assert "which isolation.devices has as well; drop it there" in said
+
+
+def test_each_kind_has_its_quota_on_the_host():
+    found = quotas(team({"nvidia.com/gpu": 8, SLICE: 14}))["gpus"]["hard"]
+    assert found["requests.nvidia.com/gpu"] == "8"
+    assert found[f"requests.{SLICE}"] == "14"
+    assert quotas(team({SLICE: 14}))["gpus"]["hard"]["requests.nvidia.com/gpu"] == "0"
+
+
+def test_slices_hold_at_level_off_too():
+    hard = quotas(team({SLICE: 14}, isolation={"level": "off"}))["gpus"]["hard"]
+    assert hard == {"requests.nvidia.com/gpu": "0", f"requests.{SLICE}": "14"}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "devices", "counts"),
+    [
+        (4, {}, 4),
+        ({SLICE: 14}, {}, 14),
+        ({"nvidia.com/gpu": 2, SLICE: 7, LARGE: 2}, {}, 15),
+        ({f"{SLICE}.me": 1, SLICE: 1}, {}, 1),  # KAI cannot read the former, and counts nothing
+        (0, {SLICE: 4, "example.com/nic": 9}, 4),  # granted the other way
+    ],
+)
+def test_queues_are_bounded_as_kai_counts(gpus, devices, counts):
+    own = team(gpus, isolation={"devices": devices})
+    (queue,) = own.inside.queues
+    assert queue.spec["resources"]["gpu"] == {
+        "quota": counts,
+        "limit": counts,
+        "overQuotaWeight": 1,
+    }
+    assert own.gpus == own.inside.gpus == counts
+
+
+def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
+    file = raw({SLICE: 6}) | {
+        "kai": {"version": "v0.16.8"},
+        "queues": {"all": {"children": {"leaf": {}}}},
+    }
+    file["teams"]["ml"] = {"scheduler": {"mode": "host"}, "queue": "leaf", "gpus": {LARGE: 2}}
+    fleet = fleet_of(load(file).settings)
+    assert fleet.host.queue_specs["leaf"]["resources"]["gpu"]["limit"] == 6
+
+
+def said_of(gpus, name, count="1"):
+    rules = team(gpus).rules
+    body = pod("ml", {"name": "c", "resources": {"limits": {name: count}}})
+    user = {"username": "system:serviceaccount:team-ml:vc-ml", "groups": []}
+    request = creation("pods", "team-ml", user)
+    return list(refusals("devices", body, request, rules.parameters()))
+
+
+def test_the_guard_lets_granted_slices_through_and_no_others():
+    assert said_of({SLICE: 2}, SLICE) == []
+    (other,) = said_of({SLICE: 2}, LARGE)
+    assert f"asks for {LARGE}" in other
+    (without,) = said_of(8, SLICE)
+    assert "a MIG profile in gpus" in without
+
+
+def test_a_pod_with_slices_beside_the_queues_is_refused_where_whole_gpus_are():
+    body = pod("ml", {"name": "c", "resources": {"limits": {SLICE: "1"}}})
+    request = creation("pods", "default", {"username": "u", "groups": []})
+    (said,) = refusals("outside-queues", body, request)
+    assert f"asks for {SLICE} beside the queues" in said
+
+
+def refused(file):
+    return {(p.rule, p.path): p.message for p in validation.validate(file).refused}
+
+
+def test_queues_that_promise_more_than_all_kinds_are_refused():
+    file = raw({"nvidia.com/gpu": 1, LARGE: 1}, queues={"a": {"gpu": 3}, "b": {"gpu": 2}})
+    ((rule, path), said), *rest = refused(file).items()
+    assert (rule, path, rest) == ("queue-quota", "kai-fleet:teams.ml.queues", [])
+    assert "add up to 5, above the team's GPUs of 4" in said
+
+
+def test_two_teams_with_slices_on_the_same_nodes_are_refused():
+    file = raw({SLICE: 2})
+    file["teams"]["dev"] = {"scheduler": {"mode": "default"}, "gpus": {SLICE: 2}}
+    assert {rule for rule, _ in refused(file)} == {"team-node-pools"}
+
+
+@pytest.mark.parametrize(
+    ("grant", "says"),
+    [
+        ({SLICE: 14}, None),
+        ({"nvidia.com/gpu": 14}, f"has 14 {SLICE}, but stack lab grants 0"),
+        ({SLICE: 7}, f"has 14 {SLICE}, but stack lab grants 7; write 7 or less"),
+    ],
+)
+def test_a_team_stack_has_of_each_kind_what_it_is_granted(grant, says):
+    platform = load(
+        {
+            "cluster": {"name": "lab", "context": "lab"},
+            "teamStacks": {"vision": {"nodePool": {"pool": "vision"}, "gpus": grant}},
+        }
+    ).settings
+    own = {
+        "name": "vision",
+        "scheduler": VIRTUAL,
+        "nodePool": {"pool": "vision"},
+        "gpus": {SLICE: 14},
+        "queues": {"all": {}},
+    }
+    file = {"platform": {"stack": "lab"}, "team": own}
+    # As it comes through the outputs of the platform's stack.
+    facts = platform_facts(platform)
+    facts = type(facts).read(facts.output())
+    found = [p.message for p in validation.validate(file, None, lambda _: facts).refused]
+    assert [said for said in found if says is None or says not in said] == []
+    assert bool(found) == (says is not None)
+
+
+def test_the_plan_names_each_kind():
+    record = [
+        each.record() for each in plan_settings(raw({"nvidia.com/gpu": 2, SLICE: 14})).resources
+    ]
+    seen = picture(record).teams["ml"]
+    assert seen.gpus == 16
+    assert seen.gpus_in_words("-") == "2, 14 mig-1g.10gb"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "counts"),
+    [(f"gpus: {{{SLICE}: 4, {LARGE}: 1}}", 7), (f"pools: {{a: 3, b: {{{SLICE}: 2}}}}", 5)],
+)
+def test_the_list_of_teams_counts_as_kai_does(tmp_path, monkeypatch, gpus, counts):
+    project = Project.of(tmp_path, monkeypatch)
+    file = project.root / "Pulumi.lab.yaml"
+    file.write_text(file.read_text().replace("gpus: 4", gpus))
+    assert lookup.platform("lab").teams["ml"].gpus == counts
+
+
+def test_a_trial_refuses_to_divide_kinds(tmp_path, monkeypatch):
+    project = Project.of(tmp_path, monkeypatch)
+    file = project.root / "Pulumi.lab.yaml"
+    file.write_text(file.read_text().replace("gpus: 4", f"gpus: {{{SLICE}: 4}}"))
+    tried = ("team", "try", "ml", "v0.16.8", "-s", "lab", "--pool", "pool=x", "--gpus", "2")
+    ran = project.run(*tried, "--yes")
+    assert ran.code != 0
+    assert "by kind or by pool, which no command divides" in ran.refusal
+
+
+POOLS = {"a100": 8, "l4": 16}
+ON_POOLS = {"big": {"shard": "a100"}, "small": {"shard": "l4"}}
+
+
+def on_pools(**more):
+    return raw(more.pop("gpus", None), **{"pools": POOLS, "queues": ON_POOLS, **more})
+
+
+def limits(file):
+    loaded = load(file)
+    assert loaded.mistakes == ()
+    own = fleet_of(loaded.settings).teams["ml"]
+    gpus = {queue.name: queue.spec["resources"]["gpu"] for queue in own.inside.queues}
+    return own, {name: (gpu["quota"], gpu["limit"]) for name, gpu in gpus.items()}
+
+
+def test_each_pool_bounds_the_queues_on_it_and_the_host_their_sum():
+    own, found = limits(on_pools())
+    assert found == {"big": (8, 8), "small": (16, 16)}
+    assert quotas(own)["gpus"]["hard"]["requests.nvidia.com/gpu"] == "24"
+    (kai,) = own.kai
+    assert list(kai.scheduling.shards) == ["a100", "l4"]
+    assert {queue.name: queue.labels for queue in own.inside.queues} == {
+        "big": {"kai.scheduler/node-pool": "a100"},
+        "small": {"kai.scheduler/node-pool": "l4"},
+    }
+
+
+def test_pools_of_several_kinds_add_up_by_kind():
+    file = on_pools()
+    file["teams"]["ml"]["pools"] = {"default": 4, "cut": {SLICE: 14}}
+    file["teams"]["ml"]["queues"] = {"big": {}, "small": {"shard": "cut"}}
+    own, found = limits(file)
+    assert found == {"big": (4, 4), "small": (14, 14)}
+    assert own.kinds == {"nvidia.com/gpu": 4, SLICE: 14}
+    assert list(own.kai[0].scheduling.shards) == ["cut"]
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "says"),
+    [
+        ({"gpus": 8}, "gpus", "is 8, and its pools have 24 together; drop it"),
+        ({"queues": {"big": {}}}, "queues.big.shard", "is missing: the team has pools; write one"),
+        ({"pools": {"a100": "8"}}, "pools.a100", "write a whole number"),
+        ({"scheduler": {"mode": "default"}, "queues": {}}, "pools", "are for mode virtual"),
+    ],
+)
+def test_what_does_not_fit_the_pools_is_told(change, path, says):
+    found = {m.path: m.message for m in load(on_pools(**change)).mistakes}
+    assert says in found[f"kai-fleet:teams.ml.{path}"]
+
+
+def test_queues_of_a_pool_promise_what_it_has():
+    queues = {**ON_POOLS, "big": {"shard": "a100", "gpu": 12}}
+    file = on_pools()
+    file["teams"]["ml"]["queues"] = queues
+    (said,) = refused(file).values()
+    assert "above the team's GPUs on pool a100 of 8" in said
+    file["teams"]["ml"]["queues"]["big"] = {"shard": "a100", "gpu": {"quota": 8, "limit": 12}}
+    (said,) = refused(file).values()
+    assert "has gpu limit 12, but the team has 8 GPUs on pool a100" in said
+    file["teams"]["ml"]["queues"]["big"] = {"shard": "a100"}
+    assert refused(file) == {}
+
+
+def test_versions_without_shards_have_no_pools():
+    file = on_pools(scheduler={**VIRTUAL, "version": "v0.9.20"})
+    assert ("kai-feature-known", "kai-fleet:teams.ml.pools") in refused(file)
+
+
+def with_workload(gpu, **more):
+    file = raw({SLICE: 2})
+    own = {"team": "ml", "kind": "deployment", "image": "ubuntu:24.04", "gpu": gpu, **more}
+    return file | {"workloads": {"notebook": own}}
+
+
+def test_a_workload_gets_slices():
+    loaded = load(with_workload({"devices": 1, "slice": SLICE}, replicas=2))
+    assert loaded.mistakes == ()
+    _, body = manifest(fleet_of(loaded.settings).workloads["notebook"])
+    (container,) = body["spec"]["template"]["spec"]["containers"]
+    assert container["resources"] == {"requests": {SLICE: "1"}, "limits": {SLICE: "1"}}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "path", "says"),
+    [
+        (
+            {"devices": 3, "slice": SLICE},
+            "teams.ml.gpus",
+            f"has 2 {SLICE}, and its workloads need 3",
+        ),
+        ({"devices": 1}, "teams.ml.gpus", "has 0 whole GPUs, and its workloads need 1"),
+        ({"fraction": 0.5, "slice": SLICE}, "workloads.notebook.gpu.slice", "write devices: 1"),
+        ({"slice": SLICE}, "workloads.notebook.gpu", "write devices"),
+        ({"devices": 1, "slice": "1g.10gb"}, "workloads.notebook.gpu.slice", f"write {SLICE}"),
+    ],
+)
+def test_slices_of_a_workload_that_are_not_there_are_refused(gpu, path, says):
+    found = {m.path: m.message for m in load(with_workload(gpu)).mistakes}
+    assert says in found[f"kai-fleet:{path}"], found
