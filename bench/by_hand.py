@@ -55,7 +55,7 @@ class ByHand:
                 mode="virtual",
                 node_pool={"kai-fleet/pool": self.pool},
                 access=Access(type="NodePort", host="127.0.0.1"),
-                kubernetes_version="v1.34.4",
+                kubernetes_version="v1.36.3",
             ),
             self.namespace,
         )

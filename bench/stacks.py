@@ -15,7 +15,7 @@ BASE: dict[str, Any] = {
 }
 VCLUSTER: dict[str, Any] = {
     "version": "v0.36.1",
-    "kubernetesVersion": "v1.34.4",
+    "kubernetesVersion": "v1.36.3",
     "access": {"type": "NodePort", "host": "127.0.0.1"},
 }
 

@@ -80,7 +80,7 @@ def product(sandbox, machine, tmp_path_factory):
             for name in ("research", "devops"):
                 del teams[name]
             teams["ml"]["vcluster"]["access"]["port"] = first + 1
-            config["kai-fleet:vcluster"]["kubernetesVersion"] = "v1.34.4"
+            config["kai-fleet:vcluster"]["kubernetesVersion"] = "v1.36.3"
             config["kai-fleet:workloads"] = {
                 "half": {"team": "ml", "kind": "pod", "image": "ubuntu", "gpu": {"fraction": 0.5}},
                 "qwen": {"team": "ml", "kind": "vllm", "model": "m", "gpu": {"fraction": 0.5}},

@@ -32,7 +32,7 @@ FILE = """\
 config:
   kai-fleet:cluster: {name: plain, context: kai-fleet-sandbox}
   kai-fleet:vcluster:
-    kubernetesVersion: v1.34.4
+    kubernetesVersion: v1.36.3
     access: {type: NodePort, host: 127.0.0.1}
   kai-fleet:teams:
     nlp:

@@ -70,7 +70,7 @@ class Prey:
             isolation=Isolation(),
             rules=rules,
             access=Access(type="NodePort", host="127.0.0.1"),
-            kubernetes_version="v1.34.4",
+            kubernetes_version="v1.36.3",
             values=self.values,
         )
         place = TeamNamespace(RELEASE, TeamNamespaceArgs(host, team), opts)

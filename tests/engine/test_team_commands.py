@@ -30,7 +30,7 @@ FILE = """\
 config:
   kai-fleet:cluster: {name: commands, context: kai-fleet-sandbox}
   kai-fleet:vcluster:
-    kubernetesVersion: v1.34.4
+    kubernetesVersion: v1.36.3
     access: {type: NodePort, host: 127.0.0.1}   # the sandbox is here
   kai-fleet:teams:
     nlp:

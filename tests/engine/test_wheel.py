@@ -52,7 +52,7 @@ config:
   kai-fleet:cluster: {name: own, context: own}
   kai-fleet:gpu: {provider: device-plugin}
   kai-fleet:vcluster:
-    kubernetesVersion: v1.34.4
+    kubernetesVersion: v1.36.3
     access: {type: NodePort, host: 127.0.0.1}
   kai-fleet:teams:
     ml:

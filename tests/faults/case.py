@@ -54,7 +54,7 @@ CONFIG: dict[str, Any] = {
     "kai-fleet:gpu": {"provider": "device-plugin"},
     "kai-fleet:vcluster": {
         "version": "v0.36.1",
-        "kubernetesVersion": "v1.34.4",
+        "kubernetesVersion": "v1.36.3",
         "access": {"type": "NodePort", "host": "127.0.0.1"},
     },
     "kai-fleet:teams": {

@@ -1,0 +1,139 @@
+"""README and docs walked as a new user does: every command of a page, in order, on a sandbox.
+
+The pages speak of a stack `prod` on a cluster of the reader's. Here it is the sandbox's own stack.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kai_fleet_cli.stack_file.reading import ROOT
+from tests.unit import markdown_pages
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+BLOCK = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+UP = "make up"
+SHELL = 'eval "$(.venv/bin/fleet sandbox env)"'  # kubectl, and the host's kubeconfig
+# In the order in which a reader comes to them, each with what the page takes for granted.
+WALKED = {
+    "README.md": (),
+    "docs/start.md": (),
+    "docs/teams.md": (UP,),
+    "docs/blue-green.md": (UP, SHELL),
+    "docs/doctor.md": (UP, "make up STACK=sandbox-vision"),
+    "docs/ml-engineers.md": (
+        UP,
+        SHELL,
+        ".venv/bin/fleet team kubeconfig ml --output ml.kubeconfig",
+    ),
+    "docs/report.md": (UP,),
+    "docs/pull-requests.md": ("git branch --force main HEAD",),
+    "docs/isolation.md": (UP, SHELL),
+    "docs/team-stacks.md": (),
+    "examples/guides/README.md": ("make down",),
+}
+NOT_WALKED = {
+    "docs/compatibility.md": "wheels and a registry: test_wheel.py",
+    "docs/faults.md": "test_plain_pulumi.py, tests/faults",
+    "docs/local-gpu.md": "Docker",
+    "docs/monitoring.md": "a Prometheus",
+    "docs/rules.md": "other people's programs: test_other_programs.py",
+    "docs/workloads.md": "images that run",
+    "examples/README.md": "the package by git: test_package.py",
+    "examples/other-program/README.md": "test_other_programs.py",
+}
+# What a reader has in place of what the page shows.
+TRANSLATED = (
+    (r"git clone … kai-fleet", f"git clone --quiet {ROOT} kai-fleet"),
+    (r"\bprod-vision\b", "sandbox-vision"),
+    (r"\bprod\b(?!\.html)", "sandbox"),
+    # A question that a terminal answers.
+    (
+        r"(fleet (?:team (?:switch|rollback|remove|try|adopt|add)|destroy) [^#]*?)( +#|$)",
+        r"\1 --yes\2",
+    ),
+    (r"--yes(.*) --yes", r"--yes\1"),
+    (r"--context sandbox", "--context kai-fleet-sandbox"),
+)
+# Lines that only another machine can run.
+ELSEWHERE = (
+    "make test",  # what runs this
+    "pulumi stack init ORGANIZATION/",
+    "pip install ",
+    "kubectl create clusterrole",  # in the vCluster, by its administrator
+    "pulumi state ",  # by hand, what `fleet team move` does
+    "make preview STACK=mine",
+    "make up STACK=mine",
+    "fleet plan --stack mine",
+    "fleet team drop",  # in place of `adopt`
+    "fleet team move",  # test_team_move.py
+    "pulumi stack rm sandbox-vision",  # after that
+    "kubectl label namespace team-ml",  # when the team is gone
+)
+
+
+def lines(page: str) -> Iterator[str]:
+    """The commands of a page, a continued one as one."""
+    for indent, block in BLOCK.findall((ROOT / page).read_text()):
+        text = re.sub(f"^{indent}", "", block, flags=re.MULTILINE)
+        for line in re.sub(r"\\\n\s*", "", text).splitlines():
+            if line.strip() and not any(it in line for it in ELSEWHERE):
+                for pattern, replacement in TRANSLATED:
+                    line = re.sub(pattern, replacement, line)
+                yield line
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a new user, with a sandbox of its own."""
+    folder = tmp_path_factory.mktemp("reader")
+    yield folder
+    walk(folder / "kai-fleet", ["make down"])
+
+
+def walk(folder: Path, commands: list[str]) -> None:
+    """Type commands into one shell, until one fails."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PULUMI_", "KAI_FLEET_", "KUBECONFIG", "VIRTUAL_ENV"))
+    }
+    environment |= {
+        "KAI_FLEET_SANDBOX": str(folder.parent / "sandbox"),
+        "PATH": f"{folder}/.venv/bin:{environment['PATH']}",
+        "PYTHON": sys.executable,
+        "EMAIL": "reader@example.org",
+    }
+    ran = subprocess.run(
+        ["bash", "-ev"],
+        input="\n".join(commands) + "\n",
+        env=environment,
+        cwd=folder if folder.exists() else folder.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=1800,
+    )
+    assert ran.returncode == 0, ran.stdout[-6000:]
+
+
+@pytest.mark.parametrize("page", WALKED)
+def test_every_command_of_the_page_works(page, reader):
+    commands = [*WALKED[page], *lines(page)]
+    assert len(commands) > len(WALKED[page])
+    walk(reader / "kai-fleet", commands)
+
+
+def test_every_page_with_commands_is_walked_or_has_a_reason():
+    with_commands = {
+        str(page.relative_to(ROOT))
+        for page in markdown_pages.pages()
+        if BLOCK.search(page.read_text())
+    }
+    assert with_commands == {*WALKED, *NOT_WALKED}
