@@ -193,7 +193,7 @@ def fleet_of_teams(names="abcdef", **stack):
             {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
             "vcluster.values.controlPlane.statefulSet.command",
         ),
-        ({"vcluster": {"version": "v0.37.0", "untested": True}}, "vcluster.version"),
+        ({"vcluster": {"version": "v0.38.0", "untested": True}}, "vcluster.version"),
         ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
         ({"isolation": {"level": "off"}}, "isolation.level"),
     ],

@@ -376,7 +376,7 @@ def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, said):
             "it belongs in vcluster: write kai-fleet:teams.a.vcluster.storageClass",
         ),
         (
-            {"kai": {"version": "v0.16.8", "tolerations": []}},
+            {"gpu": {"provider": "none", "tolerations": []}},
             "it belongs at the top: write kai-fleet:tolerations",
         ),
         (

@@ -109,7 +109,7 @@ def test_what_no_flag_says_is_asked_with_sensible_answers(tmp_path):
     command.answer("Run the update now?", "n\n")
     assert command.end() == 0
     added = command.text().removeprefix(LAB)
-    assert "scheduler: {mode: virtual, version: v0.18.0}" in added
+    assert "scheduler: {mode: virtual, version: v0.16.9}" in added
     assert "nodePool: {pool: new}" in added
     assert "            b: {" in added
 

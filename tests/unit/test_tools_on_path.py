@@ -11,8 +11,8 @@ from tests.unit.tool_scripts import go, script, silent
 @pytest.mark.parametrize(
     ("name", "answer", "version"),
     [
-        ("kubectl", "Client Version: v1.34.9\\nKustomize Version: v5.7.1", "1.34.9"),
-        ("kube-apiserver", "Kubernetes v1.34.0", "1.34.0"),
+        ("kubectl", "Client Version: v1.36.9\\nKustomize Version: v5.7.1", "1.36.9"),
+        ("kube-apiserver", "Kubernetes v1.36.0", "1.36.0"),
         ("etcd", "etcd Version: 3.6.7\\nGo Version: go1.24.7", "3.6.7"),
         ("helm", "v3.18.4+gd80839c", "3.18.4"),
         ("pulumi", "v3.275.0", "3.275.0"),
