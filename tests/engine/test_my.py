@@ -145,6 +145,24 @@ def test_pending_says_why_and_what_to_do(team, kubeconfig):
     assert "lab, serve or train" in found["lost"]["fix"]
 
 
+def test_a_job_whose_pods_admission_denies_is_told_with_the_reason(team, kubeconfig):
+    level = {"pod-security.kubernetes.io/enforce": "restricted"}
+    team.create_namespace({"metadata": {"name": "strict", "labels": level}})
+    batch = client.BatchV1Api(api(kubeconfig.read_text()))
+    job = {"metadata": {"name": "tune"}, "spec": {"template": pod("tune", "train")}}
+    batch.create_namespaced_job("strict", job)
+    try:
+        until(lambda: asked(kubeconfig, "pending")["denied"])
+        (one,) = asked(kubeconfig, "pending")["denied"]
+        assert (one["kind"], one["namespace"], one["name"]) == ("Job", "strict", "tune")
+        assert one["cause"].startswith("Pod Security restricted:latest of its namespace refuses")
+        assert "securityContext" in one["fix"]
+        assert "strict/tune" in run(kubeconfig, "pending")
+    finally:
+        batch.delete_namespaced_job("tune", "strict", propagation_policy="Background")
+        team.delete_namespace("strict")
+
+
 def test_kubectl_runs_it_as_a_plugin(team, kubeconfig, one_team):
     """kubectl finds `kubectl-fleet` on the PATH and gives it what follows."""
     kubectl = one_team.sandbox.env()["PATH"]
