@@ -46,6 +46,7 @@ NOT_WALKED = {
     "docs/rules.md": "other people's programs: test_other_programs.py",
     "docs/workloads.md": "images that run",
     "examples/README.md": "the package by git: test_package.py",
+    "examples/clusters/README.md": "clusters of clouds: tests/unit/test_examples.py",
     "examples/other-program/README.md": "test_other_programs.py",
 }
 # What a reader has in place of what the page shows.
