@@ -265,6 +265,23 @@ def test_every_page_of_the_docs_can_be_reached_from_readme():
     assert set((ROOT / "docs").rglob("*.md")) <= reached
 
 
+def test_who_reads_of_shares_of_a_gpu_is_led_to_what_isolates_its_memory():
+    """One page says it with its exceptions; the others link there."""
+    whole = ROOT / "docs" / "workloads.md"
+    led = {
+        found.page
+        for found, path, heading in markdown_pages.links()
+        if path == whole and heading == "gpu-sharing"
+    }
+    about = {
+        str(page.relative_to(ROOT))
+        for page in (ROOT / "docs").glob("*.md")
+        if page != whole and re.search(r"gpu-fraction|GPU memory|shares a GPU", page.read_text())
+    }
+    # These two are generated, to look something up in.
+    assert about - led - {"docs/rules.md", "docs/settings.md"} == set()
+
+
 def test_readme_shows_the_program_that_runs():
     shown = next(it for it in markdown_pages.blocks("python") if it.page == "README.md")
     lines = {line.strip() for line in (ROOT / "__main__.py").read_text().splitlines()}
