@@ -99,7 +99,7 @@ def end_of_support(version):
         "start_timestamp": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "input_series": [
             ran_by("ml", version, "1x6 _x4"),
-            ran_by("ml", NEWEST, "_x6 1x4"),
+            *([ran_by("ml", NEWEST, "_x6 1x4")] if version != NEWEST else []),
         ],
         "alert_rule_test": [
             {"eval_time": "36h", "alertname": "KaiFleetVersionOutOfSupport"},
