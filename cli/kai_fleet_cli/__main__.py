@@ -6,7 +6,6 @@ import sys
 
 import typer
 
-from kai_fleet_cli import checkout
 from kai_fleet_cli.commands import (
     doctor,
     plan,
@@ -19,6 +18,7 @@ from kai_fleet_cli.commands import (
     updates,
     usage,
 )
+from kai_fleet_cli.engine import checkout
 from kubectl_fleet.commands import app as my
 from kubectl_fleet.errors import run_command
 

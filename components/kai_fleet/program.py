@@ -19,8 +19,8 @@ from kai_fleet.monitoring.fleet_monitoring import monitoring_of
 from kai_fleet.outputs import export
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import FactsOf
-from kai_fleet.source_positions import NEAREST, source_positions
 from kai_fleet.state.deployed_state import DeployedState, read_deployed_state
+from kai_fleet.state.source_positions import NEAREST, source_positions
 from kai_fleet.state.targeting import Targets, declared
 from kai_fleet.teams import teams_of
 from kai_fleet.workloads.placement import place

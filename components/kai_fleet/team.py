@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
-from kai_fleet.noted import noted
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.virtual_cluster import MOVED, VirtualCluster, VirtualClusterArgs

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kai_fleet.releases import chart_values
-from kai_fleet_policies import validation, vcluster_areas
+from kai_fleet_policies import validation
+from kai_fleet_policies.vcluster_tables import vcluster_areas
 from kubectl_fleet.rules.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}

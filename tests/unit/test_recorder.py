@@ -13,8 +13,7 @@ from pulumi.runtime import mocks, rpc
 from pulumi.runtime import settings as runtime_settings
 from pulumi.runtime.proto import resource_pb2
 
-from kai_fleet_cli import property_secrets
-from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.plan import property_secrets, recorder
 
 QUEUE = {"gpu": {"quota": 1}, "cpu": {"quota": "unlimited"}, "memory": {"quota": "unlimited"}}
 LAB = {

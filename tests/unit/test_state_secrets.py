@@ -2,7 +2,7 @@
 
 import json
 
-from kai_fleet_cli.property_secrets import in_clear, is_secret, opened
+from kai_fleet_cli.plan.property_secrets import in_clear, is_secret, opened
 
 # As Pulumi's protocol has it; nothing of the product is used to write it here.
 MARK = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}

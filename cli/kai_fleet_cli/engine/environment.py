@@ -14,8 +14,8 @@ import platformdirs
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.project import CHECKOUT
-from kai_fleet_cli.checkout import pulumi_cli, require_sandbox
 from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.engine.checkout import pulumi_cli, require_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError

@@ -23,7 +23,7 @@ from kai_fleet_cli.display.events import UNTOUCHED, Narration, PreviewLines
 from kai_fleet_cli.display.screen import passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
-from kai_fleet_cli.program import program
+from kai_fleet_cli.engine.program import program
 from kai_fleet_cli.recovery import cluster_refresh, failures, reconcile, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file.reading import ROOT

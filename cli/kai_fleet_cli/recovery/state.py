@@ -10,7 +10,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
-from kai_fleet_cli.property_secrets import opened
+from kai_fleet_cli.plan.property_secrets import opened
 
 STACK: Final = "pulumi:pulumi:Stack"
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.checkout import running_sandbox
 from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.engine.checkout import running_sandbox
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams.lookup import PlatformFile

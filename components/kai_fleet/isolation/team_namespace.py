@@ -16,6 +16,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
+from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.guard_policies import GuardPolicies
 from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
@@ -34,7 +35,6 @@ from kai_fleet.isolation.namespace_metadata import (
     namespace_metadata,
 )
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
-from kai_fleet.noted import noted
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
 

@@ -11,11 +11,11 @@ import yaml
 from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 
+from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.monitoring import dashboards, rules, scraping
-from kai_fleet.noted import noted
 from kai_fleet.settings.sections.monitoring import Monitoring
 
 OPERATOR: Final = "monitoring.coreos.com/v1"

@@ -7,8 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.control_plane_flags import FLAGS, Flag, flags, refusal, unprefixed_groups
 from kai_fleet_policies.rules.vclusters import judged, value_of
+from kai_fleet_policies.vcluster_tables.control_plane_flags import (
+    FLAGS,
+    Flag,
+    flags,
+    refusal,
+    unprefixed_groups,
+)
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import MASK

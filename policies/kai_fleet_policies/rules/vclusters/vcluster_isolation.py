@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies import vcluster_areas as areas
 from kai_fleet_policies.rules.vclusters import judged, value_of
+from kai_fleet_policies.vcluster_tables import vcluster_areas as areas
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, Severity

@@ -1,0 +1,1 @@
+"""What a vCluster's values and flags may say, as data, and its readers."""
