@@ -116,6 +116,7 @@ BEYOND = [
     ("controlPlane.advanced.globalMetadata", {"annotations": {"iam.example.com/role": "x"}}),
     ("controlPlane.standalone", {"enabled": True}),
     ("controlPlane.backingStore.database.embedded.dataSource", "mysql://x"),
+    ("controlPlane.backingStore.etcd.external", {"enabled": True, "endpoint": "x.example:443"}),
     ("controlPlane.statefulSet.sidecarContainers", [{"image": "ghcr.io/loft-sh/x"}]),
     ("controlPlane.statefulSet.initContainers", [{"image": "ghcr.io/loft-sh/x"}]),
     ("controlPlane.statefulSet.hostAliases", [{"ip": "1.2.3.4", "hostnames": ["kubernetes"]}]),
