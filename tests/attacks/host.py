@@ -238,3 +238,19 @@ def said(why: ApiException) -> str:
         return str(json.loads(why.body)["message"])
     except (TypeError, ValueError, KeyError):
         return str(why.body)
+
+
+# What Kubernetes refuses itself from 1.36 on, before it asks a policy.
+OF_KUBERNETES = (
+    "must not have leading 0s",
+    "must not be an IPv4-mapped IPv6 address",
+    "may not be set on pods that are already bound to a node",
+    "changing status.allocation",
+)
+
+
+def says(why: ApiException, sentence: str) -> bool:
+    """Whether a refusal is a policy's with this sentence, or Kubernetes' own."""
+    if why.status == 422:
+        return any(own in said(why) for own in OF_KUBERNETES)
+    return why.status == 403 and sentence in said(why)

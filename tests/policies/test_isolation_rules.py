@@ -114,8 +114,10 @@ BEYOND = [
     ("controlPlane.advanced.registry", {"enabled": True}),
     ("controlPlane.advanced.serviceAccount", {"annotations": {"iam.example.com/role": "x"}}),
     ("controlPlane.advanced.workloadServiceAccount", {"name": "default"}),
+    ("controlPlane.advanced.globalMetadata", {"annotations": {"iam.example.com/role": "x"}}),
     ("controlPlane.standalone", {"enabled": True}),
     ("controlPlane.backingStore.database.embedded.dataSource", "mysql://x"),
+    ("controlPlane.backingStore.etcd.external", {"enabled": True, "endpoint": "x.example:443"}),
     ("controlPlane.statefulSet.sidecarContainers", [{"image": "ghcr.io/loft-sh/x"}]),
     ("controlPlane.statefulSet.initContainers", [{"image": "ghcr.io/loft-sh/x"}]),
     ("controlPlane.statefulSet.hostAliases", [{"ip": "1.2.3.4", "hostnames": ["kubernetes"]}]),
@@ -143,6 +145,36 @@ def test_a_value_that_reaches_beyond_the_team_is_refused_or_nobody_has_judged_it
     (place,) = found
     assert place.startswith(f"kai-fleet:teams.ml.vcluster.values.{key}")
     assert not [r for r, _ in told(with_values(value, level="off")) if r == "vcluster-isolation"]
+
+
+ROLE = "v1\nkind: ClusterRole\nmetadata: {name: x}\n---\napiVersion: v1"
+LOOKUP = '{{ lookup "v1" "Secret" "kube-system" "" | toJson }}'
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("controlPlane.tlsRoute.apiVersion", ROLE, "write one line"),
+        ("controlPlane.statefulSet.dnsPolicy", "ClusterFirst\r---\rkind: Pod", "write one line"),
+        ("controlPlane.statefulSet.imagePullPolicy", "Always\u2028kind: Pod", "write one line"),
+        ("controlPlane.ingress.spec", {"rules": [{"host": LOOKUP}]}, "has {{"),
+        ("controlPlane.ingress.spec", {LOOKUP: "x"}, "has {{"),
+        ("controlPlane.tlsRoute.spec", {"hostnames": [LOOKUP]}, "has {{"),
+        (
+            "controlPlane.statefulSet.persistence.addVolumes",
+            [{"name": "c", "configMap": {"name": LOOKUP}}],
+            "has {{",
+        ),
+    ],
+)
+def test_a_value_that_helm_would_run_or_read_as_an_object_is_refused(key, value, said):
+    """Helm installs with the rights of the platform, whoever wrote the values."""
+    for step in reversed(key.split(".")):
+        value = {step: value}
+    found = {path: text for (rule, path), text in told(with_values(value)).items() if "iso" in rule}
+    ((place, text),) = found.items()
+    assert place.startswith(f"kai-fleet:teams.ml.vcluster.values.{key}")
+    assert said in text
 
 
 @pytest.mark.parametrize(
@@ -212,7 +244,10 @@ def test_every_key_of_every_version_has_been_decided_about():
         {"sync": {"toHost": {"pods": {"enforceTolerations": ["a=b:NoSchedule"]}, "ingresses": ON}}},
         {"sync": {"fromHost": {"storageClasses": ON, "nodes": {"clearImageStatus": True}}}},
         {"integrations": {"metricsServer": {**ON, "pods": True, "nodes": False}}},
-        {"experimental": {"deploy": {"vcluster": {"manifests": "kind: ConfigMap"}}}},
+        {"experimental": {"deploy": {"vcluster": {"manifests": "kind: ConfigMap\n---\na: b"}}}},
+        {"experimental": {"deploy": {"vcluster": {"manifestsTemplate": "{{ .Release }}"}}}},
+        {"controlPlane": {"coredns": {"overwriteConfig": ".:1053 {\n  template {{ .Name }}\n}"}}},
+        {"controlPlane": {"service": {"annotations": {"example.com/note": "one\ntwo"}}}},
         {"rbac": {"role": {"extraRules": []}}, "plugins": {}},
         {"telemetry": {"enabled": False}, "logging": {"encoding": "json"}},
     ],

@@ -236,6 +236,13 @@ def test_an_ingress_takes_no_others_names(rules):
         ("nginx.org/server-snippets", "x", "run configuration"),
         ("haproxy.org/backend-config-snippet", "x", "run configuration"),
         ("nginx.ingress.kubernetes.io/server-alias", "bank.example.com", "run configuration"),
+        ("haproxy-ingress.github.io/server-alias-regex", ".*", "run configuration"),
+        ("haproxy-ingress.github.io/config-backend", "x", "run configuration"),
+        ("haproxy-ingress.github.io/redirect-from", "bank.example.com", "run configuration"),
+        ("konghq.com/host-aliases", "bank.example.com", "run configuration"),
+        ("zalando.org/skipper-routes", "x", "run configuration"),
+        ("getambassador.io/config", "x", "run configuration"),
+        ("dns.gardener.cloud/dnsnames", "bank.example.com", "access.host too"),
         ("nginx.ingress.kubernetes.io/auth-url", "http://10.0.0.1", "nginx does not read"),
         ("nginx.ingress.kubernetes.io/mirror-target", "http://10.0.0.1", "nginx does not read"),
         ("nginx.ingress.kubernetes.io/ssl-passthrough", "false", "nobody is let in"),
@@ -253,6 +260,27 @@ def test_annotations_take_nothing_of_others(annotation, value, says, way):
             "kai-fleet:teams.ml.vcluster.values.controlPlane.ingress.annotations"
         ]
     assert says in str(found)
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        "controlPlane.advanced.headlessService",
+        "controlPlane.coredns.service",
+        "controlPlane.backingStore.etcd.deploy.headlessService",
+        "controlPlane.backingStore.etcd.deploy.service",
+    ],
+)
+def test_no_other_service_of_the_chart_takes_a_name(service):
+    taken = {"external-dns.alpha.kubernetes.io/hostname": "bank.example.com"}
+    found = with_values(f"{service}.annotations", taken)
+    assert list(found) == [f"kai-fleet:teams.ml.vcluster.values.{service}.annotations"]
+
+
+def test_an_ingress_takes_no_request_that_is_nobodys():
+    backend = {"service": {"name": "ml", "port": {"name": "https"}}}
+    taken = {"enabled": True, "host": "ml.example.com", "spec": {"defaultBackend": backend}}
+    assert "takes every name" in str(with_values("controlPlane.ingress", taken))
 
 
 @pytest.mark.parametrize(

@@ -159,3 +159,22 @@ def test_a_long_value_is_shown_from_where_it_changes():
         named(plan, "research-kai-ready")["inputs"]["create"] = f"{expression}: {rest}"
     page = as_markdown.diff_page(report(changed, record["resources"]))
     assert f"| `…{'x' * 38}: serve` | `…{'x' * 38}: eval, serve` |" in page
+
+
+@pytest.mark.parametrize(
+    "page",
+    [lambda found: golden.shown(as_text.show_diff, found), as_markdown.diff_page],
+)
+def test_no_value_of_a_file_moves_the_terminal_or_turns_the_text_of_who_reviews_it(page):
+    """It could take away the lines above, or show other words than the cluster gets."""
+    record = golden.record()
+    hiding = "\x1b[1A\x1b[2Kgood\u202e\x07"
+    named(record, "research-namespace")["inputs"]["metadata"]["annotations"] = {
+        "example.com/a": hiding
+    }
+    release = named(record, "research-release")["inputs"]
+    release["values"]["controlPlane"] = {"service": {"annotations": {f"b{hiding}": hiding}}}
+    record["problems"] = [PROBLEM | {"path": hiding, "subject": hiding, "message": hiding}]
+    text = page(report(record))
+    assert "good" in text
+    assert not set(text) & set(hiding) - set("[1A2Kgod")

@@ -212,6 +212,21 @@ def test_the_guard_lets_memory_be_requested_where_the_host_enforces_it_and_no_de
     assert denied(DEVICES, nv_fractions=True)
 
 
+@pytest.mark.parametrize("key", [MEMORY, "kai.scheduler/container.main.gpu-memory.portion.limit"])
+@pytest.mark.parametrize(("before", "after"), [("2Gi", "80Gi"), ("2Gi", None), (None, "80Gi")])
+def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, after):
+    """KAI has counted it by then, and the GPU's other memory may be another team's."""
+    bounds = HostRules("dev", ["nvidia.com/gpu"], beside_kai=True, nv_fractions=True).parameters()
+    request = creation("pods", "team-dev", account("team-dev", "vc-dev")) | {"operation": "UPDATE"}
+    was, now = (
+        {"kind": "Pod", **pod("dev", annotations={key: it} if it else {})} for it in (before, after)
+    )
+    (said,) = refusals("pods", now, request, bounds, before=was)
+    assert f"has {key} not as KAI left it" in said
+    by_kai = request | {"userInfo": account("kai-scheduler", "binder")}
+    assert list(refusals("pods", now, by_kai, bounds, before=was)) == []
+
+
 def test_only_teams_of_a_host_in_that_mode_may_request_it():
     def allowed(mode):
         settings = load({"cluster": CLUSTER, **on_host(mode)}).settings

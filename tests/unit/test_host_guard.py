@@ -68,3 +68,15 @@ def test_the_control_plane_of_a_team_without_nodes_gets_to_the_platforms(name):
 def test_no_other_pod_of_it_does(name):
     assert "is not one of the nodes of team-nlp" in bound(name, TAINTED)[0]
     assert bound(name, []) == []
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers", "ephemeralContainers"])
+def test_no_container_has_a_raw_proc(kind):
+    """Pod Security lets it pass in pods with hostUsers: false, from Kubernetes 1.36 on."""
+    body = {"kind": "Pod", **pod("dev", hostUsers=False)}
+    own = {"name": "raw", "image": "x", "securityContext": {"procMount": "Unmasked"}}
+    body["spec"].setdefault(kind, []).append(own)
+    rules = HostRules("dev", ["nvidia.com/gpu"])
+    assert "procMount" in said(rules, body)[0]
+    own["securityContext"]["procMount"] = "Default"
+    assert said(rules, body) == []

@@ -68,6 +68,11 @@ def test_the_namespace_of_a_team_with_a_stack_of_its_own_has_them_too():
         "pulumi.com/patchForce",
         "vcluster.loft.sh/managed-by",
         "kai.scheduler/queue",
+        "helm.sh/resource-policy",
+        "admission.gatekeeper.sh/ignore",
+        "openshift.io/run-level",
+        "iam.amazonaws.com/permitted",
+        "cni.projectcalico.org/ipv4pools",
     ],
 )
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
@@ -172,7 +177,7 @@ def test_everything_that_is_made_for_a_team_has_them():
 
 def test_what_the_platform_makes_has_those_of_all():
     grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 4, "parentQueue": "nlp"}}
-    noted = {"labels": {"site": "hq"}, "annotations": {"eks.amazonaws.com/role-arn": "x"}}
+    noted = {"labels": {"site": "hq"}, "annotations": {"azure.workload.identity/client-id": "x"}}
     raw = stack(**noted, teamStacks=grants, kai={"version": VERSION}, monitoring={})
     raw |= {"teams": {}, "queues": {"nlp": {"gpu": 4}}}
     made = objects(raw)
@@ -185,7 +190,9 @@ def test_what_the_platform_makes_has_those_of_all():
     for name, (kind, metadata) in platform.items():
         assert metadata["labels"]["site"] == "hq", name
         of_account = kind.endswith(":ServiceAccount")
-        assert of_account != ("eks.amazonaws.com/role-arn" in metadata.get("annotations", {})), name
+        assert of_account != (
+            "azure.workload.identity/client-id" in metadata.get("annotations", {})
+        ), name
     assert any(kind.endswith(":ServiceAccount") for kind, _ in platform.values())
 
 

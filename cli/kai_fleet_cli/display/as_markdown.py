@@ -23,6 +23,7 @@ from kai_fleet_cli.plan.summary import (
     team_summaries,
 )
 from kubectl_fleet import releases
+from kubectl_fleet.kube.text import without_controls
 from kubectl_fleet.rules.problem import Problem
 from kubectl_fleet.wording import counted
 
@@ -247,7 +248,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: int 
 
 def _text(words: str) -> str:
     """Words that mean nothing to Markdown, on one line; they mention no user."""
-    return " ".join(words.split()).translate(_SPECIAL)
+    return " ".join(without_controls(words).split()).translate(_SPECIAL)
 
 
 def _prose(words: str) -> str:
@@ -262,7 +263,7 @@ def _unit(unit: str) -> str:
 
 def _code(value: str) -> str:
     """A code span of one line, also in a table's cell."""
-    line = " ".join(value.split()).replace("|", "\\|")
+    line = " ".join(without_controls(value).split()).replace("|", "\\|")
     if not line:
         return ""
     fence = "`"

@@ -37,7 +37,7 @@ from kai_fleet_cli.plan.summary import (
 )
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kubectl_fleet.kube.text import plain
+from kubectl_fleet.kube.text import plain, without_controls
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.wording import counted
@@ -144,7 +144,11 @@ def show_problem(problem: Mapping[str, str], console: Console, where: str = "") 
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:
-    console.print(Text.assemble(*parts), highlight=False, soft_wrap=True)
+    clean = (
+        without_controls(part) if isinstance(part, str) else (without_controls(part[0]), part[1])
+        for part in parts
+    )
+    console.print(Text.assemble(*clean), highlight=False, soft_wrap=True)
 
 
 def _overview(plan: Plan, stack: Picture, console: Console) -> None:

@@ -12,6 +12,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from kubectl_fleet.kube.text import without_controls
+
 # What follows, for those that are subjects and verbs of sentences as well.
 _VERBS: Final = {
     "make": {"up", "preview", "down", "setup"},
@@ -28,11 +30,14 @@ _ENDS: Final = (",", ";", ".", ")", ":")
 
 
 def told(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
-    """Print words behind a lead. What follows on other lines stands `indent` columns in."""
-    line = Text(lead) if isinstance(lead, str) else lead.copy()
+    """Print words behind a lead. What follows on other lines stands `indent` columns in.
+
+    A file's values are among them, and a terminal would obey them.
+    """
+    line = Text(without_controls(lead)) if isinstance(lead, str) else lead.copy()
     room = console.width
     begun = bool(line.plain.strip())
-    for unit in units(words):
+    for unit in units(without_controls(words)):
         if begun and line.cell_len + 1 + len(unit) > room:
             console.print(line, soft_wrap=True, highlight=False)
             line, begun = Text(" " * indent), False

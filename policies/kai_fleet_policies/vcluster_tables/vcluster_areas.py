@@ -17,6 +17,7 @@ BY_NAME: Final = frozenset(_READ["byName"])
 VOLUMES: Final = frozenset(_READ["volumes"])
 VOLUME_LISTS: Final = tuple(_READ["volumeLists"])
 SECRET_KEYS: Final = frozenset(_READ["secretKeys"])
+TEXTS: Final = tuple(_READ["texts"])
 
 _DECIDED: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(_READ["allowed"]),

@@ -19,7 +19,10 @@ LabelValue = Annotated[
 # Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
 _DECIDING: Final = (
     *("kubernetes.io", "k8s.io", "kai-fleet", "kai.scheduler", "run.ai", "runai"),
-    *("loft.sh", "pulumi.com"),
+    *("loft.sh", "pulumi.com", "helm.sh"),
+    # Others' admission and networks, and the rights of clouds.
+    *("openshift.io", "gatekeeper.sh", "openpolicyagent.org", "kyverno.io", "x-k8s.io"),
+    *("projectcalico.org", "ovn.org", "amazonaws.com", "iam.gke.io"),
 )
 # By these vCluster's chart finds its own objects.
 _OF_CHART: Final = ("app", "chart", "release", "heritage")

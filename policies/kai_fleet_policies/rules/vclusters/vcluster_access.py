@@ -28,13 +28,26 @@ REMEDY = "Give each API a name of its own, and drop the annotation."
 
 _INGRESS: Final = "controlPlane.ingress"
 _ROUTE: Final = "controlPlane.tlsRoute"
-_ANNOTATED: Final = ("controlPlane.service", _INGRESS, _ROUTE)
+_ETCD: Final = "controlPlane.backingStore.etcd.deploy"
+_ANNOTATED: Final = (
+    *("controlPlane.service", _INGRESS, _ROUTE, "controlPlane.advanced.headlessService"),
+    *(f"{_ETCD}.service", f"{_ETCD}.headlessService", "controlPlane.coredns.service"),
+)
 _NGINX: Final = "nginx.ingress.kubernetes.io/"
 _PASSTHROUGH: Final = f"{_NGINX}ssl-passthrough"
 # All that nginx reads where it passes TLS through, and what the chart writes.
 _READ: Final = ("ssl-passthrough", "backend-protocol", "ssl-redirect", "force-ssl-redirect")
-_RUN: Final = re.compile(r"snippets?$|/server-alias$")
-_DNS: Final = re.compile(r"^external-dns\.alpha\.kubernetes\.io/(internal-)?hostname$")
+# Of ingress-nginx, HAProxy's two controllers, Kong, Skipper and Emissary.
+_RUN: Final = re.compile(
+    r"snippets?$|/(server-alias(-regex)?|host-aliases|redirect-from(-regex)?"
+    r"|config-(backend|defaults|frontend|global|proxy|sections|tcp|tcp-service)"
+    r"|skipper-(filter|predicate|routes))$|^getambassador\.io/"
+)
+# Of ExternalDNS, CoreDNS' gateway, kOps and Gardener.
+_DNS: Final = re.compile(
+    r"^external-dns\.[^/]+/(internal-)?hostname$|^coredns\.io/hostname$"
+    r"|^dns\.alpha\.kubernetes\.io/(external|internal)$|^dns\.gardener\.cloud/dnsnames$"
+)
 
 
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
@@ -75,6 +88,8 @@ def _hosts(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     ):
         if str(value_of(values, f"{switch}.enabled")).lower() != "true":
             continue
+        if value_of(values, f"{switch}.spec.defaultBackend") is not None:
+            more.append("")  # what no rule leads elsewhere
         for host in more or [value_of(values, f"{switch}.{name}")]:
             if host is not UNKNOWN and (own is None or host != own):
                 yield str(host or ""), f"values.{switch}"

@@ -48,6 +48,38 @@ def _judge(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[s
     if value_of(values, _STANDARD) in ("", "privileged"):
         yield _STANDARD, f"lifts the Pod Security of the vCluster; {_MEANT}"
     yield from _lists(team, values)
+    yield from _rendered(values, "")
+
+
+def _rendered(value: object, key: str) -> Iterator[tuple[str, str]]:
+    """Texts that Helm would run, or read as more than a value: with the rights of who installs."""
+    if key in areas.TEXTS:
+        return
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _written(str(name), key or str(name))
+            yield from _rendered(item, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, str):
+        yield from _written(value, key)
+    else:
+        for item in plain.items(value):
+            yield from _rendered(item, key)
+
+
+def _written(text: str, key: str) -> Iterator[tuple[str, str]]:
+    if "{{" in text:
+        yield (
+            key,
+            "has {{, which Helm runs as a template with the rights of whoever installs the chart:"
+            " it reads every Secret of the host; write the text that is meant",
+        )
+    # The chart writes annotations as YAML, and most other values as they are.
+    if len(text.splitlines()) > 1 and ".annotations." not in f"{key}.":
+        yield (
+            key,
+            "has several lines, and the chart writes it into its manifests as it is: the second"
+            " could be an object of its own, anywhere on the host; write one line",
+        )
 
 
 def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
