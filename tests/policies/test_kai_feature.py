@@ -31,7 +31,7 @@ def test_the_message_names_the_line_it_comes_with_and_a_version_to_write():
     problem = refusal(RULE, used)
     assert problem.subject == "topologies of host"
     assert "needs KAI v0.12 or newer, and the version is v0.9.3" in problem.message
-    assert "write version: v0.18.0" in problem.message
+    assert "write version: v0.16.9" in problem.message
 
 
 def test_a_version_that_is_not_known_yet_is_told():

@@ -60,13 +60,13 @@ def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_newest_maint
     assert messages("v0.9.3", date(2026, 9, 30)) == []
     (message,) = messages("v0.9.3", date(2026, 10, 1))
     assert "line v0.9 is out of support since 2026-09-30" in message
-    assert "move to v0.16.8 (supported until 2027-06-30)" in message
+    assert "move to v0.16.9 (supported until 2027-06-30)" in message
 
 
 def test_a_line_that_no_list_names_is_warned_about():
     (message,) = messages("v0.7.11", date(2026, 1, 1))
     assert "no support dates are published for line v0.7" in message
-    assert "move to v0.16.8" in message
+    assert "move to v0.16.9" in message
 
 
 def test_when_every_line_has_ended_it_says_so():

@@ -147,7 +147,7 @@ def test_a_gateway_is_refused_where_the_chart_makes_no_route(version):
     assert bool(refusals) == bool(unknown)
     for problem in refusals:
         assert problem.path == "kai-fleet:teams.ml.vcluster.access.type"
-        assert "v0.36.1 do); write type: Ingress or LoadBalancer" in problem.message
+        assert "v0.37.0 do); write type: Ingress or LoadBalancer" in problem.message
 
 
 @pytest.mark.parametrize(

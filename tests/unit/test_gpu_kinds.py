@@ -198,7 +198,7 @@ def test_the_plan_names_each_kind():
     ]
     seen = picture(record).teams["ml"]
     assert seen.gpus == 16
-    assert seen.gpus_in_words("-") == "2, 14 mig-1g.10gb"
+    assert seen.gpus_in_words == "2, 14 mig-1g.10gb"
 
 
 @pytest.mark.parametrize(

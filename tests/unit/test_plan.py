@@ -213,7 +213,7 @@ def test_a_plan_in_a_shell_of_the_sandbox_is_a_plan(tmp_path):
     }
     ran = plan("--stack", "prod", env=variables)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "host: gpu-operator v26.7.0" in ran.stdout
+    assert "host: gpu-operator v26.7.1" in ran.stdout
 
 
 def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_path, monkeypatch):

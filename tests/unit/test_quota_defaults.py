@@ -102,4 +102,4 @@ def test_the_file_of_production_is_short_and_plans_what_it_would_in_full():
 def test_host_queues_without_a_kai_on_the_host_are_refused(raw, why):
     (mistake,) = load({"cluster": CLUSTER, **raw}).mistakes
     assert mistake.path == "kai-fleet:kai"
-    assert why in mistake.message and "write {version: v0.16.8}" in mistake.message
+    assert why in mistake.message and "write {version: v0.16.9}" in mistake.message

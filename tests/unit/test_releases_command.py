@@ -31,7 +31,7 @@ def test_every_version_is_listed_with_its_support():
 def test_a_stacks_teams_are_told_where_they_could_go():
     ran = CliRunner().invoke(app, ["releases", "--stack", "prod"])
     assert "research is to run KAI v0.14.7" in ran.stdout
-    assert "v0.14.7 → v0.18.0: helm upgrades it in place" in ran.stdout
+    assert "v0.14.7 → v0.16.9: helm upgrades it in place" in ran.stdout
     assert "- no engine here" in ran.output
 
 
@@ -40,7 +40,7 @@ def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
     monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.StackState({"ml": "v0.7.11"}))
     said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
     assert (
-        "ml runs KAI v0.7.11 (no support dates are published for line v0.7); v0.7.11 → v0.18.0: "
+        "ml runs KAI v0.7.11 (no support dates are published for line v0.7); v0.7.11 → v0.16.9: "
         in said
     )
     assert "so the release is replaced" in said

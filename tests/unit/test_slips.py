@@ -396,7 +396,7 @@ def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, said):
             {"teams": {"a": {**TEAM, "sources": {}}}},
             "it belongs at the top: write kai-fleet:sources",
         ),
-        ({"teams": {"a": {**TEAM, "pool": {}}}}, "is an unknown key; write nodePool"),
+        ({"teams": {"a": {**TEAM, "nodesPool": {}}}}, "is an unknown key; write nodePool"),
         ({"teams": {"a": {**TEAM, "colour": 1}}}, "is an unknown key; the keys here are "),
         (
             {"teamStacks": {"a": {"scheduler": {"mode": "default"}}}},

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Final, TypeVar
 
 from kubectl_fleet.releases.kai_table import KAI, KaiRelease
@@ -23,6 +23,7 @@ _EXTERNAL_POD_GROUPS: Final = (0, 15)
 # From here on the chart takes a mode, and shares GPUs where neither mode nor gpuSharing is set.
 _SHARING_MODES: Final = (0, 18)
 DISABLED: Final = "Disabled"  # the mode without sharing
+_QUARTER: Final = timedelta(days=90)
 
 
 class UnknownVersionError(LookupError):
@@ -157,12 +158,15 @@ def _support(table: Mapping[str, Release], version: str, today: date | None) -> 
 def advised(
     table: Mapping[str, Release], version: str = "", today: date | None = None
 ) -> str | None:
-    """The version to move to, or to begin with: the newest that gets fixes and may be advised.
+    """The version to move to, or to begin with: the newest that may be advised and gets fixes, for
+    another quarter if any does.
 
     None where none does that is newer than `version`: no advice leads down.
     """
+    soon = (today or date.today()) + _QUARTER
     kept = [it for it, of in table.items() if of.advised and _support(table, it, today).maintained]
-    return kept[-1] if kept and version_key(kept[-1]) > version_key(version) else None
+    best = [it for it in kept if _support(table, it, soon).maintained] or kept
+    return best[-1] if best and version_key(best[-1]) > version_key(version) else None
 
 
 def advice(table: Mapping[str, Release], version: str, today: date | None = None) -> str:

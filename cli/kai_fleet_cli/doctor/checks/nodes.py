@@ -152,7 +152,8 @@ def _kind(
     elif not there:
         yield host.broken(
             subject,
-            f"its {len(nodes)} Ready nodes advertise no {kind}, and the team is to have {most}",
+            f"its {counted(len(nodes), 'Ready node', 'advertises')} no {kind}, and the team is to"
+            f" have {most}",
             f"look at the device plugin's pods on them, or write 0 at {key} for a team without"
             f" {what}",
         )
