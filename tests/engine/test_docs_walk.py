@@ -18,15 +18,16 @@ from tests.unit import markdown_pages
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 BLOCK = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+README = "README.md"
 UP = "make up"
 SHELL = 'eval "$(.venv/bin/fleet sandbox env)"'  # kubectl, and the host's kubeconfig
 # In the order in which a reader comes to them, each with what the page takes for granted.
 WALKED = {
-    "README.md": (),
+    README: (),
     "docs/start.md": (),
     "docs/teams.md": (UP,),
     "docs/blue-green.md": (UP, SHELL),
-    "docs/doctor.md": (UP, "make up STACK=sandbox-vision"),
+    "docs/doctor.md": (UP, "make up STACK=sandbox-vision", SHELL),
     "docs/ml-engineers.md": (
         UP,
         SHELL,
@@ -66,6 +67,8 @@ ELSEWHERE = (
     "make test",  # what runs this
     "pulumi stack init ORGANIZATION/",
     "pip install ",
+    "--oidc",  # an identity provider
+    "# opens a browser",
     "kubectl create clusterrole",  # in the vCluster, by its administrator
     "pulumi state ",  # by hand, what `fleet team move` does
     "make preview STACK=mine",
@@ -91,10 +94,11 @@ def lines(page: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The checkout of a new user, with a sandbox of its own: README.md makes it."""
+    """The checkout of a new user, with a sandbox of its own: README.md makes both."""
     folder = tmp_path_factory.mktemp("reader") / "kai-fleet"
     yield folder
-    walk(folder, ["make down"])
+    if folder.exists():
+        walk(folder, ["make down"])
 
 
 def walk(folder: Path, commands: list[str]) -> None:
@@ -127,6 +131,8 @@ def walk(folder: Path, commands: list[str]) -> None:
 def test_every_command_of_the_page_works(page, reader):
     commands = list(lines(page))
     assert commands
+    if page != README and not reader.exists():
+        walk(reader, [next(lines(README)), "make setup"])
     walk(reader, [*WALKED[page], *commands])
 
 
