@@ -36,7 +36,7 @@ WALKED = {
     "docs/report.md": (UP,),
     "docs/pull-requests.md": ("git branch --force main HEAD",),
     "docs/isolation.md": (UP, SHELL),
-    "docs/team-stacks.md": (),
+    "docs/team-stacks.md": (UP, SHELL),
     "examples/guides/README.md": ("make down",),
 }
 NOT_WALKED = {
@@ -56,7 +56,7 @@ TRANSLATED = (
     (r"\bprod\b(?!\.html)", "sandbox"),
     # A question that a terminal answers.
     (
-        r"(fleet (?:team (?:switch|rollback|remove|try|adopt|add)|destroy) [^#]*?)( +#|$)",
+        r"((?:fleet (?:team (?:switch|rollback|remove|try|adopt|add)|destroy)|pulumi up) [^#]*?)( +#|$)",
         r"\1 --yes\2",
     ),
     (r"--yes(.*) --yes", r"--yes\1"),
@@ -76,7 +76,7 @@ ELSEWHERE = (
     "fleet plan --stack mine",
     "fleet team drop",  # in place of `adopt`
     "fleet team move",  # test_team_move.py
-    "pulumi stack rm sandbox-vision",  # after that
+    "pulumi stack rm prod-vision",  # after that
     "kubectl label namespace team-ml",  # when the team is gone
 )
 
