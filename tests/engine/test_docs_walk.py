@@ -56,7 +56,8 @@ TRANSLATED = (
     (r"\bprod\b(?!\.html)", "sandbox"),
     # A question that a terminal answers.
     (
-        r"((?:fleet (?:team (?:switch|rollback|remove|try|adopt|add)|destroy)|pulumi up) [^#]*?)( +#|$)",
+        r"((?:fleet team (?:switch|rollback|remove|try|adopt|add)|fleet destroy|pulumi up) [^#]*?)"
+        r"( +#|$)",
         r"\1 --yes\2",
     ),
     (r"--yes(.*) --yes", r"--yes\1"),
