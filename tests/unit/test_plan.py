@@ -95,6 +95,14 @@ def test_every_stack_of_this_repository_is_fine(stack):
         assert problem["level"] == "advisory"
 
 
+def test_the_plan_of_a_team_stack_leaves_its_bound_to_the_platform():
+    ran = plan("--stack", "sandbox-vision")
+    assert "no bound" not in ran.stdout
+    (row,) = [line for line in ran.stdout.splitlines() if " vision " in line and "KAI v" in line]
+    assert "platform's" in row
+    assert not row.startswith("!")
+
+
 def test_a_plan_costs_little_more_than_starting_pulumi(prod):
     """3 s on two cores, of which the SDK's imports are 1 s: compared, as machines differ."""
     imports, done = seconds(in_a_shell, "-c", "import pulumi_kubernetes")

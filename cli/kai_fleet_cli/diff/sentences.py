@@ -237,6 +237,8 @@ def _removed(team: TeamPicture) -> str:
 
 
 def _gpus(team: TeamPicture) -> str:
+    if team.bounded_elsewhere:
+        return "GPUs bounded by its platform"
     if team.gpus is None:
         return "GPUs without a bound"
     return f"{team.gpus_in_words} {plural(team.gpus, 'GPU')}"

@@ -67,7 +67,7 @@ def pools(teams: Iterable[TeamPicture]) -> str:
 
 
 def _team(team: TeamPicture) -> str:
-    bound = "no bound on GPUs"
+    bound = "GPUs bounded by its platform" if team.bounded_elsewhere else "no bound on GPUs"
     if team.gpus is not None:
         bound = f"{team.gpus_in_words} {plural(team.gpus, 'GPU')}"
     lines = [team.name.translate(_ESCAPED), bound]

@@ -56,8 +56,15 @@ class TeamPicture:
     slices: Mapping[str, int] = field(default_factory=dict)
 
     @property
+    def bounded_elsewhere(self) -> bool:
+        """Its bound is declared with its namespace, by another stack."""
+        return self.gpus is None and self.isolated is None
+
+    @property
     def gpus_in_words(self) -> str:
         """Its bound by kind: `8`, or `8, 14 mig-1g.10gb`."""
+        if self.bounded_elsewhere:
+            return "platform's"
         if self.gpus is None or not self.slices:
             return gpu_amount(self.gpus)
         whole = f"{self.gpus - mig.gpus_of(self.slices):g}"

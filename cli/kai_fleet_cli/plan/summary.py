@@ -63,7 +63,7 @@ class PoolSummary:
         """By `POOL_COLUMNS`, without the first."""
         return (
             ", ".join(self.teams),
-            gpu_amount(self.gpus),
+            NONE if self.gpus is None else gpu_amount(self.gpus),
             NONE if self.guaranteed is None else gpu_amount(self.guaranteed),
             NONE if self.left is None else gpu_amount(self.left),
         )
@@ -89,7 +89,7 @@ def _concerns(team: TeamPicture, problems: Sequence[Problem]) -> Iterable[str]:
             yield counted(own.count(level), thing)
     if team.isolated is False:
         yield "not isolated"
-    if team.gpus is None:
+    if team.gpus is None and not team.bounded_elsewhere:
         yield "no bound on GPUs"
 
 
