@@ -310,7 +310,9 @@ def test_a_team_moves_to_the_platform_stack_and_back_untouched(
     # A copy of a provider may come along, and goes.
     others = ("kubernetes ", "team-stacks")
     of_team = {k: op for k, op in run.changed.items() if not any(it in k for it in others)}
-    assert of_team == {"RoleBinding nlp-account-rights": "delete"}
+    # Its vCluster's rights are those of its version now, and with a stack of its own of every one.
+    role = "Role nlp-vcluster-inside"
+    assert of_team == {"RoleBinding nlp-account-rights": "delete", role: "update"}
     assert uids(host, inside(platform, "nlp"), "nlp") == before
 
     platform.edit(to_own)
@@ -318,7 +320,7 @@ def test_a_team_moves_to_the_platform_stack_and_back_untouched(
     move.move("nlp", "sandbox", "sandbox-nlp", sandbox.env(), said.append, lambda: True, directory)
     kept = {k for k in platform.up().changed if "nlp" in k and "team-stacks" not in k}
     left = {"kubernetes nlp"}, "a copy of the provider is left behind, and goes"
-    assert kept <= left[0] | {"RoleBinding nlp-account-rights"}, left[1]
+    assert kept <= left[0] | {"RoleBinding nlp-account-rights", role}, left[1]
     assert set(nlp.up().changed) <= {"kubernetes host"}, "a copy came along, and goes"
     assert uids(host, inside(nlp, "nlp"), "nlp") == before
     assert nlp.up().changed == platform.up().changed == {}

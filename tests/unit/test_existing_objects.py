@@ -297,7 +297,7 @@ def test_a_state_that_cannot_be_read_makes_nothing_that_of_others():
     )
 
 
-def test_a_cluster_that_does_not_answer_is_asked_once():
+def test_a_cluster_that_does_not_answer_is_asked_for_one_object_only():
     asked = []
 
     def away(path: str) -> dict[str, Any]:
@@ -306,7 +306,13 @@ def test_a_cluster_that_does_not_answer_is_asked_once():
 
     found = gpu("device-plugin", ExistingObjects(away, DeployedState()))
     assert ("RuntimeClass", "gpu-runtime-class") in found
-    assert asked == [CLASS]
+    assert asked == [CLASS, CLASS], "once more, and then for nothing else"
+
+
+def test_a_connection_that_breaks_once_does_not_make_what_is_there_look_free():
+    answers = iter([{"problem": "reset", "away": True}, {"there": True, "handler": "other"}])
+    with pytest.raises(pulumi.RunError, match="handler other"):
+        gpu("device-plugin", ExistingObjects(lambda path: next(answers), DeployedState()))
 
 
 def test_labels_of_the_stack_file_get_onto_a_used_namespace_and_have_to_fit():

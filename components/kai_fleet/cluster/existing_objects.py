@@ -54,10 +54,17 @@ class ExistingObjects:
     def at(self, path: str) -> Answer | None:
         """The same of the object at a path of the API."""
         if path not in self._answers:
-            self._answers[path] = {} if self._away else self._read(path)
+            self._answers[path] = {} if self._away else self._asked(path)
         answer = self._answers[path]
-        self._away = self._away or bool(answer.get("away"))
         return answer if answer.get("there") else None
+
+    def _asked(self, path: str) -> Answer:
+        """Ask twice: a connection that breaks once must not make what others own look free."""
+        answer = self._read(path)
+        if answer.get("away"):
+            answer = self._read(path)
+        self._away = bool(answer.get("away"))
+        return answer
 
     def nodes(self) -> Sequence[Answer]:
         """The `labels` and `taints` of each node."""

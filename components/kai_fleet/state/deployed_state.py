@@ -84,8 +84,12 @@ def teams_of(urns: Iterable[str]) -> frozenset[str]:
 
 def read_deployed_state() -> DeployedState:
     """What the running stack has; empty at its first update and in an offline plan."""
+    arguments = {"stackName": full_name(pulumi.get_stack())}
     try:
-        read: Any = invoke(_READ_STATE, {"stackName": full_name(pulumi.get_stack())}).value
+        try:
+            read: Any = invoke(_READ_STATE, arguments).value
+        except Exception:  # once more: without the state, what others own looks free
+            read = invoke(_READ_STATE, arguments).value
     except Exception as error:
         return _empty(error)
     return _state_of_answer(read)
