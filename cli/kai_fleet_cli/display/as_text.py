@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +21,12 @@ from kai_fleet.releases.vcluster_store import at, store_of
 from kai_fleet.state.deployed_state import RELEASE
 from kai_fleet_cli.diff.hazards import HEADINGS, Hazard
 from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.display.columns import columns
 from kai_fleet_cli.display.wrapping import told
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.plan.summary import (
-    AMOUNTS,
     CONCERNS,
     POOL_COLUMNS,
     TEAM_COLUMNS,
@@ -156,9 +156,9 @@ def _overview(plan: Plan, stack: Picture, console: Console) -> None:
     if stack.teams:
         _team_table(stack, plan.problems, console)
         pools = pool_summaries(stack)
-        columns = (POOL_COLUMNS[0], *POOL_COLUMNS[2:], POOL_COLUMNS[1])
+        headings = (POOL_COLUMNS[0], *POOL_COLUMNS[2:], POOL_COLUMNS[1])
         over = {at for at, pool in enumerate(pools) if pool.too_many}
-        _columns(columns, [_pool(pool) for pool in pools], console, over)
+        columns(headings, [_pool(pool) for pool in pools], console, over)
     trees = {HOST: stack.host} | {name: team.inside for name, team in stack.teams.items()}
     if any(place.queues for place in trees.values()):
         _line(console, ("\n  queues, with the GPUs that each is guaranteed", "dim"))
@@ -184,7 +184,7 @@ def _team_table(stack: Picture, problems: Iterable[Problem], console: Console) -
         for at, team in enumerate(teams)
     ]
     headings = [*(TEAM_COLUMNS[column] for column in shown), CONCERNS if concerns else ""]
-    _columns(headings, rows, console, concerns)
+    columns(headings, rows, console, concerns)
 
 
 def _pool(pool: PoolSummary) -> list[str]:
@@ -192,38 +192,6 @@ def _pool(pool: PoolSummary) -> list[str]:
     teams, *amounts, left = pool.cells
     by_host = " (the host's KAI)" if pool.by_host else ""
     return [f"{names}{by_host}", *amounts, pool.too_many or left, teams]
-
-
-def _columns(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    console: Console,
-    marked: Collection[int],
-) -> None:
-    """Rows below headings, amounts to the right; the last cell of a row may take several lines.
-
-    Where the cells do not fit side by side, the first of each row has a line of its own.
-    """
-    cells = [column[:-1] for column in (headings, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    stacked = sum(widths) + 2 * len(widths) > console.width
-    amounts = [heading in AMOUNTS for heading in headings]
-
-    def line(row: Sequence[str], mark: str, style: str) -> None:
-        padded = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row[:-1], widths, amounts, strict=False)
-        ]
-        if stacked:
-            _line(console, (f"{mark} {row[0]}", style))
-            padded[0] = "  "
-        lead = f"{' ' if stacked else mark} {'  '.join(padded)}"
-        told(console, row[-1], Text(f"{lead} " if row[-1] else lead.rstrip(), style), indent=6)
-
-    console.print()
-    line(headings, " ", "dim")
-    for number, row in enumerate(rows):
-        line(row, *(("!", "yellow") if number in marked else (" ", "")))
 
 
 def _of_host_or_workload(resource: Registered) -> str:

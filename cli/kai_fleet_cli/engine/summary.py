@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from kai_fleet_cli.display.columns import columns
 from kai_fleet_cli.engine.runs import Outcome
 from kubectl_fleet.wording import counted
 
@@ -26,21 +24,22 @@ _DONE: Final = {
 def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
     """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
     teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
-    table = Table(title=f"Stack {name}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("team", "mode", "scheduler", "GPUs", "leaf queues", "API"):
-        table.add_column(column, overflow="fold", no_wrap=column in ("scheduler", "API"))
-    for team, about in teams.items():
-        table.add_row(
-            escape(team),
+    console.print(f"Stack {name}", markup=False, highlight=False)
+    rows = [
+        [
+            team,
             about["mode"],
             _scheduler(about),
             str(int(about["gpus"])),
-            escape(", ".join(about["queues"])) or "-",
-            escape(about["server"]),
-        )
-    console.print(table)
+            about["server"],
+            ", ".join(about["queues"]) or "-",
+        ]
+        for team, about in teams.items()
+    ]
+    columns(("team", "mode", "scheduler", "GPUs", "API", "leaf queues"), rows, console)
     if workloads := outcome.outputs.get("workloads"):
-        console.print(workload_table(workloads))
+        show_workloads(workloads, console)
+    console.print()
     if outcome.unchanged:
         same = counted(outcome.changes.get("same", 0), "resource", "is")
         console.print(f"Nothing changed: {same} as declared.")
@@ -57,22 +56,12 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
         )
 
 
-def workload_table(workloads: Mapping[str, Mapping[str, Any]]) -> Table:
-    """One line per workload: whose it is, its queue, its GPUs, and where it answers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("workload", "kind", "team", "namespace", "queue", "GPU", "inside at"):
-        table.add_column(column, overflow="fold")
-    for name, about in workloads.items():
-        table.add_row(
-            escape(name),
-            about["kind"],
-            escape(about["team"]),
-            escape(about["namespace"]),
-            escape(about.get("queue") or "-"),
-            escape(about.get("gpu") or "-"),
-            escape(about.get("url") or "-"),
-        )
-    return table
+def show_workloads(workloads: Mapping[str, Mapping[str, Any]], console: Console) -> None:
+    """Print one line per workload: whose it is, its queue, its GPUs, and where it answers."""
+    headings = ("workload", "kind", "team", "namespace", "queue", "GPU", "inside at")
+    keys = ("kind", "team", "namespace", "queue", "gpu", "url")
+    rows = [[name, *(about.get(key) or "-" for key in keys)] for name, about in workloads.items()]
+    columns(headings, rows, console)
 
 
 def _scheduler(about: Mapping[str, Any]) -> str:
