@@ -355,6 +355,7 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
         ({"removed": [7]}, 'key 0: is 7; write it in quotes: "7"'),
         ({**HOST, "queues": {"a": {"cpu": "16Gi"}}}, "16Gi is 17,179,869,184 cores"),
         ({**HOST, "queues": {"a": {"memory": "64m"}}}, "write 64Gi or 64M"),
+        ({"gpu": {"systemPriorities": True}}, "with provider none nothing is installed that needs"),
         ({"teams": {"host": TEAM}}, "teams.host: key host: is what findings and metrics call"),
         ({"teamStacks": {"host": {"gpus": 1}}}, "key host: is what findings and metrics call"),
     ],

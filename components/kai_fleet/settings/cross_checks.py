@@ -58,6 +58,12 @@ def between_keys(settings: Settings, dropped: Sequence[str] = ()) -> Iterator[Mi
             f"is NVIDIA's; nodes with {settings.gpu.resource} need their vendor's own, installed"
             " beside this program: write none",
         )
+    if settings.gpu.system_priorities and settings.gpu.provider == "none":
+        yield Mistake(
+            key_path(("gpu", "systemPriorities")),
+            "has no effect: with provider none nothing is installed that needs it; leave it out, or"
+            " write operator or device-plugin for the provider",
+        )
     yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues, dropped)
     for name, team in settings.teams.items():
         place = ("teams", name)
