@@ -308,6 +308,12 @@ def denial(kind, name, message, reason="FailedCreate", minutes=1):
     return {"involvedObject": about, "reason": reason, "message": message, **stamps}
 
 
+def just_now(event):
+    """The event as of this minute: the cases are made when the tests are collected."""
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**event, "firstTimestamp": at, "lastTimestamp": at}
+
+
 RAY = "Failed to create worker Pod for the cluster default/ray, pods is forbidden: "
 DENIED = [
     (
@@ -365,7 +371,7 @@ def test_pods_that_admission_denies_are_told_by_what_makes_them(
 ):
     server.answers[ALL["pods"]] = (200, {"items": []})
     server.answers[ALL[kind]] = (200, {"items": [made] if made else []})
-    server.answers[ALL["events"]] = (200, {"items": [event] if event else []})
+    server.answers[ALL["events"]] = (200, {"items": [just_now(event)] if event else []})
     found = json.loads(run("my", "pending", "--json"))
     (one,) = found["denied"]
     assert found["pending"] == []
@@ -382,7 +388,7 @@ def test_what_has_its_pods_since_is_not_told(server):
     server.answers[ALL["pods"]] = (200, {"items": []})
     _, made, event, *_ = DENIED[0]
     server.answers[ALL["jobs"]] = (200, {"items": [{**made, "status": {"active": 1}}]})
-    server.answers[ALL["events"]] = (200, {"items": [event]})
+    server.answers[ALL["events"]] = (200, {"items": [just_now(event)]})
     assert said(run("my", "pending")) == "no pod waits"
 
 
