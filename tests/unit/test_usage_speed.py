@@ -49,7 +49,7 @@ def seconds(work) -> float:
     return time.perf_counter() - began
 
 
-def test_counting_takes_about_as_long_as_parsing():
+def test_counting_is_quicker_than_parsing():
     objects = large()
     texts = {kind: json.dumps(items) for kind, items in objects.items()}
     answers = ClusterObjects(objects)
@@ -60,4 +60,4 @@ def test_counting_takes_about_as_long_as_parsing():
     parsing = min(seconds(lambda: [json.loads(text) for text in texts.values()]) for _ in range(3))
     counting = min(seconds(lambda: count(answers)) for _ in range(3))
     print(f"parsing {parsing:.3f} s, counting {counting:.3f} s")
-    assert counting < 1.5 * parsing
+    assert counting < parsing

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from kubectl_fleet.usage.amounts import UNLIMITED, in_words
@@ -31,39 +32,46 @@ def marked(
         for item in items
         if item.get("spec") and not item["spec"].get("nodeName")
     }
-    sizes = [
-        (
-            node["metadata"].get("labels") or {},
-            whole_gpus(numbers((node.get("status") or {}).get("allocatable"))),
-        )
-        for node in nodes
-    ]
+    largest = _largest(nodes)
     specs = {item["metadata"]["name"]: item.get("spec") or {} for item in queues}
-    return [
-        replace(pod, never=_never(pod, selectors.get((pod.namespace, pod.name)), sizes, specs))
-        if pod.waits and pod.amounts.gpu
-        else pod
-        for pod in pods
-    ]
+    found = []
+    for pod in pods:
+        never = ""
+        if pod.waits and pod.amounts.gpu:
+            selector = selectors.get((pod.namespace, pod.name)) or {}
+            never = _never(pod, specs, largest(frozenset(selector.items())))
+        found.append(replace(pod, never=never) if never else pod)
+    return found
 
 
-def _never(
-    pod: PodUse,
-    selector: Mapping[str, str] | None,
-    sizes: Sequence[tuple[Mapping[str, str], float]],
-    specs: Mapping[str, Object],
-) -> str:
-    wants = in_words("gpu", pod.amounts.gpu)
+def _never(pod: PodUse, specs: Mapping[str, Object], most: float) -> str:
+    """`most` are the GPUs of the largest node that the pod may run on."""
     if pod.scheduled_by_kai:
         for name, limit in _limits(pod.queue, specs):
             if limit != UNLIMITED and pod.amounts.gpu > limit + _SLACK:
+                wants = in_words("gpu", pod.amounts.gpu)
                 return f"it asks for {wants}, and queue {name} may hold at most {limit:g}"
-    wanted = (selector or {}).items()
-    most = max((gpus for labels, gpus in sizes if wanted <= labels.items()), default=0.0)
     devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole
     if most and devices > most:
         return f"it asks for {in_words('gpu', devices)}, and no node has more than {most:g}"
     return ""
+
+
+def _largest(nodes: Sequence[Object]) -> Callable[[frozenset[tuple[str, str]]], float]:
+    """The GPUs of the largest node with some labels. Pods choose nodes by a few sets of them."""
+    sizes = [
+        (
+            (node["metadata"].get("labels") or {}).items(),
+            whole_gpus(numbers((node.get("status") or {}).get("allocatable"))),
+        )
+        for node in nodes
+    ]
+
+    @cache
+    def largest(selector: frozenset[tuple[str, str]]) -> float:
+        return max((gpus for labels, gpus in sizes if selector <= labels), default=0.0)
+
+    return largest
 
 
 def _limits(queue: str | None, specs: Mapping[str, Object]) -> Iterator[tuple[str, float]]:
