@@ -1,4 +1,4 @@
-"""Paths of what is declared: keys of the stack file, or URNs of resources."""
+"""Paths of what is declared: keys of the stack file, URNs of resources, dotted keys of values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def at(path: str, *fields: str) -> str:
     return ".".join((path, *fields))
 
 
-def value_at(values: Any, *path: str) -> Any:
-    """The value at a path; None where it, or a mapping above it, is not there."""
-    for part in path:
-        values = values.get(part) if isinstance(values, Mapping) else None
+def value_at(values: Any, dotted: str) -> Any:
+    """The value at a dotted key; None where it, or a mapping above it, is not there."""
+    for key in dotted.split("."):
+        values = values.get(key) if isinstance(values, Mapping) else None
     return values

@@ -17,7 +17,7 @@ from rich.text import Text
 from kai_fleet.fleet.control_plane import REPLICAS, RESOURCES, default_resources
 from kai_fleet.fleet.model import HOST
 from kai_fleet.releases.chart_values import merged
-from kai_fleet.releases.vcluster_store import at, store_of
+from kai_fleet.releases.vcluster_store import store_of
 from kai_fleet.state.deployed_state import RELEASE
 from kai_fleet_cli.diff.hazards import HEADINGS, Hazard
 from kai_fleet_cli.diff.sentences import by_hazard
@@ -38,6 +38,7 @@ from kai_fleet_cli.plan.summary import (
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kubectl_fleet.kube.text import plain, without_controls
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.wording import counted
@@ -247,13 +248,13 @@ def _detail(type_: str, inputs: Mapping[str, Any]) -> str:
 def _control_plane(inputs: Mapping[str, Any]) -> str:
     """What a vCluster's chart makes, its defaults included: `from to` are request and limit."""
     values, version = inputs.get("values") or {}, str(inputs.get("version") or DEFAULT_VCLUSTER)
-    resources = merged(default_resources(version), at(values, RESOURCES) or {})
+    resources = merged(default_resources(version), value_at(values, RESOURCES) or {})
     shown = [
         f"{name} {' to '.join(str(it[name]) for it in resources.values() if name in it)}"
         for name in ("cpu", "memory")
         if any(name in it for it in resources.values())
     ]
-    pods = counted(int(at(values, REPLICAS) or 1), "pod")
+    pods = counted(int(value_at(values, REPLICAS) or 1), "pod")
     return ", ".join((pods, f"store {store_of(values).words}", *shown))
 
 

@@ -37,7 +37,7 @@ def closed_pool(team: DeclaredTeam, nodes: Sequence[Iterable[Taint]]) -> tuple[s
     ]
     if team.granted or not nodes or not all(foreign):
         return None
-    if value_at(team.values, "sync", "toHost", "pods", "enforceTolerations"):
+    if value_at(team.values, "sync.toHost.pods.enforceTolerations"):
         return None
     taint = foreign[0][0]
     place = f"kai-fleet:teamStacks.{team.name} of the platform" if team.own_stack else team.path

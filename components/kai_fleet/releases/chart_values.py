@@ -20,8 +20,6 @@ from kubectl_fleet.releases.vcluster_table import VCLUSTER
 from kubectl_fleet.wording import listed, spelt_like
 
 Chart = Literal["kai", "vcluster"]
-# Where vCluster's chart has the volume of the control plane.
-VOLUME_CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 # How far from where a key stands another of its name may be, and how many of them are told.
 _FARTHEST: Final = 3
 _MOST_PLACES: Final = 3
@@ -35,14 +33,6 @@ def nested(dotted: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def value_at(values: Mapping[str, Any], dotted: str) -> Any:
-    """The value at a dotted key; None where there is none."""
-    here: Any = values
-    for key in dotted.split("."):
-        here = here.get(key) if isinstance(here, Mapping) else None
-    return here
-
-
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Later layers over earlier ones, mapping by mapping; lists and scalars are replaced."""
     result: dict[str, Any] = {}
@@ -53,14 +43,6 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
                 value = merged(below, value)
             result[key] = value
     return result
-
-
-def claim_of(values: Any) -> dict[str, Any]:
-    """What values of vCluster's chart say about the volume of the control plane."""
-    for key in VOLUME_CLAIM.split("."):
-        values = values.get(key) if isinstance(values, Mapping) else None
-    claim = values if isinstance(values, Mapping) else {}
-    return {key: claim[key] for key in ("storageClass", "size") if key in claim}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubectl_fleet.paths import value_at
+
 CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 ETCD: Final = "controlPlane.backingStore.etcd.deploy"
 EMBEDDED: Final = "embedded"
@@ -44,21 +46,16 @@ class ChartStore:
 
 def store_of(values: Any) -> ChartStore:
     """The store that values of vCluster's chart choose."""
-    switched = (kind for kind, key in SWITCHES.items() if at(values, key) in (True, "true"))
+    switched = (kind for kind, key in SWITCHES.items() if value_at(values, key) in (True, "true"))
     kind = next(switched, EMBEDDED)
-    members = at(values, f"{ETCD}.statefulSet.highAvailability.replicas") if kind == "etcd" else 1
+    members = (
+        value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas") if kind == "etcd" else 1
+    )
     place = {"etcd": f"{ETCD}.statefulSet.persistence.volumeClaim"}.get(kind, CLAIM)
-    claim = at(values, place) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
+    claim = value_at(values, place) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
     said = claim if isinstance(claim, Mapping) else {}
     return ChartStore(
         kind,
         int(members) if isinstance(members, int | float) else 1,  # outputs have no integers
         {key: said[key] for key in ("storageClass", "size") if key in said},
     )
-
-
-def at(values: Any, dotted: str) -> Any:
-    """The value at a dotted key; None where any step is absent."""
-    for key in dotted.split("."):
-        values = values.get(key) if isinstance(values, Mapping) else None
-    return values

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
-from kai_fleet.releases.chart_values import value_at
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.access import Access, access_mistakes
 from kai_fleet.settings.sections.control_plane import store_mistakes
@@ -20,6 +19,7 @@ from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistak
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.workloads import workload_mistakes
 from kai_fleet.settings.team_gpus import too_many_gpus
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DISABLED, KAI, advised, mig, version_key
 from kubectl_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 from kubectl_fleet.wording import MASK

@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kai_fleet.releases.chart_values import merged, nested, value_at
+from kai_fleet.releases.chart_values import merged, nested
+from kubectl_fleet.paths import value_at
 
 if TYPE_CHECKING:
     from kai_fleet.fleet.model import DeclaredTeam

@@ -10,13 +10,13 @@ import pulumi
 from kai_fleet.fleet.control_plane import DATA_SOURCE, access_values
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases.chart_values import merged, nested
-from kai_fleet.releases.vcluster_store import at
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.vcluster.oidc import with_oidc
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import VclusterRelease
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
@@ -172,7 +172,7 @@ def _reachable(name: str, namespace: pulumi.Input[str], access: Access) -> dict[
 
 def _secret(control_plane: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of the control plane, the address of its database encrypted in every state (P6)."""
-    url = at(control_plane, DATA_SOURCE)
+    url = value_at(control_plane, DATA_SOURCE)
     if url is None:
         return dict(control_plane)
     return merged(control_plane, nested(DATA_SOURCE, pulumi.Output.secret(url)))

@@ -64,8 +64,8 @@ def mode_in(version: str, values: Any) -> Any:
     """
     own = value_at(values, "global")
     if not has_sharing_modes(version):
-        hami = value_at(values, "binder", "plugins", "hamicore", "enabled")
+        hami = value_at(values, "binder.plugins.hamicore.enabled")
         return HAMI_CORE if hami is True else None
-    if value_at(own, "nvFractions", "set") is True:
+    if value_at(own, "nvFractions.set") is True:
         return NV_FRACTIONS
     return value_at(own, "gpuSharingMode") or None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.releases.chart_values import VOLUME_CLAIM, claim_of
+from kai_fleet.releases.vcluster_store import CLAIM
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
 
@@ -40,8 +41,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 
 def _path(team: DeclaredTeam, key: str) -> str:
     """Where the value is written; for one that nobody writes, the team's own key."""
-    if key in claim_of(team.values):
-        return team.written_at("vcluster", "values", VOLUME_CLAIM, key)
+    claim = value_at(team.values, CLAIM)
+    if isinstance(claim, Mapping) and key in claim:
+        return team.written_at("vcluster", "values", CLAIM, key)
     keys = ("vcluster", "store", key) if team.store.type == "etcd" else ("vcluster", key)
     return team.written_at(*keys) if key in team.store.claim else at(team.path, *keys)
 
