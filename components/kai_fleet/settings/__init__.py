@@ -7,17 +7,18 @@ the settings without the wrong parts, so that the rules can still be asked about
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
+from kai_fleet.settings.known_keys import says
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, within
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.quota_defaults import with_quotas
@@ -136,9 +137,9 @@ class Settings(Strict):
     def written_at(self, team: str, *keys: str) -> str:
         """The key path of what a team has at `keys`: its own, or the stack's for all teams."""
         if team in self.teams:
-            own, path = _has(self.teams[team], keys), self.team_path(team)
+            own, path = says(self.teams[team], keys), self.team_path(team)
         else:
-            own, path = _has(self.team_stacks[team], keys), key_path(("teamStacks", team))
+            own, path = says(self.team_stacks[team], keys), key_path(("teamStacks", team))
         if own or self.platform_facts is not None:
             return ".".join((path, *keys))
         return key_path(keys)
@@ -234,24 +235,6 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     if judged is not None and judged.kai is None and within(key_path(("kai",)), dropped):
         judged = judged.model_copy(update={"kai": _SOME_KAI})
     return Loaded(settings, tuple(found), tuple(dropped), judged)
-
-
-def _has(section: Any, keys: Sequence[str]) -> bool:
-    """Whether a section of the file, or a mapping in it, says something at these keys."""
-    for done, key in enumerate(keys):
-        if isinstance(section, BaseModel):
-            named = {it.alias or name: name for name, it in type(section).model_fields.items()}
-            if named.get(key) not in section.model_fields_set:
-                return False
-            section = getattr(section, named[key])
-        elif isinstance(section, Mapping):
-            if key not in section:  # or a name with dots, which are no steps
-                rest = f"{'.'.join(keys[done:])}."
-                return any(rest.startswith(f"{name}.") for name in section)
-            section = section[key]
-        else:
-            return section is not None
-    return True
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:

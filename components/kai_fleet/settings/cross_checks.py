@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel
-
+from kai_fleet.settings.known_keys import says
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.access import Access, access_mistakes
 from kai_fleet.settings.sections.control_plane import store_mistakes
@@ -19,7 +18,6 @@ from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistak
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.workloads import workload_mistakes
 from kai_fleet.settings.team_gpus import too_many_gpus
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DISABLED, KAI, advised, mig, version_key
 from kubectl_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 from kubectl_fleet.wording import MASK
@@ -113,33 +111,22 @@ def vcluster_mistakes(settings: Settings) -> Iterator[Mistake]:
 
 def _of_vcluster(settings: Settings, name: str) -> Iterator[Mistake]:
     """Of one team, at the stack's own key where that says it."""
-    own, whole = settings.teams[name].vcluster, settings.vcluster_of(name)
+    whole = settings.vcluster_of(name)
     access = whole.access or Access()
-    mistakes: list[tuple[str, BaseModel | None, tuple[str, str]]]
-    mistakes = [("access", own.access, it) for it in access_mistakes(access)]
+    mistakes = [("access", it) for it in access_mistakes(access)]
     if settings.platform_facts is not None and access.type == "Gateway":
         sentence = (
             "is Gateway, and a team's own stack may make no TLSRoute; write Ingress or"
             " LoadBalancer, or have the platform's stack run the team"
         )
-        mistakes.append(("access", own.access, ("type", sentence)))
-    mistakes += [("store", own.store, it) for it in store_mistakes(whole.store)]
-    for section, written, (key, sentence) in mistakes:
-        absent = section not in own.model_fields_set
-        whole_section = absent and section in settings.vcluster.model_fields_set
-        of_stack = getattr(settings.vcluster, section)
-        inherited = whole_section or (not _writes(written, key) and _writes(of_stack, key))
-        if settings.platform_facts is None and inherited:
-            yield Mistake(key_path(("vcluster", section, key)), sentence)
-        else:
-            yield Mistake(f"{settings.team_path(name)}.vcluster.{section}.{key}", sentence)
-
-
-def _writes(section: BaseModel | None, key: str) -> bool:
-    """Whether a section has this key of the file."""
-    fields = type(section).model_fields if section is not None else {}
-    names = {field.alias or name: name for name, field in fields.items()}
-    return section is not None and names.get(key) in section.model_fields_set
+        mistakes.append(("access", ("type", sentence)))
+    mistakes += [("store", it) for it in store_mistakes(whole.store)]
+    for section, (key, sentence) in mistakes:
+        if says(settings.vcluster, (section, key)):
+            place = settings.written_at(name, "vcluster", section, key)
+        else:  # the team says it, or nobody: then it is missing where the section is
+            place = f"{settings.written_at(name, 'vcluster', section)}.{key}"
+        yield Mistake(place, sentence)
 
 
 def _databases(settings: Settings) -> Iterator[Mistake]:
@@ -186,12 +173,9 @@ def gpu_kind_mistakes(settings: Settings, name: str) -> Iterator[Mistake]:
 
 def entry_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
     """What does not fit together of who enters a team's vCluster, with the stack's defaults."""
-    vcluster, own = settings.vcluster_of(team), settings.teams[team].vcluster
+    vcluster = settings.vcluster_of(team)
     for key, sentence in oidc_mistakes(vcluster.oidc, vcluster.groups, vcluster.values):
-        written = own.model_dump(by_alias=True, exclude_unset=True)
-        of_team = value_at(written, key) is not None
-        place = f"{settings.team_path(team)}.vcluster" if of_team else key_path(("vcluster",))
-        yield Mistake(f"{place}.{key}", sentence)
+        yield Mistake(settings.written_at(team, "vcluster", *key.split(".")), sentence)
 
 
 def _outside_queues(settings: Settings) -> Iterator[Mistake]:

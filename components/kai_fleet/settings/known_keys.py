@@ -1,8 +1,8 @@
-"""The keys that a stack file may have, from the settings' models: at a place, and anywhere else."""
+"""The keys that a stack file has, and those it may have, by the settings' models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
@@ -17,6 +17,24 @@ def fields(model: type[BaseModel] | None) -> dict[str | int, FieldInfo]:
     """A model's fields by their keys in the file."""
     own = model.model_fields.items() if model else ()
     return {field.alias or name: field for name, field in own}
+
+
+def says(section: Any, keys: Sequence[str]) -> bool:
+    """Whether a section of the file, or a mapping in it, has something at these keys."""
+    for done, key in enumerate(keys):
+        if isinstance(section, BaseModel):
+            named = {it.alias or name: name for name, it in type(section).model_fields.items()}
+            if named.get(key) not in section.model_fields_set:
+                return False
+            section = getattr(section, named[key])
+        elif isinstance(section, Mapping):
+            if key not in section:  # or a name with dots, which are no steps
+                rest = f"{'.'.join(keys[done:])}."
+                return any(rest.startswith(f"{name}.") for name in section)
+            section = section[key]
+        else:
+            return section is not None
+    return True
 
 
 def model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | None:
