@@ -135,14 +135,24 @@ class Settings(Strict):
         return key_path(("teams", team))
 
     def written_at(self, team: str, *keys: str) -> str:
-        """The key path of what a team has at `keys`: its own, or the stack's for all teams."""
+        """The key path of what a team has at `keys`: the stack's where that says it for all teams.
+
+        A key that nobody writes belongs to who writes the section around it, else to the team.
+        """
+        own: HostPlace
         if team in self.teams:
-            own, path = says(self.teams[team], keys), self.team_path(team)
+            own, path = self.teams[team], self.team_path(team)
         else:
-            own, path = says(self.team_stacks[team], keys), key_path(("teamStacks", team))
-        if own or self.platform_facts is not None:
-            return ".".join((path, *keys))
-        return key_path(keys)
+            own, path = self.team_stacks[team], key_path(("teamStacks", team))
+        of_team = ".".join((path, *keys))
+        if self.platform_facts is not None:
+            return of_team
+        for depth in range(len(keys), 1, -1):
+            if says(own, keys[:depth]):
+                return of_team
+            if says(self, keys[:depth]):
+                return key_path(keys)
+        return of_team
 
     def vcluster_of(self, team: str) -> Vcluster:
         """A team's vCluster with the stack's defaults filled in, chart values merged."""

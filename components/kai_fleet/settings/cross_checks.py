@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kai_fleet.settings.known_keys import says
 from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
 from kai_fleet.settings.sections.access import Access, access_mistakes
 from kai_fleet.settings.sections.control_plane import store_mistakes
@@ -122,11 +121,7 @@ def _of_vcluster(settings: Settings, name: str) -> Iterator[Mistake]:
         mistakes.append(("access", ("type", sentence)))
     mistakes += [("store", it) for it in store_mistakes(whole.store)]
     for section, (key, sentence) in mistakes:
-        if says(settings.vcluster, (section, key)):
-            place = settings.written_at(name, "vcluster", section, key)
-        else:  # the team says it, or nobody: then it is missing where the section is
-            place = f"{settings.written_at(name, 'vcluster', section)}.{key}"
-        yield Mistake(place, sentence)
+        yield Mistake(settings.written_at(name, "vcluster", section, key), sentence)
 
 
 def _databases(settings: Settings) -> Iterator[Mistake]:

@@ -10,7 +10,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import CLAIM
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory
 
 NAME = "vcluster-volume"
 LEVEL = Level.MANDATORY
@@ -40,12 +40,12 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 
 
 def _path(team: DeclaredTeam, key: str) -> str:
-    """Where the value is written; for one that nobody writes, the team's own key."""
+    """Where the value is written."""
     claim = value_at(team.values, CLAIM)
     if isinstance(claim, Mapping) and key in claim:
         return team.written_at("vcluster", "values", CLAIM, key)
     keys = ("vcluster", "store", key) if team.store.type == "etcd" else ("vcluster", key)
-    return team.written_at(*keys) if key in team.store.claim else at(team.path, *keys)
+    return team.written_at(*keys)
 
 
 def same_claim(key: str, before: Any, after: Any) -> bool:
