@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
+
+
+def _is_conflict(refused: ApiException) -> bool:
+    """Whether somebody wrote to the object, or to a quota that counts it, in between.
+
+    That is no verdict: the quota controller updates a namespace's quotas while tests write to it.
+    A name that is taken is a 409 as well, of the reason AlreadyExists.
+    """
+    return refused.status == 409 and '"reason":"Conflict"' in refused.body
 
 
 class Http:
@@ -22,22 +32,26 @@ class Http:
         kind = patch if method == "PATCH" else "json"
         own = self._api.configuration
         token = own.get_api_key_with_prefix("authorization")
-        answer = self._api.rest_client.pool_manager.request(
-            method,
-            f"{own.host}{path}" + (f"?{urlencode(query)}" if query else ""),
-            body=None if body is None else json.dumps(body),
-            headers={
-                "Content-Type": f"application/{kind}",
-                **({"authorization": token} if token else {}),
-                **self._headers,
-            },
-            retries=False,
-        )
-        if answer.status >= 400:
+        for attempts_left in range(30, -1, -1):
+            answer = self._api.rest_client.pool_manager.request(
+                method,
+                f"{own.host}{path}" + (f"?{urlencode(query)}" if query else ""),
+                body=None if body is None else json.dumps(body),
+                headers={
+                    "Content-Type": f"application/{kind}",
+                    **({"authorization": token} if token else {}),
+                    **self._headers,
+                },
+                retries=False,
+            )
+            if answer.status < 400:
+                return json.loads(answer.data)
             refused = ApiException(status=answer.status)
             refused.body = answer.data.decode()
-            raise refused
-        return json.loads(answer.data)
+            if not attempts_left or not _is_conflict(refused):
+                raise refused
+            time.sleep(0.1)
+        raise AssertionError("the last attempt returns or raises")
 
     def get(self, path: str, **query: str) -> Any:
         return self.ask("GET", path, **query)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from contextlib import suppress
 
 from kubernetes.client.exceptions import ApiException
@@ -35,18 +34,6 @@ def sent(host: Host, who: str, team: str, body: Object) -> None:
     Http(host.accounts[who]).post(_path(team, body), body, dryRun="All")
 
 
-def _changed(api: Http, path: str, patch: object, verb: str) -> None:
-    """Once more where a controller wrote to the object in between: that is no verdict."""
-    for attempts_left in range(30, -1, -1):
-        try:
-            api.ask(verb, path, patch, dryRun="All")
-            return
-        except ApiException as why:
-            if why.status != 409 or not attempts_left:
-                raise
-            time.sleep(0.1)
-
-
 def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
     """The attempt, or its change of an object that the administrator made. Raises ApiException."""
     body = attempt.body(team)
@@ -66,7 +53,7 @@ def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
         sub, patch = attempt.change
         patch = patch(team) if callable(patch) else patch
         where = f"{path}/{name}" + (f"/{sub}" if sub else "")
-        _changed(Http(host.accounts[who]), where, patch, attempt.verb)
+        Http(host.accounts[who]).ask(attempt.verb, where, patch, dryRun="All")
     finally:
         with suppress(ApiException):
             admin.ask("DELETE", f"{path}/{name}", gracePeriodSeconds="0")
