@@ -9,7 +9,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -17,18 +17,17 @@ from typing import Any, Final, TypeAlias
 
 from kai_fleet_cli.engine.interruption import graceful_shutdown
 from kai_fleet_cli.stack_file.encrypted import encrypted
+from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
 
 SHORT: Final = 10  # characters of a commit's name
-# What a git hook is started with would point git at another index or work tree.
-# Where a commit may have the module of the command, and the folders that Python imports from: the
-# last has the module. The second is that of versions up to 0.3.
-# A module, and the folders that Python imports it from.
+# The module of the command, and the folders that Python imports from: the last has the module.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]
 _LAYOUTS: Final = (
     ("kai_fleet_cli", ("kubectl", "components", "policies", "cli")),
-    ("kai_fleet.cli", (".",)),
+    ("kai_fleet.cli", (".",)),  # of versions up to 0.3
 )
+# What a git hook is started with would point git at another index or work tree.
 _GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
@@ -68,7 +67,10 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
     SIGTERM, which CI sends to a cancelled job. Raises UserError.
     """
     commit = _commit(root, ref)
-    with graceful_shutdown(), tempfile.TemporaryDirectory(prefix="kai-fleet-base-") as folder:
+    with graceful_shutdown(), ExitStack() as whatever_comes:
+        with undisturbed():  # a folder that is made and not registered yet would stay
+            made = tempfile.TemporaryDirectory(prefix="kai-fleet-base-")
+            folder = whatever_comes.enter_context(made)
         # Of the folder that holds the project only; git fails where the commit has no such folder.
         archive = Path(folder) / "project.tar"
         _git(root, "archive", "--format=tar", "--output", str(archive), commit, check=False)
