@@ -195,6 +195,13 @@ def fleet_of_teams(names="abcdef", **stack):
         ),
         ({"vcluster": {"version": "v0.38.0", "untested": True}}, "vcluster.version"),
         ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
+        ({"vcluster": {"replicas": 3}}, "vcluster.replicas"),
+        ({"vcluster": {"store": {"type": "embeddedEtcd"}}}, "vcluster.store.type"),
+        (
+            {"vcluster": {"resources": {"requests": {"cpu": 2}, "limits": {"cpu": 1}}}},
+            "vcluster.resources.requests.cpu",
+        ),
+        ({"vcluster": {"kubernetesVersion": "v1.40.0"}}, "vcluster.kubernetesVersion"),
         ({"isolation": {"level": "off"}}, "isolation.level"),
     ],
 )

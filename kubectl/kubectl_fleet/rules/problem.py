@@ -9,7 +9,7 @@ from enum import StrEnum
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.paths import at as at
-from kubectl_fleet.rules.judged import JudgedCluster
+from kubectl_fleet.rules.judged import JudgedCluster, JudgedTeam
 from kubectl_fleet.wording import agreeing, listed, on_one_line, plural
 
 
@@ -121,6 +121,11 @@ def workload_subject(workload: PodTemplate, cluster: JudgedCluster) -> str:
     name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
     namespace = called(workload.namespace) if workload.namespace else "default"
     return f"{workload.kind} {name} in namespace {namespace} of {cluster.name}"
+
+
+def vcluster_subject(team: JudgedTeam) -> str:
+    """For example `vCluster ml`."""
+    return f"vCluster {called(team.name)}"
 
 
 def queue_subject(name: str, cluster: JudgedCluster) -> str:

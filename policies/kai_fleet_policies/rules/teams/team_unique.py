@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.claims import claims
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kubectl_fleet.rules.problem import (
+    Level,
+    Problem,
+    Severity,
+    at,
+    called,
+    mandatory,
+    undecided,
+    vcluster_subject,
+)
 
 NAME = "team-unique"
 LEVEL = Level.MANDATORY
@@ -23,7 +32,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The names of all vClusters on one host, and of those that team stacks may make."""
     first: dict[str, str] = {}
     for team in claims(cluster):
-        subject = f"vCluster {called(team.name)} in {cluster.name}"
+        subject = f"{vcluster_subject(team)} in {cluster.name}"
         namespace = called(team.namespace) if team.namespace else "default"
         if team.name is UNKNOWN:
             yield undecided(subject, team.path, "its name is known")

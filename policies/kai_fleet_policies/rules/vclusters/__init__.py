@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Problem, called, mandatory, undecided
+from kubectl_fleet.rules.problem import Problem, mandatory, undecided, vcluster_subject
 
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
@@ -16,7 +16,7 @@ Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]
 
 def judged(team: DeclaredTeam, judge: Judge) -> Iterator[Problem]:
     """The problems of one vCluster's values."""
-    subject = f"vCluster {called(team.name)}"
+    subject = vcluster_subject(team)
     if team.values is UNKNOWN:
         yield undecided(subject, team.written_at("vcluster", "values"), "its values are known")
         return

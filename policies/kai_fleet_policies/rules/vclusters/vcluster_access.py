@@ -13,7 +13,7 @@ from kai_fleet_policies.rules.vclusters import Values, value_of
 from kubectl_fleet import releases
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
 from kubectl_fleet.wording import listed
 
 NAME = "vcluster-access"
@@ -159,4 +159,4 @@ def _mapping(value: object) -> list[tuple[str, object]]:
 
 
 def _problem(team: DeclaredTeam, key: str, message: str) -> Problem:
-    return mandatory(f"vCluster {called(team.name)}", at(team.path, "vcluster", key), message)
+    return mandatory(vcluster_subject(team), team.written_at("vcluster", key), message)

@@ -10,7 +10,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
 from kai_fleet_policies.rules.vclusters import value_of
 from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
 
 NAME = "vcluster-kubernetes"
 LEVEL = Level.MANDATORY
@@ -33,7 +33,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         for path, version in _written(team):
             if _is_older(version):
                 yield mandatory(
-                    f"vCluster {called(team.name)}",
+                    vcluster_subject(team),
                     path,
                     f"is {version}, and the guard inside needs Kubernetes {OLDEST_KUBERNETES} or"
                     f" newer, for {POLICY}: write {_own(team)}, which this vCluster has of itself,"

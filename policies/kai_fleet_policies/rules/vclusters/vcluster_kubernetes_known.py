@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, vcluster_subject
 
 NAME = "vcluster-kubernetes-known"
 LEVEL = Level.ADVISORY
@@ -24,8 +24,8 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         newest = VCLUSTER[version].kubernetes
         if version_key(own)[:2] > version_key(newest)[:2]:
             yield advisory(
-                f"vCluster {called(team.name)}",
-                at(team.path, "vcluster", "kubernetesVersion"),
+                vcluster_subject(team),
+                team.written_at("vcluster", "kubernetesVersion"),
                 f"is {own}, and vCluster {version} lists Kubernetes up to"
                 f" {newest.rpartition('.')[0]} (KAI up to {KUBERNETES}); write {newest}",
             )

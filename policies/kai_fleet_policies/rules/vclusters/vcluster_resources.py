@@ -19,7 +19,7 @@ from kai_fleet_policies.rules.vclusters import value_of
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
 
 NAME = "vcluster-resources"
 LEVEL = Level.MANDATORY
@@ -52,10 +52,10 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             asked, most = _amount(requests.get(name)), _amount(limits.get(name))
             if asked is None:
                 continue
-            path = at(team.path, "vcluster", "resources", "requests", key)
+            path = team.written_at("vcluster", "resources", "requests", key)
             if most is not None and asked > most:
                 yield mandatory(
-                    f"vCluster {called(team.name)}",
+                    vcluster_subject(team),
                     path,
                     f"is {requests[name]}, above its limit of {limits[name]}; write limits:"
                     f" {{{key}: {requests[name]}}} or more beside requests",
@@ -83,7 +83,7 @@ def _within_bounds(
         whole += (_amount(chart.get(name)) or 0) * store.members
     if whole > bound:
         yield mandatory(
-            f"vCluster {called(team.name)}",
+            vcluster_subject(team),
             path,
             f"makes {_shown(name, whole)} of {_NAMES[name]} for all pods of the control plane, and"
             f" the team may have {_shown(name, bound)} with all that it runs: Kubernetes would make"

@@ -16,10 +16,9 @@ from kubectl_fleet.rules.problem import (
     Problem,
     Severity,
     advisory,
-    at,
-    called,
     mandatory,
     undecided,
+    vcluster_subject,
 )
 
 NAME = "vcluster-store"
@@ -47,7 +46,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue  # vcluster-values says so
         if any(value_of(values, key) is UNKNOWN for key in SWITCHES.values()):
             yield undecided(
-                _subject(team), at(team.path, "vcluster", "store"), "its store is known"
+                vcluster_subject(team), team.written_at("vcluster", "store"), "its store is known"
             )
             continue
         store = store_of(values)
@@ -60,23 +59,25 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Iterator[Problem]:
     if not isinstance(replicas, float) or replicas <= 1:
         return
-    path, count = at(team.path, "vcluster", "replicas"), f"is {replicas:g}"
+    path, count = team.written_at("vcluster", "replicas"), f"is {replicas:g}"
     if store.type == EMBEDDED:
         runs = team.store_before is not None
         way = f"write 1. {_ANOTHER}" if runs else "write store: {type: etcd, replicas: 3}, or 1"
         yield mandatory(
-            _subject(team),
+            vcluster_subject(team),
             path,
             f"{count}, and its store is SQLite, a file that one process has: none would start;"
             f" {way}",
         )
     elif store.type == "embeddedEtcd" and replicas % 2 == 0:
         more = "etcd is in each of them, and needs more than half"
-        yield mandatory(_subject(team), path, f"{count}, and {more}; write {replicas + 1:g}")
+        yield mandatory(
+            vcluster_subject(team), path, f"{count}, and {more}; write {replicas + 1:g}"
+        )
     elif store.type == "etcd" and store.members == 1:
         alone = "and all of them need its one etcd: without that one nothing answers"
         yield advisory(
-            _subject(team),
+            vcluster_subject(team),
             path,
             f"{count}, {alone}; write store: {{type: etcd, replicas: 3}}, which cannot be changed"
             " once it is made",
@@ -88,8 +89,8 @@ def _licence(team: DeclaredTeam) -> Iterator[Problem]:
     kind = store_of(team.control_plane).type
     if kind in _LICENCES and not team.licensed:
         yield mandatory(
-            _subject(team),
-            at(team.path, "vcluster", "store", "type"),
+            vcluster_subject(team),
+            team.written_at("vcluster", "store", "type"),
             f"is {kind}, which the open source image has in no version; write etcd, or licensed:"
             f" true beside store if you have a licence ({_LICENCES[kind]})",
         )
@@ -106,20 +107,16 @@ def _change(team: DeclaredTeam, before: ChartStore, after: ChartStore) -> Iterat
             else f"write {before.type}. {_ANOTHER}"
         )
         yield mandatory(
-            _subject(team),
-            at(team.path, "vcluster", "store", "type"),
+            vcluster_subject(team),
+            team.written_at("vcluster", "store", "type"),
             f"changes from {before.type} to {after.type}, and the state stays in the one before:"
             f" {way}",
         )
     elif before.members != after.members:
         yield mandatory(
-            _subject(team),
-            at(team.path, "vcluster", "store", "replicas"),
+            vcluster_subject(team),
+            team.written_at("vcluster", "store", "replicas"),
             f"changes from {before.members} to {after.members}, and each etcd keeps the members of"
             " its first start: others would begin a second, empty store under the same name; write"
             f" {before.members}. {_ANOTHER}",
         )
-
-
-def _subject(team: DeclaredTeam) -> str:
-    return f"vCluster {called(team.name)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.state.transitions import vcluster_refusal
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
 
 NAME = "vcluster-upgrade"
 LEVEL = Level.MANDATORY
@@ -25,5 +25,5 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         refusal = vcluster_refusal(team.version_before, team.version)
         if refusal is not None:
-            subject, path = f"vCluster {called(team.name)}", team.written_at("vcluster", "version")
+            subject, path = vcluster_subject(team), team.written_at("vcluster", "version")
             yield mandatory(subject, path, refusal)

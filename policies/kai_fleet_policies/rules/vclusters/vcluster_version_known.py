@@ -12,9 +12,9 @@ from kubectl_fleet.rules.problem import (
     Problem,
     Severity,
     advisory,
-    called,
     mandatory,
     undecided,
+    vcluster_subject,
 )
 
 NAME = "vcluster-version-known"
@@ -27,7 +27,7 @@ REMEDY = "Write one of the versions that the message names."
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The version of each vCluster on this host; one that names none gets the newest known."""
     for team in cluster.virtual_clusters:
-        subject, path = f"vCluster {called(team.name)}", team.written_at("vcluster", "version")
+        subject, path = vcluster_subject(team), team.written_at("vcluster", "version")
         if team.version is UNKNOWN:
             yield undecided(subject, path, "its version is known")
         elif not team.version:

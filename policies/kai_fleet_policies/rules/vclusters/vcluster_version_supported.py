@@ -7,7 +7,7 @@ from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, advice, vcluster_support
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, called
+from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, vcluster_subject
 
 NAME = "vcluster-version-supported"
 LEVEL = Level.ADVISORY
@@ -23,4 +23,4 @@ def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Probl
         if version in VCLUSTER and not (support := vcluster_support(version, today)).maintained:
             path = team.written_at("vcluster", "version")
             message = f"is {version}: {support.words}; {advice(VCLUSTER, version, today)}"
-            yield advisory(f"vCluster {called(team.name)}", path, message)
+            yield advisory(vcluster_subject(team), path, message)

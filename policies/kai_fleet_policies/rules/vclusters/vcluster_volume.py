@@ -10,7 +10,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import CLAIM
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
 
 NAME = "vcluster-volume"
 LEVEL = Level.MANDATORY
@@ -36,7 +36,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             if same_claim(key, before, after):
                 continue
             message = _sentence(team, key, before, after)
-            yield mandatory(f"vCluster {called(team.name)}", _path(team, key), message)
+            yield mandatory(vcluster_subject(team), _path(team, key), message)
 
 
 def _path(team: DeclaredTeam, key: str) -> str:
