@@ -1,7 +1,5 @@
 """What a release needs said and checked: `release.py notes TAG`, `release.py schema TAG`."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`python -m bench [offline] [queues] [team] [teams]`: figures, and the page that shows them."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 It is what the program's own time is held against, so it has the same charts, values and waits.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -1,7 +1,5 @@
 """Packaged charts in place of the sandbox's stand-ins: the projects' own, for who has them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

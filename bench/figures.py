@@ -1,7 +1,5 @@
 """Figures side by side, as the table of docs/benchmarks.md."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """On what the figures were taken."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

@@ -4,8 +4,6 @@ One team of either kind is switched, rolled back, removed and added by the comma
 types; the script does the same step to a team of its own right after, beside the same neighbours.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

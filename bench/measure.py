@@ -1,7 +1,5 @@
 """How long a command takes, and how much memory it and what it starts hold at most."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 import time

@@ -1,7 +1,5 @@
 """What needs no cluster: imports and settings, the offline plan, the diff of two plans."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

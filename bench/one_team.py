@@ -1,7 +1,5 @@
 """One team: made, switched, rolled back, removed, beside a script that does the same by hand."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

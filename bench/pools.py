@@ -1,7 +1,5 @@
 """Nodes for the teams of a benchmark: each has a pool of its own, where its KAI runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

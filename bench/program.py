@@ -1,7 +1,5 @@
 """The program's side of a comparison: `fleet` on a stack file of the benchmark's own."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping

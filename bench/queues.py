@@ -1,7 +1,5 @@
 """Queue trees: the program beside `kubectl` on a file of the same objects."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Asking a sandbox with the tools that a person would use."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

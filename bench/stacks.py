@@ -1,7 +1,5 @@
 """Stack files of any size, for benchmarks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

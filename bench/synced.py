@@ -3,8 +3,6 @@
 A removal ends them too, and Kubernetes takes its time over a namespace with pods in it.
 """
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

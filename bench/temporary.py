@@ -3,8 +3,6 @@
 One that was killed cannot end its own; the next one does it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Packaging the stand-in charts: one archive for each version that they stand in for."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from dataclasses import dataclass

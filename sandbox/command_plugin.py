@@ -4,8 +4,6 @@
 included, and serves nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

@@ -1,7 +1,5 @@
 """The sandbox's directory: where it is, what it holds, and who may change it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

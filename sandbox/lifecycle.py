@@ -1,7 +1,5 @@
 """Starting and stopping the sandbox."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping

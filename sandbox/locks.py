@@ -1,7 +1,5 @@
 """Files that one process at a time holds."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`fleet`: the commands around `pulumi up`."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

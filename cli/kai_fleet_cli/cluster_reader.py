@@ -1,7 +1,5 @@
 """Looking at clusters that may not answer: their nodes and pods, asked once and briefly."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass

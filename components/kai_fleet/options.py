@@ -1,7 +1,5 @@
 """The options of a component's children."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pulumi

@@ -3,8 +3,6 @@
 A team stack is the same program: its platform is another stack's, and it has one team.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

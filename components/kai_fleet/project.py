@@ -1,7 +1,5 @@
 """The folder of the project: where `Pulumi.yaml` and the stack files are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Names of users and groups by which Kubernetes and the guards know their own: system:masters."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _SYSTEM: Final = "system:"

@@ -1,7 +1,5 @@
 """One team: its vCluster, its share of the GPUs, its scheduler and its queues."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pulumi

@@ -1,7 +1,5 @@
 """The teams of a platform: their places on the host, and themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pulumi

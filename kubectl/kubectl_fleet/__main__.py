@@ -1,7 +1,5 @@
 """`kubectl fleet …`: what a team asks its own cluster. kubectl runs `kubectl-fleet` of the PATH."""
 
-from __future__ import annotations
-
 import sys
 
 from kubectl_fleet.interrupted import ended

@@ -1,7 +1,5 @@
 """What ends a command with a sentence in place of a traceback."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

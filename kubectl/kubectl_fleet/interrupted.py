@@ -1,7 +1,5 @@
 """Ctrl-C while a command still loads: one word in place of a traceback."""
 
-from __future__ import annotations
-
 import sys
 from types import TracebackType
 

@@ -1,7 +1,5 @@
 """Paths of what is declared: keys of the stack file, URNs of resources, dotted keys of values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The amounts that Kubernetes writes: `16`, `"500m"`, `64Gi`."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Any, Final

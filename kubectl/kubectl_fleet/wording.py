@@ -1,7 +1,5 @@
 """Turns of phrase that several messages share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Amounts of a resource in the words of whoever wrote them, and Go durations."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

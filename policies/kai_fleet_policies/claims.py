@@ -1,7 +1,5 @@
 """The claims to a host: its teams, the grants of team stacks, and their node pools in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam

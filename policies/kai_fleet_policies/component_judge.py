@@ -1,7 +1,5 @@
 """The rules as the plugin of kai-fleet asks them about the components of its package."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ is relative to differs by chart: vCluster has `registry` and `repository`, KAI o
 and `name`, NVIDIA's charts a `repository` with `image`, or the whole name in either.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ A team of which a part is left out has no place among the others: a sum, a pair 
 judged falsely. Of itself it is told what no other of its keys decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 

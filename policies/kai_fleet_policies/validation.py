@@ -1,7 +1,5 @@
 """The gate in front of a program: its settings, once no rule has anything against them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn

@@ -1,7 +1,5 @@
 """The command lines of a small Kubernetes control plane: the host's, or one vCluster's."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

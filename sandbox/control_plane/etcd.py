@@ -3,8 +3,6 @@
 Keys are asked for through etcd's JSON gateway: no client program is needed.
 """
 
-from __future__ import annotations
-
 import base64
 from dataclasses import dataclass
 from pathlib import Path

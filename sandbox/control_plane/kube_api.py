@@ -1,7 +1,5 @@
 """What the sandbox asks of its API servers beyond `kubectl_fleet.kube.api`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Final

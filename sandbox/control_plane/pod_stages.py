@@ -1,7 +1,5 @@
 """What KWOK plays for pods: running at once, or after the time that real ones take."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The ports of one sandbox: a window of its own, chosen free and then kept."""
 
-from __future__ import annotations
-
 import random
 import socket
 from dataclasses import dataclass

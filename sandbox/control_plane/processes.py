@@ -1,7 +1,5 @@
 """The sandbox's processes: started detached, remembered on disk, stopped for certain."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

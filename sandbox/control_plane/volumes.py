@@ -1,7 +1,5 @@
 """Volumes: the sandbox's own provisioner, which gives every claim a volume that stores nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

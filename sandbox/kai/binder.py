@@ -5,8 +5,6 @@ and makes the PodGroups and reservation pods that a reader of the guides looks f
 quotas, no priorities, no gangs and no preemption: what it binds, KAI might still keep waiting.
 """
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How much room nodes have: processors, memory, whole GPUs and GPUs that pods share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

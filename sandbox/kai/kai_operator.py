@@ -4,8 +4,6 @@ No pod of the sandbox runs anything, so nobody else would. As with the real ones
 before the parts of KAI are there: the operator makes them afterwards, out of `kai-config`.
 """
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Final

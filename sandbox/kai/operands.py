@@ -4,8 +4,6 @@ Nothing runs in them: the sandbox's pods have no programs, and the webhooks matc
 because nobody would answer it.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

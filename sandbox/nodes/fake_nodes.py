@@ -1,7 +1,5 @@
 """The host's nodes: fake ones, in pools by team, from nodes.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final

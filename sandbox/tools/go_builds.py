@@ -4,8 +4,6 @@ Each build starts from a small go.mod under `sandbox/go/`. It runs in a temporar
 go.sum is made anew and every module is verified against Go's checksum database.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Each one runs this environment's Python. They are written anew when what they sh
 for example because the environment moved.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Tools that are already on PATH, taken only in a version that will do."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A plugin that the engine finds on PATH works too, and the engine warns of it twice at each run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final

@@ -5,8 +5,6 @@ publisher. Connecting has a short time limit, and a host that failed is not trie
 same process. `KAI_FLEET_RELEASES=off` skips releases altogether.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """What is known of the tools, in `table.yaml`: which versions will do, where binaries come from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The versions that tools tell, kept: asking each of them takes a second or so."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import select

@@ -5,8 +5,6 @@ and version, and is shared by all checkouts. Where neither a release nor a modul
 Command plugin, a launcher for the stand-in of this checkout takes its place.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

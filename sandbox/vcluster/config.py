@@ -1,7 +1,5 @@
 """What the sandbox reads of a vCluster's configuration, the Secret `vc-config-NAME`."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

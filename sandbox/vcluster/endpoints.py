@@ -1,7 +1,5 @@
 """Where a vCluster's API listens: what the Service of its chart promises, on loopback."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The host cluster, as the sandbox's vClusters need it."""
 
-from __future__ import annotations
-
 import datetime
 import threading
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What a vCluster of the sandbox writes on its host: the way in, and why there is none."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 from pathlib import Path

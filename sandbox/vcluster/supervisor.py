@@ -4,8 +4,6 @@ Run by `sandbox.lifecycle` as `python -m sandbox.vcluster.supervisor DIRECTORY`,
 Started again, it finds the control planes that run and goes on with them.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

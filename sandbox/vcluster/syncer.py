@@ -1,7 +1,5 @@
 """What a vCluster takes over from its host: nodes and RuntimeClasses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """One vCluster of the sandbox: a real control plane for a StatefulSet that runs nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """The host of the attacks, made once."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """One request to an API server as it is, also of a kind that the client has no method for."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What has to pass: the guides' pods, KAI's parts of every version, and common GPU work."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

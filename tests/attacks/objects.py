@@ -1,7 +1,5 @@
 """Pods and other objects as they arrive on a host: written here, from what their makers write."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sending an object to a team's namespace, as somebody."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Nodes that their taint keeps for the platform: who is placed there by the host's scheduler."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

@@ -3,8 +3,6 @@
 The other attacks are sent with the role of vCluster's own chart, which is wider.
 """
 
-from __future__ import annotations
-
 import pytest
 from kubernetes.client.exceptions import ApiException
 

@@ -1,7 +1,5 @@
 """What a team stack's account can do: tried by every verb that it holds, and by known tricks."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a vCluster's account, or whoever has its rights, is denied on the host; and what passes."""
 
-from __future__ import annotations
-
 import re
 import time
 from contextlib import suppress

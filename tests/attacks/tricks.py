@@ -1,7 +1,5 @@
 """Requests by which an account would get more rights, or rid of a bound: verb, path, body."""
 
-from __future__ import annotations
-
 from tests.attacks.host import RBAC
 
 

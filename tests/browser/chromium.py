@@ -1,7 +1,5 @@
 """Headless Chromium: found, or installed where that takes no longer than a minute."""
 
-from __future__ import annotations
-
 import functools
 import html
 import json

@@ -1,7 +1,5 @@
 """The report in a real browser: nothing cut off, everything legible, and the same on paper."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """The engine with nothing of the product but its provider plugins: a program, a stack, no more."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import uuid

@@ -1,7 +1,5 @@
 """Objects that tests put into a cluster to break something there, and take away again."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

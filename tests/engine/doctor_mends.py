@@ -1,7 +1,5 @@
 """The commands that the doctor prints: what they do, and running them as a person does."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

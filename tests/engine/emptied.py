@@ -1,7 +1,5 @@
 """A host as a new sandbox has it, without an engine: what tests left there is deleted."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

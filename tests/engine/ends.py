@@ -1,7 +1,5 @@
 """When objects begin to end, as seen from beside."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

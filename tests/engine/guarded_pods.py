@@ -1,7 +1,5 @@
 """Pods for an API server with a guard: the guides' own, wrong ones, and how they are sent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

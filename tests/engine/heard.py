@@ -4,8 +4,6 @@ FILE gets a line per step, begun or ended, of every update and removal that the 
 operation and its URN. Run it with the project as PYTHONPATH.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

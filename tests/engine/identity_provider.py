@@ -1,7 +1,5 @@
 """An OpenID Connect provider on this machine: discovery, keys, and the tokens that it signs."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

@@ -1,7 +1,5 @@
 """A stand-in for the metrics of a KAI: real names and labels of its version, numbers of ours."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """An environment of twenty teams, the commands on it as typed, and what is looked at afterwards."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

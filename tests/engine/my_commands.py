@@ -1,7 +1,5 @@
 """`fleet my …` as a team runs it: in a folder that is no checkout, with its kubeconfig alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

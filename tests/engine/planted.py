@@ -1,7 +1,5 @@
 """A program of somebody else's, with one mistake of each kind: what each is to be refused for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A real Prometheus for a test, on a free port, ended with it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """Components of the package as a program of any language asks for them: remote, by their names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pulumi

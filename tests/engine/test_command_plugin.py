@@ -1,7 +1,5 @@
 """Commands by the Command provider on PATH, official or stand-in, and what is read by them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pulumi

@@ -1,7 +1,5 @@
 """Guide 000 by what a person types: three teams, three schedulers; `fleet`, and plain `pulumi`."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A control plane with etcds and replicas, from nothing to its removal; its store stays."""
 
-from __future__ import annotations
-
 import pytest
 from kubernetes import client
 

@@ -1,7 +1,5 @@
 """The doctor on a stack of the sandbox: green when it is well, else the cause of what is broken."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

@@ -1,7 +1,5 @@
 """A vCluster's certificate that runs out: what the doctor says of it is done, and it is gone."""
 
-from __future__ import annotations
-
 import base64
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Each command that the doctor prints is run as it stands, and its finding is gone."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import gzip

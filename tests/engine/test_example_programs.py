@@ -2,8 +2,6 @@
 language's host, or inline where no registry has one.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

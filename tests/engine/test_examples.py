@@ -1,7 +1,5 @@
 """Every example of the guides through the engine, with the rules on; each on its own."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

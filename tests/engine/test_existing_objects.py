@@ -4,8 +4,6 @@ Each time it is looked at what the stack declares: the plugin of the sandbox tak
 there, and later releases refuse it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

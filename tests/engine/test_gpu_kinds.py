@@ -1,7 +1,5 @@
 """A team whose GPUs are slices (MIG): its pods get them, and no more and no others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Policies that are there once for all teams: what one team touches, what an update does."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace

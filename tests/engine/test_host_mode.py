@@ -1,7 +1,5 @@
 """One KAI for all on the host, the departments of guide 003, two teams in host mode."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -2,8 +2,6 @@
 GPUs beside the queues.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

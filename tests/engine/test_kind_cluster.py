@@ -1,8 +1,6 @@
 """`Pulumi.dev.yaml` through the engine: docker and kind are stand-ins, the cluster that kind hands
 over is the sandbox's."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

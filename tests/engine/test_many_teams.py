@@ -4,8 +4,6 @@ One of either kind is switched, goes back, is removed and comes again, by the co
 engine's events say what each of them did, and to whom. The tests build on one another.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """What a stack tells Prometheus, given to a real one: it finds KAI's pods and counts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`fleet my …` in a team's vCluster of the sandbox: exactly the numbers that were put there."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """People enter a team's vCluster by tokens of an identity provider: what their groups may do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """The examples of the pages, compiled in Go and TypeScript with the SDKs of the schema."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

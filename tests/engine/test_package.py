@@ -1,7 +1,5 @@
 """The package's components under the engine, asked for as by a program of any language."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ the file (`--no-up`), and plain Pulumi runs. Both times the state has the same r
 clusters the same objects. The tests build on one another.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

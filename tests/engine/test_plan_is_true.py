@@ -1,7 +1,5 @@
 """The offline plan against what the engine registers in a real preview of the same stack."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.provider import QUEUES

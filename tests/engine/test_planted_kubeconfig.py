@@ -4,8 +4,6 @@ nothing of it, says whose it is, and how it is put right.
 By the token of the vCluster's own account, as its chart grants it, on a real API server.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import shlex

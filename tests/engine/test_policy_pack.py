@@ -1,7 +1,5 @@
 """The pack in front of somebody else's program, under the real engine and API server."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import time

@@ -1,7 +1,5 @@
 """The guard at admission: the same pods that the pack stops, sent straight to the API server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tree of queues in a real API server: made, changed by hand, interrupted, removed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 A program of its own with short time limits, first with what cannot work, then put right.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The tests build on one another: one vCluster, whose account writes what it likes where it may.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

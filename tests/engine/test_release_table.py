@@ -1,7 +1,5 @@
 """Queues as the program declares them, in a real API server, against each KAI version's own CRD."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

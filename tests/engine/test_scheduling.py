@@ -1,7 +1,5 @@
 """Fairness over time, shards and topologies on a live API, across edits and another version."""
 
-from __future__ import annotations
-
 import pytest
 from kubernetes import client
 

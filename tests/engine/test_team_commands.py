@@ -3,8 +3,6 @@
 Beside it is another team, of which nothing may change. The tests build on one another.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

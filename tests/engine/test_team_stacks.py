@@ -1,7 +1,5 @@
 """A platform and two teams with stacks of their own; the tests build on one another."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor

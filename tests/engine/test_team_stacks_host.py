@@ -1,7 +1,5 @@
 """A team stack on a platform in host mode: its queues below the granted one, by its own account."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from kubernetes import client

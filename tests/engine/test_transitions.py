@@ -4,8 +4,6 @@ The way of each switch is seen in the engine's steps and in the cluster. How lon
 a script with helm and kubectl: `make bench`.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

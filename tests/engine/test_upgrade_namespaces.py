@@ -4,8 +4,6 @@ Nothing is made anew, the preview says so, and it names the running pods that th
 refuse. The tests of a mode build on each other.
 """
 
-from __future__ import annotations
-
 import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException

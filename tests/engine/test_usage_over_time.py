@@ -1,7 +1,5 @@
 """`fleet usage` asks a real Prometheus, whose past was written down: exact numbers come out."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

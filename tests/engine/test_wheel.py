@@ -3,8 +3,6 @@
 Among the engine tests, because it fetches packages and runs the engine.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

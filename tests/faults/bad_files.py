@@ -1,7 +1,5 @@
 """Stack files that nobody should write, made from a good one; the same ones for the same seed."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Everything in a cluster, without what differs between two runs that did the same."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

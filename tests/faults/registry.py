@@ -1,7 +1,5 @@
 """A chart registry on this machine, which can be made to fail in the ways that registries do."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import ssl

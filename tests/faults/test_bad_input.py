@@ -1,7 +1,5 @@
 """Generated stack files: each ends in its time with a plan or a report, never a traceback."""
 
-from __future__ import annotations
-
 import io
 import time
 import traceback

@@ -1,7 +1,5 @@
 """A cluster that goes away, is full, or refuses, while an update runs on it."""
 
-from __future__ import annotations
-
 import datetime
 import random
 import signal

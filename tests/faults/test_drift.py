@@ -1,7 +1,5 @@
 """What somebody changed by hand is seen by a refresh, and put right by the next update."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

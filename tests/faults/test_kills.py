@@ -1,7 +1,5 @@
 """The engine, its providers, or everything, killed at random moments of an update."""
 
-from __future__ import annotations
-
 import random
 import time
 

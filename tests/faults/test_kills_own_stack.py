@@ -1,7 +1,5 @@
 """The removal of a team with a stack of its own, killed: two engines run then, one state each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A chart registry that fails, dawdles, or gives other content than its digest says."""
 
-from __future__ import annotations
-
 import pytest
 
 from sandbox.control_plane.certificates import Authority

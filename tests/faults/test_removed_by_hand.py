@@ -1,7 +1,5 @@
 """What somebody removed by hand is removed by the program afterwards: that ends well."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.drifts import Hands, delete_namespace, uninstall_kai

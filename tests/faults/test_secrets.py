@@ -1,7 +1,5 @@
 """Secrets with markers in them: nothing that is printed, kept or listed has one in clear."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """The stack's state and its lock: two runs at once, a lock left over, a file cut short."""
 
-from __future__ import annotations
-
 import pytest
 from kubernetes import client
 

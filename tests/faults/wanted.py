@@ -1,7 +1,5 @@
 """What the stack is changed to, what undisturbed runs leave, and how a person gets there again."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

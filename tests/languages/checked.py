@@ -1,7 +1,5 @@
 """A resource of the package, as a program in YAML writes it, checked against the schema."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A program of a stack, run by its language host, or inline where no registry has such a host."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import tarfile

@@ -1,7 +1,5 @@
 """SDKs of the package's schema, and programs that use them, in folders outside of the checkout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

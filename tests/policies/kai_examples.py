@@ -4,8 +4,6 @@ Read from `docs/` and `examples/` of each line's tag, and written anew: labels, 
 schedulerName, resources and kinds are as there; images, commands and names of jobs are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Random clusters that are right in every way that the rules look at."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Small clusters that are right, for tests that make one thing wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any

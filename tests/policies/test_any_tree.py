@@ -1,7 +1,5 @@
 """Random valid clusters pass all rules; one mistake from each trap is found by its rule."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import fields, is_dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What keeps teams apart cannot be undone by a value, a queue's limit, or silently."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

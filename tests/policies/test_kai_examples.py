@@ -1,7 +1,5 @@
 """KAI's own documentation and examples, line by line, with the verdict that each deserves."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

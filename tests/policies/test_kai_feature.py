@@ -1,7 +1,5 @@
 """What not every KAI has, refused for those that lack it."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.fleet.model import KaiFeature

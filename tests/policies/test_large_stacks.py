@@ -1,7 +1,5 @@
 """All rules together on many queues and workloads."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

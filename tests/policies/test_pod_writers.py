@@ -1,7 +1,5 @@
 """Programs of others: kinds whose operator writes the scheduler or the queue on their pods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Amounts of a Queue that are hardly meant, or no numbers."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet_policies import validation

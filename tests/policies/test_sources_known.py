@@ -1,7 +1,5 @@
 """sources-known: what names a chart or an image stays where the platform says, however spelled."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

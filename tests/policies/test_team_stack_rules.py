@@ -1,7 +1,5 @@
 """What a team stack may have, asked from its own side and from the platform's."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

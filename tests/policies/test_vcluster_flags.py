@@ -1,7 +1,5 @@
 """vcluster-flags: what weakens a team's control plane is refused in every spelling."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An API server of canned answers, and a kubeconfig for it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -1,7 +1,5 @@
 """What goes wrong with nodes, vClusters, KAI and its queues, and what the doctor says of it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from tests.unit.doctor_samples import (

@@ -1,7 +1,5 @@
 """What goes wrong with pods, and what the doctor says of it."""
 
-from __future__ import annotations
-
 from tests.unit.doctor_samples import (
     GROUP,
     event,

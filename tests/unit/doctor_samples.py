@@ -1,7 +1,5 @@
 """A healthy host with one team, as an API server would answer; tests spoil one thing of it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Ways to spoil one thing of a healthy stack, for the doctor to name."""
 
-from __future__ import annotations
-
 from kai_fleet.isolation import vcluster_rights
 from tests.unit.doctor_samples import (
     Lab,

@@ -1,7 +1,5 @@
 """Recording stand-ins for docker, kind, nvidia-smi and what the node's script calls."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The repository's Markdown: its code blocks, its inline commands, its links and headings."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A component of the package, declared as by the plugin for a request with plain inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pulumi

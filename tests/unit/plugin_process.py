@@ -1,7 +1,5 @@
 """The product's own plugin as the engine starts it, asked over gRPC with plain values."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Reports to look at: one of a small busy fleet, one with everything wrong, one of many teams."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

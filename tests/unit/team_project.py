@@ -1,7 +1,5 @@
 """A folder with stack files, an engine that only notes what it is asked, and the commands on it."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a vCluster is reached, by type of access: Service, names in the certificate, server."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """An API behind an Ingress, a Gateway or a load balancer: keys, values, names, refusals."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """What a tenant's own API server can do to whoever asks it: little, and not for long."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

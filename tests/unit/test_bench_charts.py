@@ -1,7 +1,5 @@
 """Charts that are given to the benchmarks take the place of the sandbox's stand-ins."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

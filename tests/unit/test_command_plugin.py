@@ -1,7 +1,5 @@
 """The stand-in for Pulumi's Command plugin over gRPC, as the engine drives it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A control plane's replicas, store and resources: keys, values, refusals, and what stays."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import io

@@ -1,7 +1,5 @@
 """What README and docs tell people to type works: commands, stack files, code and links."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """Each thing that goes wrong, made on a healthy stack, and what the doctor says of it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """One finding for one cause, gone when the cause is, and the first advice one that can help."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet_cli.doctor.causes import commands

@@ -1,7 +1,5 @@
 """The GPU stack: DaemonSets whose pods do not come up, two plugins on a node, GPUs shared twice."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The doctor about Helm's records that somebody else wrote; that it is mended: test_records.py."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kai_fleet.releases.helm_record import Forged

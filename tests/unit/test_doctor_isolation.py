@@ -1,7 +1,5 @@
 """What the doctor says where something that keeps a team from others is missing or changed."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.fleet.resolve import fleet_of

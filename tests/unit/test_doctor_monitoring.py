@@ -1,7 +1,5 @@
 """What the doctor says of monitoring: nothing where it is off, else what keeps it from working."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_fleet.live.finding import Health

@@ -1,7 +1,5 @@
 """Network policies that nobody enforces: said where it shows, in a warning."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_fleet.live.finding import Health

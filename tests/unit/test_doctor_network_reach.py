@@ -1,7 +1,5 @@
 """Network policies that do not fit the host: said before a vCluster hangs, or a node is reached."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_fleet.live.finding import Health

@@ -1,7 +1,5 @@
 """Why no node takes a pod, by its own nodes; what a control plane waits for, by status."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.doctor_samples import Lab, meta, node, pod

@@ -1,7 +1,5 @@
 """How the doctor asks: only GET, within its time, and in words where there is no answer."""
 
-from __future__ import annotations
-
 import json
 import time
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The texts that were seen on a real cluster, word by word, and what the doctor makes of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_fleet.live.known_messages import meaning

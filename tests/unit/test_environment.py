@@ -1,7 +1,5 @@
 """Which stacks a sandbox lets in: one platform, and the team stacks on it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

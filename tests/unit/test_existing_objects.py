@@ -1,7 +1,5 @@
 """What the host has already: used, named where it does not fit, and kept once it was made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

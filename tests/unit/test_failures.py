@@ -1,7 +1,5 @@
 """What the engine's errors become: a sentence that says what happened and what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

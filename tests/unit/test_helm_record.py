@@ -1,7 +1,5 @@
 """Helm's record of a vCluster's release: what the chart makes passes, and nothing else does."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """What the host's policies say of places, without an API server."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.guards.evaluation import account, controller, creation, refusals

@@ -1,7 +1,5 @@
 """Images from a registry that wants credentials: one key names the Secrets."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """Who may import whom: a package knows those below it, and no two know each other."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What becomes of what a killed run had begun: imported, uninstalled, rolled back, left alone."""
 
-from __future__ import annotations
-
 import datetime
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """100 teams, 1,000 queues, 5,000 pods over HTTPS: asked for once each, and many at once."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

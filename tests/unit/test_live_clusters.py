@@ -1,7 +1,5 @@
 """What is asked of clusters that may not answer, and what becomes of their silence."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 

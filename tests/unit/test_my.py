@@ -1,7 +1,5 @@
 """`fleet my …` and `kubectl fleet …` against an API server of canned answers."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """`fleet my … --watch` on a terminal and in a pipe, as a person and a program use it."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Labels and annotations that an organisation wants on the namespaces of its teams."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

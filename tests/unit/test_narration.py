@@ -1,7 +1,5 @@
 """What a person is shown of a run: made from events as the engine writes them."""
 
-from __future__ import annotations
-
 import pytest
 from pulumi.automation.events import EngineEvent
 

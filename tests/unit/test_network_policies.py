@@ -1,7 +1,5 @@
 """Who reaches whom, as a team's network policies say it, read as a network plugin reads them."""
 
-from __future__ import annotations
-
 from ipaddress import ip_address, ip_network
 
 import pytest

@@ -1,7 +1,5 @@
 """People enter a vCluster by accounts of an identity provider: flags, roles, a kubeconfig."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

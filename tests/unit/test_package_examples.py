@@ -1,7 +1,5 @@
 """Programs in YAML, in the examples and on the pages, against the schema."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

@@ -1,7 +1,5 @@
 """Components of the package use what their cluster has already, as a stack of this project does."""
 
-from __future__ import annotations
-
 import copy
 
 import pulumi

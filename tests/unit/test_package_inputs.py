@@ -1,7 +1,5 @@
 """What a program gives a component: plain values, secrets, and what is not known yet."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

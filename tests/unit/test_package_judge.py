@@ -1,7 +1,5 @@
 """Who judges a component of the package: the rules that are installed beside it."""
 
-from __future__ import annotations
-
 from importlib import metadata
 
 import pytest

@@ -1,7 +1,5 @@
 """The options of a component: as the engine hands them over, and what they reach."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pulumi

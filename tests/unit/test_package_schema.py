@@ -1,7 +1,5 @@
 """The schema of the package: complete, up to date, and compared with the one before."""
 
-from __future__ import annotations
-
 import copy
 import json
 import subprocess

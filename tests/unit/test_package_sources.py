@@ -1,7 +1,5 @@
 """Components of the package keep to the places of charts and images, as a stack file does."""
 
-from __future__ import annotations
-
 import copy
 import re
 

@@ -1,7 +1,5 @@
 """`kai-fleet:prices`: what is refused, and what the doctor says of models and nodes."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.settings import load

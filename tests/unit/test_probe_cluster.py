@@ -1,7 +1,5 @@
 """Which cluster a probe asks, by its environment."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

@@ -1,7 +1,5 @@
 """How a probe is found: in the project's environment, on PATH, in the plugin's, by old states."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """The step that ends a team's pods before its namespace goes."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.probes import removal

@@ -1,7 +1,5 @@
 """What the step that applies shards takes away again."""
 
-from __future__ import annotations
-
 from kai_fleet.probes.shards import MANAGER, _without_ours
 
 

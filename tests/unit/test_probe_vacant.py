@@ -3,8 +3,6 @@
 That the engine then leaves everything: tests/engine/test_team_stacks.py.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.probes import __main__ as fleet_probe

@@ -1,7 +1,5 @@
 """The function that tells whether an object is there, over gRPC as the engine asks it."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.provider import EXISTING

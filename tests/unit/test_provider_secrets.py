@@ -1,7 +1,5 @@
 """The function that reads a Secret, over gRPC as the engine asks it."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.provider import SECRET

@@ -1,7 +1,5 @@
 """The names that other programs use: all there, and none costs a command its quick start."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

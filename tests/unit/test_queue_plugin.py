@@ -1,7 +1,5 @@
 """The provider of queue trees, started and asked over gRPC as by the engine."""
 
-from __future__ import annotations
-
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What running pods are told before their team gets its guard, held to what that guard denies."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.fleet.resolve import fleet_of

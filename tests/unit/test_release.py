@@ -1,7 +1,5 @@
 """What a release needs: notes of its version, and no patch that breaks a program."""
 
-from __future__ import annotations
-
 import runpy
 
 import pytest

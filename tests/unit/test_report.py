@@ -1,7 +1,5 @@
 """The report's numbers, where they are from, and that it is one file that loads nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Fairness over time, shards and topologies: from the stack file to KAI's objects."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

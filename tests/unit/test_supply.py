@@ -1,7 +1,5 @@
 """What the project is made of: pinned, with checksums, under licences that fit; and few rights."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

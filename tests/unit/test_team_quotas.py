@@ -1,7 +1,5 @@
 """What the quotas of a team's namespace count."""
 
-from __future__ import annotations
-
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.isolation.team_quotas import quotas
 from kai_fleet.settings.sections.isolation import Bounds, Isolation

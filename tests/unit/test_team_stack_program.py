@@ -1,7 +1,5 @@
 """What a team stack declares, beside what its platform declares: no engine, no cluster."""
 
-from __future__ import annotations
-
 from contextvars import ContextVar
 
 import pulumi

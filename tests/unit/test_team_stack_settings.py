@@ -1,7 +1,5 @@
 """A team stack's file: its keys, what it takes from the platform, and what it may not have."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts

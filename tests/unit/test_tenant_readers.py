@@ -5,8 +5,6 @@ client of HTTP, the engine's functions, other programs. A module that is handed 
 read is not found; that other one is.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Teams whose nodes have taints: one key says what all of their pods tolerate."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

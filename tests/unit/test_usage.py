@@ -1,7 +1,5 @@
 """Who holds what: counted from objects, in the amounts that KAI counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_fleet.usage.counting import count

@@ -1,7 +1,5 @@
 """`fleet usage` without a Prometheus: what pods hold now, by team and queue, from live clusters."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

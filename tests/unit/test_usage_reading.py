@@ -1,7 +1,5 @@
 """Asking a cluster: once for each kind, at once; what may not be listed is part of the answer."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

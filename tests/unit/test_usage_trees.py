@@ -1,7 +1,5 @@
 """Whatever the tree and the pods: sums add up, and nobody lends what nobody borrows."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """GPU-hours, their trend and their cost, of what a Prometheus answers; and how they are written."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Before a refresh or a move: the records of the stack's vClusters, and of no other release."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.releases.helm_record import Forged

@@ -1,7 +1,5 @@
 """The role that the platform gives a vCluster's account, beside the one of each version's chart."""
 
-from __future__ import annotations
-
 import pytest
 
 from kai_fleet.fleet.model import DeclaredTeam

@@ -1,7 +1,5 @@
 """The volume of a control plane: two keys, and what becomes of a later change."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Objects of a cluster with KAI, as its API server lists them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kubectl_fleet.usage.reading import ClusterObjects

@@ -1,7 +1,5 @@
 """The Secret `vc-NAME` as vCluster writes it, and an API server that its certificates are for."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """`fleet doctor`: what is wrong on live clusters, why, and what to do."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

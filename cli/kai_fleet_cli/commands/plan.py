@@ -1,7 +1,5 @@
 """`fleet plan`, `fleet diff`, `fleet schema`: what needs no engine and no cluster."""
 
-from __future__ import annotations
-
 import json
 import sys
 from enum import StrEnum

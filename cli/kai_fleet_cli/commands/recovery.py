@@ -1,7 +1,5 @@
 """`fleet cancel` and `fleet restore`: what a killed update left, by Pulumi's own commands."""
 
-from __future__ import annotations
-
 from kai_fleet_cli.commands.options import NamedStack, Sure, with_exit_codes
 from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say

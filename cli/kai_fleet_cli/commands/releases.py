@@ -1,7 +1,5 @@
 """`fleet releases`: the versions that this program knows, and where each team could go."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

@@ -1,7 +1,5 @@
 """`fleet report`: a stack for who pays for its GPUs, as text, Markdown, JSON or a page of HTML."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fleet sandbox`: the local control plane, its variables and its tools."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 

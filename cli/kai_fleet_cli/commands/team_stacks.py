@@ -1,7 +1,5 @@
 """`fleet team move` and `fleet team credentials`: for teams with a stack of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

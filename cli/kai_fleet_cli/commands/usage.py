@@ -1,7 +1,5 @@
 """`fleet usage`: who used how many GPUs of a stack."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Annotated

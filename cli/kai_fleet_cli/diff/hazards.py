@@ -1,7 +1,5 @@
 """What somebody has to know of a difference first: what is refused, what goes, what restarts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final

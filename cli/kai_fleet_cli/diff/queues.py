@@ -1,7 +1,5 @@
 """What happens to the queues of one cluster, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an update refuses that a plan has nothing against: it starts from what is deployed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A stack's diff: the plan at a base against the plan of the work tree, and what it means."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a difference means, a sentence per team."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -3,8 +3,6 @@
 The plan has no engine to ask, so what the program and the providers do is said here, in one place.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass

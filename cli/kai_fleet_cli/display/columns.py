@@ -1,7 +1,5 @@
 """Rows of names and amounts on a screen of any width, with no name broken."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from rich.console import Console

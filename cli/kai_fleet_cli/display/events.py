@@ -5,8 +5,6 @@ what the program has said of the stack file once more in the policy pack's words
 the names of properties, and here are old and new values.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter, deque

@@ -1,7 +1,5 @@
 """What people do first with a new team: take its kubeconfig, run a pod in one of its queues."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import Any

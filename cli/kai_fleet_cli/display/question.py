@@ -1,7 +1,5 @@
 """The question before something is deleted: the name of what goes, typed; elsewhere `--yes`."""
 
-from __future__ import annotations
-
 from rich.prompt import Prompt
 
 from kai_fleet_cli.display.screen import Screen

@@ -3,8 +3,6 @@
 The steps that wait for a vCluster or a KAI say so every few seconds, many of them at once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Final

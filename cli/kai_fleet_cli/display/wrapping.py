@@ -4,8 +4,6 @@ A terminal breaks what is longer than its width wherever that is, and a command 
 two commands to whoever copies it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """One finding for one cause: what is true of ten pods for one reason is one line with a count."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

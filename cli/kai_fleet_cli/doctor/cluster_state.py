@@ -1,7 +1,5 @@
 """What was read of each API server of a stack, and the questions that several checks have of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

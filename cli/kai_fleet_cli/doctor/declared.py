@@ -1,7 +1,5 @@
 """What a stack's file wants of each of its clusters, to hold the live ones against: its fleet."""
 
-from __future__ import annotations
-
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam, Fleet
 
 

@@ -1,7 +1,5 @@
 """One run of the doctor: from a stack's name, or a kubectl context, to its findings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether the API server of a vCluster has had an answer from its identity provider."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Final

@@ -1,7 +1,5 @@
 """The findings on a terminal: each thing that is not well with its cure, the others counted."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.text import Text
 

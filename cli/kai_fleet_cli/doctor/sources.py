@@ -1,7 +1,5 @@
 """Where a stack's clusters are, and how the doctor asks them: by a stack, or a kubectl context."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping

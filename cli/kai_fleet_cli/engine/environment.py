@@ -1,7 +1,5 @@
 """What a stack needs around the engine: the sandbox, or your cluster; and the tools."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM during an engine run: the engine stops in order, then the command ends."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

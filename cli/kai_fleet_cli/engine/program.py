@@ -1,7 +1,5 @@
 """The program of a stack: the project's own `__main__.py`, or the package's where there is none."""
 
-from __future__ import annotations
-
 import runpy
 
 from kai_fleet.program import program as declare

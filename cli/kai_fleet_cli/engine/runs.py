@@ -5,8 +5,6 @@ takes as an argument which teams a command is about, and no environment variable
 leave teams out. Plain `pulumi up` runs the same program, by the CLI's Python host.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -4,8 +4,6 @@ With the backend its state would go to where `make down` deletes it, and its res
 With PULUMI_HOME alone the sandbox's plugins would run on that cluster, a stand-in among them.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final

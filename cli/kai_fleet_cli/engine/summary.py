@@ -1,7 +1,5 @@
 """The end of an update: what there is now, and what to try next."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Updating some teams of a stack: what the engine leaves alone, and what the history keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

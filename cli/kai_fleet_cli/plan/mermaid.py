@@ -1,7 +1,5 @@
 """Queue trees and node pools as Mermaid flowcharts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

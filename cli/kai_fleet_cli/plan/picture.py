@@ -1,7 +1,5 @@
 """A plan as a reviewer looks at it: the host, and each team with its scheduler and its share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Secrets in a stack's exported state: how they are marked, and what is in them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Final

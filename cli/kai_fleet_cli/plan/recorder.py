@@ -1,7 +1,5 @@
 """Running the program without an engine, and recording what it registers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """A plan on one screen: its teams, its node pools, and what somebody should look at first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final

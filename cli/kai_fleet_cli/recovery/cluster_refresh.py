@@ -5,8 +5,6 @@ gone for good, and what was inside needs no reading: it goes with the vCluster, 
 it anew in the next one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What an engine's error means, in a sentence that says what to do."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Read only: what is in it is written by Pulumi alone. `environment` is added to this process's own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 And Helm's own commands for a release that a killed run left half-way.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import shlex

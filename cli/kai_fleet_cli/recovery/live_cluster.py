@@ -1,7 +1,5 @@
 """Reading from a cluster what a stack has there; nothing is written through it."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

@@ -4,8 +4,6 @@ A team that may go and that the stack file does not have any more has to be name
 the rule `team-removal` refuses the update; without a terminal `fleet destroy` wants `--yes`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final
 

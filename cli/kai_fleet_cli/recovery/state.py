@@ -1,7 +1,5 @@
 """A stack's state as `pulumi stack export` shows it: what an interrupted run left in it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 By `uv audit`; a part of `make check`, which must not fail where there is no network.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Written with `make reference`; a test compares the page with the schema.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

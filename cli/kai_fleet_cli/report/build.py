@@ -1,7 +1,5 @@
 """One report: from the clusters where they answer, else from the plan, with what is missing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path

@@ -4,8 +4,6 @@ Meaning never rests on colour alone: what is used is filled, what is promised an
 outline, what waits is hatched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final, TypeAlias

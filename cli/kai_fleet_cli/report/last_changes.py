@@ -1,7 +1,5 @@
 """The last changes of a stack: what Pulumi's history keeps of each update, and of its versions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice

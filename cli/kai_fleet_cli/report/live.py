@@ -1,7 +1,5 @@
 """What the clusters tell: who holds and waits for what, which nodes are there, what is wrong."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a report shows, as plain data. None is "not known"; GPU amounts are devices, -1 no limit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

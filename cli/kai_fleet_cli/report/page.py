@@ -1,7 +1,5 @@
 """The page: one file of HTML with its style and drawings in it, and nothing that is loaded."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Final

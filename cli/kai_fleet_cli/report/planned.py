@@ -1,7 +1,5 @@
 """What a stack's file alone tells: promises, pools, queues, versions, and what the rules say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 

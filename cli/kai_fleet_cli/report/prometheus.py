@@ -1,7 +1,5 @@
 """Queries to a Prometheus: at its address, or as a Service of the host through the API server."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

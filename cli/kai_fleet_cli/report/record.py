@@ -1,7 +1,5 @@
 """A report for machines: the names of the model's fields are the keys, in camelCase."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass

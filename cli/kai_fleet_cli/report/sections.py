@@ -1,7 +1,5 @@
 """A whole report as tables of text, for a terminal and for Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet_cli.report.model import StackReport

@@ -1,7 +1,5 @@
 """`fleet usage`: from a stack's Prometheus where it names one, else a sample of its clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final

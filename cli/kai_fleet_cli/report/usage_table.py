@@ -1,7 +1,5 @@
 """`fleet usage` on a terminal, and as CSV for who counts it elsewhere."""
 
-from __future__ import annotations
-
 import csv
 import io
 from typing import Final

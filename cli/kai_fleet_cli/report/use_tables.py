@@ -1,7 +1,5 @@
 """GPU-hours, their trend and cost, and idle GPUs, as tables of text: the same in every form."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

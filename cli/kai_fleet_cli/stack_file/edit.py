@@ -4,8 +4,6 @@ ruamel's round trip rewrites spaces between braces, aligned values and comments,
 of indentation. So ruamel only says where things are, and the text is cut there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The encrypted values of a stack file: a plan masks them, so a diff looks at the ciphertexts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

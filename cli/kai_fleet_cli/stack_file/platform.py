@@ -1,7 +1,5 @@
 """A platform's facts from its stack file, for a team stack's plan, which needs no engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Reading a stack file, `Pulumi.<stack>.yaml`, without the engine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

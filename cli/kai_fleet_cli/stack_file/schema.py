@@ -1,7 +1,5 @@
 """The JSON Schema of a stack file, for editors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Writing stack files: all of one or nothing of it, and back to what they were if need be."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import signal

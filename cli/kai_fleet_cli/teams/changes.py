@@ -1,7 +1,5 @@
 """What a team command does: edits of stack files, in words, and the stacks to run afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """A platform's host cluster and its engine, for commands that only look: nothing is started."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """A kubeconfig for a team stack: its own account on the platform's cluster, and nothing else."""
 
-from __future__ import annotations
-
 import base64
 from contextlib import closing
 from typing import Any, Final

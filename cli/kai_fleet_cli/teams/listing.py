@@ -1,7 +1,5 @@
 """`fleet teams`: what is written, what runs, and what of the GPUs is in use now."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Where a team is written: in its platform's stack file, or in a stack file of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Moving a team between stacks: its resources change stacks, and nothing of them is touched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The nodes of a new team, looked at before its update begins to wait for them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A team's kubeconfig for people: it has them log in, and holds nobody's credentials."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What `fleet team add` needs to know: from flags, or by questions with sensible defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

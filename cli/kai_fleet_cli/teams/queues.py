@@ -1,7 +1,5 @@
 """Queue trees as stack files write them: looked at, cut in two parts, and put together again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The end of a whole stack: what refuses it, and what goes with each team."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack

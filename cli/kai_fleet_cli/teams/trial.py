@@ -4,8 +4,6 @@ A team with a stack of its own is tried beside in a second such stack: one accou
 each. The trial's grant comes out of the team's, so that the two have what the one had.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

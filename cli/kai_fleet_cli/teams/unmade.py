@@ -1,7 +1,5 @@
 """A new team that is written already and was never made: the update is what is left to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

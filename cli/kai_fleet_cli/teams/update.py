@@ -1,7 +1,5 @@
 """Carrying a team command out: validated, shown, confirmed, written, run; or all as it was."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

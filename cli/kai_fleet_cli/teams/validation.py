@@ -1,7 +1,5 @@
 """What the rules say about a platform and all its teams, before anything of an edit is written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is newer upstream than the tables here: a newer patch of a line, or a newer line."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

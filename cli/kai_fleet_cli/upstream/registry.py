@@ -4,8 +4,6 @@ The distribution specification's `/v2/NAME/tags/list`, page by page; a registry 
 says where to get one, and needs no account for what is public.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

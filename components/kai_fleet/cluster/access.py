@@ -1,7 +1,5 @@
 """How the program and its probes reach a cluster, and what goes when the cluster goes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

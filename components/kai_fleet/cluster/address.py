@@ -1,7 +1,5 @@
 """The address of a vCluster's API, from its Service, which a tenant may have written."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Such an object may be used by others, or be theirs. One that the stack's state d
 used where it fits, and is not declared: so it is neither changed nor deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 

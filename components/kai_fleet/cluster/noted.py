@@ -1,7 +1,5 @@
 """Labels and annotations of a stack file on every Kubernetes object below a component."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

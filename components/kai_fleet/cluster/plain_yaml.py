@@ -1,7 +1,5 @@
 """Untrusted YAML as mappings, lists and text: nothing in it grows or is constructed."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import yaml

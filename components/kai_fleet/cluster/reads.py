@@ -4,8 +4,6 @@ For a resource that is read, the engine writes its whole state twice in each run
 changed: with fifteen teams that was half of its work. A function of a provider costs nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pulumi

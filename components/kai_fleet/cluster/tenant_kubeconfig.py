@@ -7,8 +7,6 @@ Every vCluster that is supported writes them under keys of their own (pkg/util/k
 whole kubeconfig under `config`, which is looked at only to say that it is not vCluster's.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

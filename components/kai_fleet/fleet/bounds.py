@@ -1,7 +1,5 @@
 """What the guards of a team let through: on the host, and of its queues."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

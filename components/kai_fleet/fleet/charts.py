@@ -1,7 +1,5 @@
 """The charts that a stack installs: where they are written, and the values that they are given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.installed import InstalledChart

@@ -1,7 +1,5 @@
 """What a stack installs: a chart, where that is written, and its values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias

@@ -1,7 +1,5 @@
 """From the settings of a stack to its fleet: defaults, inherited values and keys filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

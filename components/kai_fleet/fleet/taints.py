@@ -1,7 +1,5 @@
 """Node pools whose every node has a taint that their team does not tolerate."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The host of a team's own stack: what its platform tells of it, and how the platform says so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 

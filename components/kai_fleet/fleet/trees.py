@@ -1,7 +1,5 @@
 """The queue trees of stack files as the queues that they declare."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ By Google's own evaluator of CEL, on the very files that a cluster gets. An API 
 nothing that exists already; this says of a pod that runs whether it would be let in again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """The bindings of one team's guards on the host, as plain objects."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

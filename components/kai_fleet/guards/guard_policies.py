@@ -1,7 +1,5 @@
 """The policies of a cluster's guards, and the bindings that hold for all teams alike."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,7 +1,5 @@
 """The guard on the host between one team's namespace and the rest of the cluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pulumi

@@ -1,7 +1,5 @@
 """What one team may have on the host, as the bounds that the guards' policies read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The policies in the YAML files beside this one, and the bindings by which they hold."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The guard at admission: a team's pods name the team's queues, and ask for GPUs as KAI reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pulumi

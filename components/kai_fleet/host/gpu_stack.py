@@ -1,7 +1,5 @@
 """The GPU stack of a cluster: what makes its nodes advertise GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal

@@ -1,7 +1,5 @@
 """A kind cluster on the machine that runs the update, with its GPUs where it has some."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

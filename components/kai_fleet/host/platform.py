@@ -1,7 +1,5 @@
 """What a host cluster has for everybody: its GPU stack, and KAI with its queues in host mode."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pulumi

@@ -1,7 +1,5 @@
 """The platform stack's outputs, read by a team stack before it declares anything."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, Final
 

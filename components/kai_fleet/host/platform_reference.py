@@ -1,7 +1,5 @@
 """The host cluster of a team stack: made by the platform stack, used here."""
 
-from __future__ import annotations
-
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess

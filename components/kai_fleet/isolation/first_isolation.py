@@ -4,8 +4,6 @@ Guards judge what is made and changed, so nothing that runs ends by it. A pod th
 makes anew later is refused then; the preview says so before anything is changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Final
 

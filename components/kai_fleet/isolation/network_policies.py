@@ -1,7 +1,5 @@
 """Who reaches whom: the NetworkPolicies of a team's namespace."""
 
-from __future__ import annotations
-
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ An API server judges what is made and changed. Before a namespace gets its level
 read with this; `tests/unit/test_refused_pods.py` holds it to the attacks that it denies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

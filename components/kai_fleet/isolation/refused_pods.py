@@ -4,8 +4,6 @@ By the guards' own policies, which an API server asks only about what is made an
 sum decides (quotas) is not looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

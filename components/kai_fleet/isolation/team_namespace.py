@@ -1,7 +1,5 @@
 """A team's place on the host: its namespace, and everything that bounds what is made there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The namespaces of a platform's teams: those that it runs, and those with a stack of their own."""
 
-from __future__ import annotations
-
 import pulumi
 
 from kai_fleet.cluster.existing_objects import ExistingObjects

@@ -1,7 +1,5 @@
 """What a KAI that others installed has on a host already: its priority classes, default queues."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The KAI scheduler, on a host cluster or inside a vCluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A tree of KAI queues."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Values, shards and topologies of one KAI, beyond its release and its queues."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

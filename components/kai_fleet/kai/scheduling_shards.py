@@ -1,7 +1,5 @@
 """KAI's SchedulingShards, and the Config that goes with fairness over time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The values of one KAI release, by version."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

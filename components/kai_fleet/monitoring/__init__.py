@@ -1,7 +1,5 @@
 """The rules, alerts, dashboards and scrape configuration of a fleet: YAML files, filled in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

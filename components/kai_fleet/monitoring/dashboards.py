@@ -1,7 +1,5 @@
 """Grafana's dashboards: one of the fleet, and one that shows the team that is chosen in it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Monitors, rules, alerts and dashboards of a whole fleet, whoever its teams are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final

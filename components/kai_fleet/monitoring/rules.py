@@ -1,7 +1,5 @@
 """Recording rules and alerts, as groups that Prometheus and its operator read alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final

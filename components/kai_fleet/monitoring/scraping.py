@@ -1,7 +1,5 @@
 """How Prometheus reads the metrics of every team's KAI: for its operator, and without it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, Final
 

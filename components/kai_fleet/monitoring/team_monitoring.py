@@ -1,7 +1,5 @@
 """Facts, monitors and the way in for Prometheus of one team, in the team's namespace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -9,8 +9,6 @@ types of two components' name, drops unknown inputs in silence, and answers mist
 trace. So the schema comes from the settings models, and only the call `Construct` is the SDK's.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final

@@ -4,8 +4,6 @@ A key that a stack file has is that model's own field, with its type, bounds and
 what is a component's alone is written here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, Literal
 

@@ -4,8 +4,6 @@ OLD is the schema of the last release, `-` for stdin; NEW is the one of this ver
 Exit 1, with a line for each program that would not compile or would not run any more.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping

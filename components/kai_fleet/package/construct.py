@@ -1,7 +1,5 @@
 """The component of each kind, declared as this repository's own program does; and its outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final

@@ -4,8 +4,6 @@ Most of it must be known before anything is made: it decides which resources the
 come from another resource, or is a secret, is kept beside the plain values as an output.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field

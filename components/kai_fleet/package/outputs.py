@@ -1,7 +1,5 @@
 """What each component of the package gives back, in the order of the pages."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from pydantic import Field, SecretStr

@@ -1,7 +1,5 @@
 """The examples of the pages: each is in page_examples.yaml once, and shown in every language."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """`python -m kai_fleet.package.pages FOLDER`: a page for each component, from the schema."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

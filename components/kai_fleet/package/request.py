@@ -1,7 +1,5 @@
 """One request for a component, and the judgement of its settings by the rules of a stack file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias

@@ -4,8 +4,6 @@ From the annotations of the models, not from pydantic's JSON Schema: that one ha
 names and patterns for which Pulumi has no types, and one definition for shares of any resource.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

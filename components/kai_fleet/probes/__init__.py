@@ -3,8 +3,6 @@
 They take everything from their environment, so that no kubeconfig is ever on a command line.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 # Where `fleet-probe` is: in the project's environment, else on PATH, else in that of the plugin

@@ -1,7 +1,5 @@
 """`fleet-probe PROBE [VERB]`: one of the probes in this folder, as the declared commands run it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from typing import Final

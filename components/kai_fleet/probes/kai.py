@@ -4,8 +4,6 @@ wait: every deployment of that version is rolled out, its objects say Ready, and
 accepted. clean-up: remove what uninstalling that version would leave in the way.
 """
 
-from __future__ import annotations
-
 import os
 
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready

@@ -1,7 +1,5 @@
 """`fleet-probe kind create` and `delete`: a kind cluster's scripts, wherever kai-fleet is."""
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import resources

@@ -1,7 +1,5 @@
 """What comes before a vCluster's release is changed or removed, and before its namespace goes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Final

@@ -4,8 +4,6 @@ KAI_OBJECTS holds their specs as JSON, by plural kind and name. apply: have thes
 drop those that an earlier apply had and this one has not. remove: let go of all of them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

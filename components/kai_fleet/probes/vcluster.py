@@ -3,8 +3,6 @@
 Ready means: its Service has an address, its Secret is written, and its API answers there.
 """
 
-from __future__ import annotations
-
 import os
 
 from kai_fleet.cluster.address import address_of

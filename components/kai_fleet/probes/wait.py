@@ -1,7 +1,5 @@
 """Ask a cluster again and again, until what is wanted holds or the time is up."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

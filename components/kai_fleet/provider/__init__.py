@@ -6,8 +6,6 @@ each step, so 500 queues took 36 s of which 28 s were that (P7 in docs/traps.md)
 Here are its names, as the program and the engine have them, and how its operations fail.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, Final

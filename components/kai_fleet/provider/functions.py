@@ -4,8 +4,6 @@ What there is to say of a cluster is an answer, `problem`, not a failure: to tha
 add its own words.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final

@@ -5,8 +5,6 @@ other is experimental, puts stack traces into messages, and cannot say that a re
 part.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import inspect

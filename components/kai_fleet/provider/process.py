@@ -1,7 +1,5 @@
 """A plugin's process: where its engine is, how it listens, when it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

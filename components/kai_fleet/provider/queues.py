@@ -4,8 +4,6 @@ A tree knows its queues by their label `kai-fleet/tree`. So a run that was kille
 write down what it made leaves nothing behind: the next one finds it by the label.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

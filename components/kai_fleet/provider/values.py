@@ -1,7 +1,5 @@
 """Properties as the engine sends and keeps them: protobuf Structs, with marks of the protocol."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Where a chart comes from: the table, an override of the config, or a local mirror."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import TypedDict

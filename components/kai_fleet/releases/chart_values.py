@@ -5,8 +5,6 @@ chart's defaults have, and what its templates read besides, `from` a version on 
 has them no more. Below an "open" key anything goes: labels, resources, lists.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ way than Helm reads it would be a way around, so whatever is odd is refused: key
 spelling, keys twice, aliases and types in YAML, a separator with something behind it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -4,8 +4,6 @@ The list beside this file was read from the sources that it names. KAI's own nam
 every supported version, but not all of them, and from v0.16 on its queues have more labels.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where a vCluster keeps its state, read from the values of its chart."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

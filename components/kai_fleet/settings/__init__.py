@@ -4,8 +4,6 @@
 the settings without the wrong parts, so that the rules can still be asked about the rest.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The keys that a stack file has, and those it may have, by the settings' models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
 

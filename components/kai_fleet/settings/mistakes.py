@@ -1,7 +1,5 @@
 """pydantic's errors, turned into key paths and sentences that say what to write instead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin

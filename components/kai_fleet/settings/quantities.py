@@ -4,8 +4,6 @@ KAI counts cpu in millicores, memory in 10⁶ bytes and GPUs in devices, fractio
 -1 means unlimited. A config writes `16`, `"500m"`, `64Gi`, and `unlimited` or, as KAI does, -1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Final

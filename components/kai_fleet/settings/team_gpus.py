@@ -1,7 +1,5 @@
 """Whether a team's workloads can all run at once within the GPUs that it may hold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 

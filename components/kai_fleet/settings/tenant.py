@@ -1,7 +1,5 @@
 """A team stack's settings: its one team, on the platform that its file names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 

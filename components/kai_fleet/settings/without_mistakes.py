@@ -1,7 +1,5 @@
 """A settings model without the parts of a file that are wrong, and what is wrong with those."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any, TypeVar

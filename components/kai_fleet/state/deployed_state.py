@@ -1,7 +1,5 @@
 """What a stack runs now, as its own state knows it: where a transition starts from."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How much Pulumi's SDK notes of the way to the line that declares a resource."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Which resources of a state belong to one team, and which to the grant of a team stack."""
 
-from __future__ import annotations
-
 from typing import Final
 
 TEAM: Final = "kai-fleet:index:Team"  # what moves with a team between stacks

@@ -1,7 +1,5 @@
 """What it takes to get from one version to another: plain decisions, for any pair."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -5,8 +5,6 @@ the namespace `default`: who may `edit` every namespace may take the accounts of
 with them everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The values of one vCluster release, by scheduling mode and version."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """One vCluster: its namespace, its chart, and a kubeconfig that works from where Pulumi runs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A number of alike pods, with or without a GPU each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

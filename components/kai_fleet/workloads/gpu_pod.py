@@ -1,7 +1,5 @@
 """One pod, with or without a GPU."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pulumi

@@ -1,7 +1,5 @@
 """A vLLM server of one model, that keeps to its share of the GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Reading nested declared values of which any part may be unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

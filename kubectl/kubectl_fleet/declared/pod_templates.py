@@ -1,7 +1,5 @@
 """Pods and pod templates in any kind of workload."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ from the pod's. Kinds that are not here (JobSet, LeaderWorkerSet, the jobs of Ku
 operator) hand their templates on as they are: those name schedulerName themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Anything in it may be a value that only the update knows, which is no text and no mapping.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The queues of one cluster: each with its parent, its shares in KAI's units and its `spec`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

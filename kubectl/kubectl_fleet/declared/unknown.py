@@ -1,7 +1,5 @@
 """The value that stands for what only the update will know, in whatever a program declares."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Any, Final
 

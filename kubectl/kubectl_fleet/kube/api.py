@@ -4,8 +4,6 @@ The official client has 75 MB, and its typed layers take six times as long for e
 API server itself.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import time

@@ -4,8 +4,6 @@ urllib3's own limits are for each piece that arrives. These are for an answer as
 for its head as well, which only a socket sees while it arrives.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import io

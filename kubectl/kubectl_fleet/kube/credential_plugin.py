@@ -4,8 +4,6 @@ No request goes on without credentials where it fails: a server may answer anony
 what it refuses them reads as absent.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

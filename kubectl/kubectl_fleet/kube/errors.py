@@ -1,7 +1,5 @@
 """What goes wrong between this program and an API server, in sentences."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Final

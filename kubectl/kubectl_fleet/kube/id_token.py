@@ -1,7 +1,5 @@
 """The token of a kubeconfig's `auth-provider`: kubectl has left `oidc` only."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

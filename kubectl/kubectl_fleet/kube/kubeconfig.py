@@ -1,7 +1,5 @@
 """The way to an API server by a kubeconfig, with its certificates and keys in memory."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """What kubeconfig files say of one context: its cluster and its user, as client-go reads them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

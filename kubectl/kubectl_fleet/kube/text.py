@@ -3,8 +3,6 @@
 A terminal takes some characters for commands, and some turn the order of what is read around them.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, Final
 

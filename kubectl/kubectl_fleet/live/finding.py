@@ -1,7 +1,5 @@
 """What the doctor says: one sentence of cause and one of cure for one cause."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Final

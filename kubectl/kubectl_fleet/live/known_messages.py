@@ -1,7 +1,5 @@
 """What messages of KAI, vCluster and Kubernetes mean, by the table in `known_messages.yaml`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

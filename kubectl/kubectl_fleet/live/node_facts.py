@@ -1,7 +1,5 @@
 """What a node says of itself: its GPUs, its labels, and whether pods may come to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kubectl_fleet.live.objects import KubeObject

@@ -1,7 +1,5 @@
 """Kubernetes objects as API servers answer them: what is absent in them reads as empty."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime

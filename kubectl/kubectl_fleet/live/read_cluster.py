@@ -1,7 +1,5 @@
 """What was read of one API server, and the questions that several checks have about it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

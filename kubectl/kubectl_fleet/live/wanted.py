@@ -1,7 +1,5 @@
 """What a cluster and its team are to have, as far as why a pod waits depends on it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """A queue's share as a bar: what it has of its own, what is borrowed, lent and idle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

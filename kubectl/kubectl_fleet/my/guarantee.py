@@ -1,7 +1,5 @@
 """Whether a pod that waits asks for what is guaranteed to its queue, or for what others leave."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 

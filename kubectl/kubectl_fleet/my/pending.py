@@ -1,7 +1,5 @@
 """`fleet my pending`: why each pod waits, and what would have to happen, in the doctor's words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any

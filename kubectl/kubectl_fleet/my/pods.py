@@ -1,7 +1,5 @@
 """`fleet my pods`: which pod holds which share of which GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any

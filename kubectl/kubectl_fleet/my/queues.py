@@ -1,7 +1,5 @@
 """`fleet my queues`: the tree of queues with what each may have, has and waits for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """One look at the cluster of a kubeconfig, and what of it this user may not see."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Looking once, or again and again: in place on a terminal, else whenever something changed."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

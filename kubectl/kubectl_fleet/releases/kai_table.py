@@ -4,8 +4,6 @@ Read from the project's tagged sources, chart by chart, and from its support lis
 (K1 …) are explained in docs/traps.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date

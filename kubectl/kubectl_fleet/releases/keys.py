@@ -1,7 +1,5 @@
 """Labels, annotations and names that KAI reads or uses, and what people write instead of them."""
 
-from __future__ import annotations
-
 import re
 from difflib import get_close_matches
 from typing import Final

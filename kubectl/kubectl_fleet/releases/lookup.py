@@ -5,8 +5,6 @@ the ends of life on vCluster's page of supported versions. Plan, doctor and comm
 words about them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ With NVIDIA's MIG strategy `mixed` each profile is a resource of its own; with `
 advertised as nvidia.com/gpu, and everybody takes it for a whole GPU.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches

@@ -4,8 +4,6 @@ Read from the chart's values and helpers of v0.18, the notes of v0.16.0 and v0.1
 binder's plugins. `docs/workloads.md` says what each mode guarantees, needs and costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 

@@ -1,7 +1,5 @@
 """Everything that differs by vCluster version, in one table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date

@@ -1,7 +1,5 @@
 """What a rule reports: one sentence for one place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

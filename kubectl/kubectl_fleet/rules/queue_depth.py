@@ -1,7 +1,5 @@
 """No more and no fewer levels of queues than the KAI version can schedule from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kubectl_fleet import releases

@@ -1,7 +1,5 @@
 """Every queue hangs in one tree: unique names, existing parents, no cycles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A GPU share is requested in one way, with a value that KAI takes."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Shares of a GPU only where KAI's GPU sharing is on."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

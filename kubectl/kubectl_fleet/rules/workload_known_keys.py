@@ -1,7 +1,5 @@
 """Labels and annotations that KAI reads, in the place where it reads them, as strings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from kubectl_fleet.declared.pods import PodTemplate

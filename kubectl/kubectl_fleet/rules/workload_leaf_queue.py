@@ -1,7 +1,5 @@
 """A pod for KAI names a queue that takes pods: declared, without children, and its own team's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kubectl_fleet.declared.pods import PodTemplate

@@ -1,7 +1,5 @@
 """The queue label and `schedulerName: kai-scheduler` come together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kubectl_fleet.declared.unknown import UNKNOWN

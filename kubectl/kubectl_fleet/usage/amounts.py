@@ -1,7 +1,5 @@
 """CPU, memory and GPUs in the units that KAI's queues count in, and as people write them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias

@@ -1,7 +1,5 @@
 """Pods that can never run: they ask for more GPUs than any node has, or their queues may hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache

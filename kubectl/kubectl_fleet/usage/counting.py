@@ -1,7 +1,5 @@
 """The usage of a cluster, counted from what it answered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal

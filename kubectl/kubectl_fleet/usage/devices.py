@@ -1,7 +1,5 @@
 """The GPUs of a cluster: who holds which whole ones of a node, and who shares which one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

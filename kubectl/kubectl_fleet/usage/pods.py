@@ -1,7 +1,5 @@
 """Pods as users of a cluster: what each holds or waits for, and on which GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

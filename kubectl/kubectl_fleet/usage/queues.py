@@ -1,7 +1,5 @@
 """The queues of a cluster as a tree: what each may have, has, borrows, lends and waits for."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What a cluster answers of its nodes, pods and queues: a list request for each kind, at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field

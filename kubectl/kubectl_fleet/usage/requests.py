@@ -5,8 +5,6 @@ Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node
 `pkg/binder/plugins/nvfractions`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Pods that wait: why, in words. What is wrong with how they are written is `rule_violations`'."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

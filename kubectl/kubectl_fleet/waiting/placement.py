@@ -3,8 +3,6 @@
 A scheduler counts every node of the cluster in its message, and most are of other pools.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

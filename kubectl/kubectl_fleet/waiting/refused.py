@@ -3,8 +3,6 @@
 A pod that admission denies is not there. Its maker has an event, and a ReplicaSet a condition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final

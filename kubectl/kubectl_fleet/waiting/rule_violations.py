@@ -1,7 +1,5 @@
 """Pods and queues written so that KAI does nothing with them, by the program's own rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol

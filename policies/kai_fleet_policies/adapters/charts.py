@@ -1,7 +1,5 @@
 """What a declared Helm release installs, read from its chart and values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A queue tree, which is one resource, read as the Queues that it is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

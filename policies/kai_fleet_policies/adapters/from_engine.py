@@ -4,8 +4,6 @@ The SDK reads the whole stack anew for each policy, in two passes, and wraps it 
 value raises an error (P4). Here every value is read once, and an unknown one is UNKNOWN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A fleet as the rules judge it: its host and the vClusters, with the pods of its workloads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final

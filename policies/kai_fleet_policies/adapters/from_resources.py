@@ -3,8 +3,6 @@
 A cluster is a `kubernetes` provider; the inside of a vCluster is the provider with its name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal

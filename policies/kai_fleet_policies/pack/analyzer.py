@@ -4,8 +4,6 @@ Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its polici
 unknown value raises an error (P4), and forgets what was declared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Any, Final

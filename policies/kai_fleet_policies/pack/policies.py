@@ -1,7 +1,5 @@
 """Each rule as a policy of Pulumi, and last the one for what is not decided yet."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 

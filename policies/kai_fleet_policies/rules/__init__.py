@@ -1,7 +1,5 @@
 """One module per rule, each with NAME, LEVEL, SEVERITY, WHY, REMEDY and `check`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module

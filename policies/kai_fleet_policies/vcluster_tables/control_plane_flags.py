@@ -1,7 +1,5 @@
 """The flags in control_plane_flags.yaml, which a stack may set, and how flags are spelled."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

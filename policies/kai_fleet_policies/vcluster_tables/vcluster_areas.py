@@ -1,7 +1,5 @@
 """The decisions in vcluster_areas.yaml about the values of vCluster's chart."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What a tenant would try. A new attack is one entry: what, by whom, and the remedy it is told."""
 
-from __future__ import annotations
-
 from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, TENANTS, Attempt
 from tests.attacks.attempts.bounds import BOUNDS
 from tests.attacks.attempts.control import CONTROL

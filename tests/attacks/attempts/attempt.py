@@ -1,7 +1,5 @@
 """How attacks are written: what is sent, by whom, and the remedy that the refusal names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Bounds that forget: time, priorities, nodes of others (T16, T18)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt

@@ -1,7 +1,5 @@
 """The control plane of a team's vCluster, taken for something else (T16)."""
 
-from __future__ import annotations
-
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
 from tests.attacks.objects import Object, container, control_plane, pod, secret
 

@@ -1,7 +1,5 @@
 """GPUs that were not asked for, or not granted (T2, T3, T11)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt, env

@@ -1,7 +1,5 @@
 """What quotas, Services, queues and KAI go by, written by somebody else (T9, T13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, Attempt

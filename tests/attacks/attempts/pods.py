@@ -1,7 +1,5 @@
 """Root on a node, another team's node, another team's turn (T1, T4, T5)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt

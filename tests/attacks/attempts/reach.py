@@ -1,7 +1,5 @@
 """Other teams' pods by what Services lead to, and networks that no policy is about (T6, T7)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt

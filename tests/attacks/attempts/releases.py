@@ -1,7 +1,5 @@
 """Helm's records and the control plane, written by an account of a team (T15, T16)."""
 
-from __future__ import annotations
-
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
 from tests.attacks.objects import (
     Object,

@@ -1,7 +1,5 @@
 """Level `restricted`, field by field, and who claims its exceptions."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

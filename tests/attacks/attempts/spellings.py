@@ -1,7 +1,5 @@
 """Other spellings of what is denied: volumes, addresses, annotations, variables (T17)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt, env

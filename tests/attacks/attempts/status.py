@@ -1,7 +1,5 @@
 """What goes by the status of a pod and by other subresources, written by a tenant (T16)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt

@@ -1,7 +1,5 @@
 """The checks: plain functions from what was read to findings, each in a module of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """What leads a host name to a vCluster's API: an IngressClass, a Gateway, and TLS through both."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kai_fleet.settings.sections.access import Access

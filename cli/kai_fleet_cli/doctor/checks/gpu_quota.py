@@ -1,7 +1,5 @@
 """What bounds a team's GPUs: its ResourceQuota, and what it holds where that counts no shares."""
 
-from __future__ import annotations
-
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.finding import Finding

@@ -2,8 +2,6 @@
 and the plugin does not share GPUs that KAI shares too.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final

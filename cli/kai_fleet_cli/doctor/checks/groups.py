@@ -1,7 +1,5 @@
 """Who enters a vCluster by an identity provider: its groups' roles, and whether it is reached."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The objects of guards, held against those that this version declares; those inside vClusters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What keeps a team from others: labels, quotas, network policies and guards, whole and there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What the stack tells Prometheus: there, and where the Prometheus operator looks."""
 
-from __future__ import annotations
-
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
 
 _KEY = "kai-fleet:monitoring"

@@ -1,7 +1,5 @@
 """Whether network policies keep teams apart on this host, as far as it shows, and fit it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """GPUs: nodes that are Ready, in each team's pool, and that advertise them (V16)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kai_fleet.fleet import taints

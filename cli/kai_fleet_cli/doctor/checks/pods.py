@@ -1,7 +1,5 @@
 """Pods that wait, are refused or written wrong, and such queues, in every cluster of a stack."""
 
-from __future__ import annotations
-
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations

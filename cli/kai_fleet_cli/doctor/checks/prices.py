@@ -1,7 +1,5 @@
 """Prices of GPUs: a model that no node has, and a node whose model has no price."""
 
-from __future__ import annotations
-
 from kai_fleet.settings.sections.prices import DEFAULT, PRODUCT
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
 from kubectl_fleet.live.node_facts import gpus

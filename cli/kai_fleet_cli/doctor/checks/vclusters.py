@@ -1,7 +1,5 @@
 """Each team's vCluster: there, ready, reached, with a valid certificate and Helm's own records."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import timedelta

@@ -4,8 +4,6 @@
 the declared part as JSON: with the GPUs of this machine where GPUS is `yes`.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

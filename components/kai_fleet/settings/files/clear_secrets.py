@@ -1,7 +1,5 @@
 """Secrets that stand in a stack file in clear, and the command that encrypts each of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -4,8 +4,6 @@ Pulumi hands all of a stack file to each plugin as one environment variable, and
 128 KiB in one: about 1,200 queues. What stands in another file is not part of that.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Secrets of the stack file that are part of a larger value, kept secret where they go (P6)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, Final

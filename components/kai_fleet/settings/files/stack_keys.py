@@ -4,8 +4,6 @@ Keys of other namespaces belong to other programs. A key of ours whose prefix is
 one of those: everything that it declares would go, without a word.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher, get_close_matches

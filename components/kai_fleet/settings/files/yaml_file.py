@@ -5,8 +5,6 @@ binaries. A few lines of aliases can stand for billions of values. What engine a
 differently, or could not carry, is refused by its line before anything is built from the text.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Which nodes pods prefer or need, and beside which pods they are: as Kubernetes has it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The host cluster: one that there is, or a kind cluster that the stack makes."""
 
-from __future__ import annotations
-
 from pydantic import Field, SecretStr
 
 from kai_fleet.settings.sections.kind import Kind

@@ -1,7 +1,5 @@
 """A vCluster's control plane: how often it runs, where its state is, how much it gets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 

@@ -1,7 +1,5 @@
 """The most GPUs of a team: whole ones as a number, or how many of each kind."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final

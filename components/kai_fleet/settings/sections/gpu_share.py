@@ -1,7 +1,5 @@
 """How a workload asks for GPUs: whole ones, a fraction of one, or an amount of its memory."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What happens to pods that break their team's rules at admission."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

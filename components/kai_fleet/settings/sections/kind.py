@@ -1,7 +1,5 @@
 """A kind cluster on this machine, made and deleted with the stack."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal
 

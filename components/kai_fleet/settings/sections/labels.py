@@ -1,7 +1,5 @@
 """Keys and values of labels and annotations."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints

@@ -1,7 +1,5 @@
 """The base of every settings model: strict, frozen, camelCase in the stack file."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 

@@ -1,7 +1,5 @@
 """What is measured of a fleet: where Prometheus runs, how it is told, and when an alert fires."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 

@@ -1,7 +1,5 @@
 """Who enters a vCluster by an account at an identity provider, and what its groups may do there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal

@@ -1,7 +1,5 @@
 """What belongs to the host cluster: its GPU stack and its KAI."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints

@@ -1,7 +1,5 @@
 """What an hour of a GPU costs, for who pays."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Final
 

@@ -1,7 +1,5 @@
 """How KAI schedules beyond queues: fairness over time, shards of nodes, network topology."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal

@@ -1,7 +1,5 @@
 """How one KAI shares GPUs: a switch, or a mode of its own."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator

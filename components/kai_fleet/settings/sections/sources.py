@@ -1,7 +1,5 @@
 """Where charts and images may come from, besides what the release tables name."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema

@@ -1,7 +1,5 @@
 """What a stack file holds when a team has a stack of its own, and what the platform grants it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints

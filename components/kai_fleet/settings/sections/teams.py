@@ -1,7 +1,5 @@
 """What belongs to a team: its scheduler, its nodes and GPUs, its queues, its vCluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 

@@ -1,7 +1,5 @@
 """Taints that pods tolerate, as a stack file, Kubernetes, vCluster and the guards write them."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """What runs in a team's Kubernetes: pods, deployments and vLLM servers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 

@@ -1,7 +1,5 @@
 """Charts and images come from where the release tables and kai-fleet:sources say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final

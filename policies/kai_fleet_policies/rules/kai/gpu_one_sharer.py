@@ -1,7 +1,5 @@
 """GPUs are shared by KAI or by the device plugin, not by both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

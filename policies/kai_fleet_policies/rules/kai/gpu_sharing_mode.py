@@ -1,7 +1,5 @@
 """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam

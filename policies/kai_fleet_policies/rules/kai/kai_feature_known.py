@@ -1,7 +1,5 @@
 """Shards, fairness over time and topologies only where the KAI version has them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, KaiFeature

@@ -1,7 +1,5 @@
 """Only values that the KAI chart of that version reads, and none that undo what is handled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai

@@ -1,7 +1,5 @@
 """Values that the chart reads and that do not reach KAI's parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

@@ -1,7 +1,5 @@
 """KAI lines that still get fixes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import date
 

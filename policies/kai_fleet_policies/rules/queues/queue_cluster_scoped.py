@@ -1,7 +1,5 @@
 """Queues belong to no namespace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

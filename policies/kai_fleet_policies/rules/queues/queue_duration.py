@@ -1,7 +1,5 @@
 """Minimum run times are durations that Go parses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

@@ -1,7 +1,5 @@
 """Quotas and limits of a queue fit each other, its parent's and the team's GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeGuard
 

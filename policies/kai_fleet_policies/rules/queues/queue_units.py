@@ -1,7 +1,5 @@
 """The amounts of a queue are in the units that KAI counts, and are numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

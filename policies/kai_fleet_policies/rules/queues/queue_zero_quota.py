@@ -1,7 +1,5 @@
 """A queue with no quota keeps pods of Deployments Pending."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

@@ -1,7 +1,5 @@
 """What host mode costs: pods of one job are no longer started together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

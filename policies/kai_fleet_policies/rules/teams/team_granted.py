@@ -1,7 +1,5 @@
 """A team stack has what its platform grants it, and no more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam

@@ -1,7 +1,5 @@
 """Isolation that is off is a warning, and refused for a team with a stack of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

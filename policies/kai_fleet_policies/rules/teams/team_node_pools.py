@@ -1,7 +1,5 @@
 """Teams with a KAI of their own have nodes of their own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """A host has one KAI for all its teams, or teams with a KAI each, never both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

@@ -1,7 +1,5 @@
 """The queue that a team stack is granted is its own, and its queues carry its name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

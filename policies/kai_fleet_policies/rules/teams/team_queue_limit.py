@@ -1,7 +1,5 @@
 """In host mode the queue of a team holds no more GPUs than the team may have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

@@ -1,7 +1,5 @@
 """vCluster names are unique on a host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

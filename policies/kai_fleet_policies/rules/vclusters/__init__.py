@@ -1,7 +1,5 @@
 """Rules about vClusters; those about the values of their charts have this in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredTeam

@@ -1,7 +1,5 @@
 """Each vCluster's API has a host name to itself, and its annotations take nothing of others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

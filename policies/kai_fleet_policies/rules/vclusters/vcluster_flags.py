@@ -1,7 +1,5 @@
 """No flag, command or variable that weakens the control plane of a vCluster."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final

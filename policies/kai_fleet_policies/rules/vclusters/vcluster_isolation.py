@@ -1,7 +1,5 @@
 """No chart value that grants rights on the host, or undoes what keeps teams from each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

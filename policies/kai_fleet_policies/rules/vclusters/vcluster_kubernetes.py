@@ -1,7 +1,5 @@
 """A Kubernetes inside a vCluster that knows the policies of the guard there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

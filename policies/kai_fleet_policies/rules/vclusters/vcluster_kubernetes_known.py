@@ -1,7 +1,5 @@
 """A Kubernetes inside a vCluster that vCluster's version and KAI list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

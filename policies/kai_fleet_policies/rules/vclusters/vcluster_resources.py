@@ -1,7 +1,5 @@
 """A control plane's requests are within its limits, and within what its team may have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """A control plane's store fits its replicas and its licence, and stays what it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """vCluster goes up one minor version at a time, and never down."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

@@ -1,7 +1,5 @@
 """Only values that the vCluster chart of that version takes, and that work without a licence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam

@@ -1,7 +1,5 @@
 """Only vCluster versions of the release table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster

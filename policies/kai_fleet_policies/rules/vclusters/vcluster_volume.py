@@ -1,7 +1,5 @@
 """The volume of a vCluster that runs keeps its storage class and size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A vLLM server takes as much of the GPU's memory as its pod requests."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

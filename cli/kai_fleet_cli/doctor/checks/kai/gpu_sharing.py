@@ -2,8 +2,6 @@
 group, the group its reservation pod.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final

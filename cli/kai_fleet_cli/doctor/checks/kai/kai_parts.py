@@ -1,7 +1,5 @@
 """KAI's parts: there, rolled out, of the wanted version, and Ready in its own words (K3, K16)."""
 
-from __future__ import annotations
-
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KaiRelease

@@ -1,7 +1,5 @@
 """What another version or a removed team left behind, and two KAIs where one is to be."""
 
-from __future__ import annotations
-
 import re
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot

@@ -1,7 +1,5 @@
 """Queues as they were declared: there, with their parents and amounts; and no strangers (K4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

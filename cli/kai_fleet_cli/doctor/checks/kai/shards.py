@@ -1,7 +1,5 @@
 """Shards and topologies as declared: there, with nodes, and with pods that say whose they are."""
 
-from __future__ import annotations
-
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.finding import Finding
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, QUEUE_LABEL

@@ -1,7 +1,5 @@
 """KAI's webhooks: each has somebody who answers. Else what it is asked is refused (K10)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
