@@ -161,8 +161,8 @@ class Isolation(Strict):
     )
     annotations: list[_Name] = Field(
         default_factory=list,
-        description="Domains of annotations that runtimes, device and network plugins read, and"
-        " pods may have all the same: memory-qos.nri.io.",
+        description="Domains of annotations that runtimes, device and network plugins and"
+        " kube2iam read, and pods may have all the same: memory-qos.nri.io.",
     )
     volumes: list[VolumeKind] = Field(
         default_factory=list,
