@@ -1,6 +1,5 @@
 """`fleet plan`, `fleet diff`, `fleet schema`: what needs no engine and no cluster."""
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import StackFile, with_exit_codes
+from kai_fleet_cli.commands.options import StackFile, print_json, with_exit_codes
 from kai_fleet_cli.display.screen import say
 from kubectl_fleet.errors import UserError
 
@@ -99,4 +98,4 @@ def schema() -> None:
     """Print the JSON Schema of a stack file."""
     from kai_fleet_cli.stack_file.schema import schema as stack_schema
 
-    sys.stdout.write(json.dumps(stack_schema(), indent=2) + "\n")
+    print_json(stack_schema())

@@ -22,6 +22,11 @@ class Interrupted(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
+def exit_code(why: KeyboardInterrupt) -> int:
+    """What a shell expects for it: 130 for Ctrl-C."""
+    return why.exit_code if isinstance(why, Interrupted) else 128 + signal.SIGINT
+
+
 @dataclass
 class Signals:
     """What came while the engine ran; 0 is nothing."""
@@ -44,7 +49,7 @@ def resumable_by(command: Callable[[], str], say: Callable[[str], None]) -> Iter
             "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
             f" what is there and go on: {command()}"
         )
-        raise typer.Exit(why.exit_code if isinstance(why, Interrupted) else 130) from None
+        raise typer.Exit(exit_code(why)) from None
 
 
 @contextmanager

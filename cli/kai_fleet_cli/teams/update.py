@@ -42,7 +42,7 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any
     if change.goes and not sure:
         question.confirm_name(screen, change.goes)
         run = True
-    elif screen.asks and not flags.yes and not flags.no_up:
+    elif screen.asks and not sure:
         run = Confirm.ask("Run the update now?", default=True, console=screen.out)
     if not run:
         if change.destroys:
@@ -175,8 +175,9 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
         return
     # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
     # cluster: an update that does not look takes it for whole.
+    came = [change.comes] if change.comes else []
     looks = [
-        f"  {resume.up(stack, change.adds if stack == change.platform.stack else ())}"
+        f"  {resume.up(stack, came if stack == change.platform.stack else ())}"
         for stack in sorted(set(at), key=lambda stack: stack != change.platform.stack)
     ]
     screen.say(
