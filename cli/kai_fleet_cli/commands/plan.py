@@ -96,6 +96,6 @@ def diff(
 
 def schema() -> None:
     """Print the JSON Schema of a stack file."""
-    from kai_fleet_cli.stack_file.schema import schema as stack_schema
+    from kai_fleet_cli.reference import settings_page
 
-    print_json(stack_schema())
+    print_json(settings_page.schema())
