@@ -13,6 +13,8 @@ from types import FrameType
 import psutil
 import typer
 
+from kai_fleet_cli.display.screen import Say
+
 
 class Interrupted(KeyboardInterrupt):
     """A signal ended the command; `exit_code` is what a shell expects for it."""
@@ -40,7 +42,7 @@ class Signals:
 
 
 @contextmanager
-def resumable_by(command: Callable[[], str], say: Callable[[str], None]) -> Iterator[None]:
+def resumable_by(command: Callable[[], str], say: Say) -> Iterator[None]:
     """After Ctrl-C or SIGTERM: name the command that goes on, and end with its code."""
     try:
         yield

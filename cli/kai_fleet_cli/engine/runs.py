@@ -8,7 +8,7 @@ leave teams out. Plain `pulumi up` runs the same program, by the CLI's Python ho
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet_cli.display.events import UNTOUCHED, Narration, PreviewLines
-from kai_fleet_cli.display.screen import passing_line
+from kai_fleet_cli.display.screen import Say, passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
 from kai_fleet_cli.engine.program import program
@@ -31,7 +31,6 @@ from kubectl_fleet.wording import MASK
 
 POLICY_PACK: Final = str(policy_pack_program())
 _COLOR: Final = {True: "always", False: "never"}
-Show = Callable[[str], None]
 
 
 class EngineError(UserError):
@@ -102,7 +101,7 @@ def state_of(stack: automation.Stack, what: str) -> ExportedState:
 
 def up(
     stack: automation.Stack,
-    show: Show,
+    show: Say,
     *,
     color: bool,
     parallel: int | None = None,
@@ -165,7 +164,7 @@ def up(
                 known = state.exported(stack)
 
 
-def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool = False) -> Outcome:
+def preview(stack: automation.Stack, show: Say, *, color: bool, details: bool = False) -> Outcome:
     """Say what an update would do, with the policy pack in front. Raises EngineError.
 
     A line per resource that would change; `details`: the engine's own diff of every property.
@@ -195,7 +194,7 @@ def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool =
         return outcome
 
 
-def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
+def drift(stack: automation.Stack, show: Say) -> cluster_refresh.Drift:
     """Say what was changed by hand since the last update; nothing is changed.
 
     Raises EngineError.
@@ -206,7 +205,7 @@ def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
 
 def destroy(
     stack: automation.Stack,
-    show: Show,
+    show: Say,
     *,
     color: bool,
     remove: bool = False,
@@ -248,9 +247,7 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _narration(
-    stack: automation.Stack, show: Show, *, color: bool, steps: bool = True
-) -> Narration:
+def _narration(stack: automation.Stack, show: Say, *, color: bool, steps: bool = True) -> Narration:
     home = stack.workspace.env_vars.get("PULUMI_HOME", "")
     passing = passing_line if sys.stdout.isatty() else None
     return Narration(show, color=color, steps=steps, home=home, passing=passing)

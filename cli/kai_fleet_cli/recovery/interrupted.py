@@ -8,14 +8,19 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kai_fleet.releases import helm_record
 from kai_fleet.state.deployed_state import NAMESPACE_PATCH
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
+from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.recovery.live_cluster import (
+    LiveCluster,
+    LiveObject,
+    UnansweredError,
+    wrong_record,
+)
 from kai_fleet_cli.recovery.state import (
     NAMESPACE,
     OF_VCLUSTER,
@@ -29,6 +34,7 @@ from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
 _HELM_SECONDS: Final = 600.0
+_CHANGING: Final = ("-upgrade", "-rollback")  # of a release's status
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ class Judge:
         now: ExportedState,
         clusters: ExitStack,
         since: datetime.datetime | None,
-        say: Callable[[str], None],
+        say: Say,
         kubeconfig: str | None = None,
     ) -> None:
         self.settlement = Settlement()
@@ -193,13 +199,12 @@ class Judge:
             self._say(f"{operation}: {operation.id} is there, but this stack did not make it")
         elif half_made or status not in ("deployed", "failed"):
             # KAI cannot be rolled back; uninstalled, it leaves queues and running pods (K9).
-            back = (
-                status.endswith(("-upgrade", "-rollback")) and operation.address[0] != KAI_NAMESPACE
-            )
-            verb = "rollback" if back and not half_made else "uninstall"
+            back = not half_made and operation.address[0] != KAI_NAMESPACE
+            verb = "rollback" if back and status.endswith(_CHANGING) else "uninstall"
             provider = self._known[provider_of(operation.resource)]
-            if operation.of_vcluster:
-                _check_record(cluster, operation)
+            if operation.of_vcluster and (wrong := wrong_record(cluster, operation)):
+                again = "and run the same command again. Nothing was done"
+                raise UserError(f"{operation}: {wrong}, {again}")
             hooks = not operation.of_vcluster
             remedy = HelmRemedy(verb, *operation.address, provider, hooks=hooks)
             self._say(f"{operation}: it is there as {status}, and was not finished: {remedy}")
@@ -220,17 +225,7 @@ class Judge:
         return OF_VCLUSTER in provider_of(operation.resource)
 
 
-def _check_record(cluster: LiveCluster, operation: Operation) -> None:
-    """Raises UserError where a tenant may have written what Helm would do."""
-    namespace, name = operation.address
-    if forged := cluster.forged(namespace, name):
-        sentence = helm_record.sentence(forged, name, namespace)
-        raise UserError(
-            f"{operation}: {sentence}, and run the same command again. Nothing was done"
-        )
-
-
-def _settled(cluster: LiveCluster, operation: Operation, say: Callable[[str], None]) -> str:
+def _settled(cluster: LiveCluster, operation: Operation, say: Say) -> str:
     """A release's status; one that is pending is looked at again for a minute."""
     until = time.monotonic() + _PATIENCE_SECONDS
     status = cluster.release(*operation.address)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from pulumi import automation
 from rich.prompt import Confirm
 
+from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
@@ -26,7 +27,6 @@ from kubectl_fleet.wording import listed
 if TYPE_CHECKING:
     from kai_fleet_cli.recovery.interrupted import Settlement
 
-Say = Callable[[str], None]
 # What the API server, Helm and the providers say of a thing that is there.
 _EXISTS: Final = ("exists already", "already exists", "AlreadyExists", "cannot re-use a name")
 # What Helm says of a release that an earlier run did not finish.
@@ -72,7 +72,6 @@ def after(
     say: Say,
     *,
     refresh: bool,
-    command: str = "up",
 ) -> bool:
     """After a run that failed: mend what stood in its way, if an earlier failure left that.
 
@@ -90,7 +89,7 @@ def after(
     if not settlement.decided:
         return False
     told = listed([str(operation) for operation in operations], "and")
-    _agree(stack, f"an earlier run of this stack left: {told}", refresh, command, say)
+    _agree(stack, f"an earlier run of this stack left: {told}", refresh, "up", say)
     _carry_out(stack, now, settlement, say)
     return True
 

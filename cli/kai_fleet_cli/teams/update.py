@@ -123,20 +123,19 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
                 ) from None
             began = isinstance(why, runs.EngineError) and why.began
             # A repair is told for the files as they are: with the edit.
-            if not (finished or began or change.destroys or _repair(change) in str(why)):
+            repair = resume.up(change.platform.stack) in str(why)
+            if not (finished or began or change.destroys or repair):
                 others = restore(change.edits)
                 raise UserError(
                     f"{why}. Nothing was changed, and the files are as they were{_but(others)}"
                 ) from None
-            raise UserError(_goes_on(change, str(why))) from None
-
-
-def _goes_on(change: TeamChange, why: str) -> str:
-    """The message for an update that failed in the middle; the teams that go stay named."""
-    message = failures.naming(why, change.platform.stack, change.removes)
-    if _repair(change) in message:
-        return f"The files keep the edit. {message}"
-    return f"{message}. The files keep the edit: run it again with\n{_commands(change)}"
+            # In the middle: the teams that go stay named.
+            message = failures.naming(str(why), change.platform.stack, change.removes)
+            if repair:
+                raise UserError(f"The files keep the edit. {message}") from None
+            raise UserError(
+                f"{message}. The files keep the edit: run it again with\n{_commands(change)}"
+            ) from None
 
 
 def _but(others: Sequence[str]) -> str:
@@ -144,11 +143,6 @@ def _but(others: Sequence[str]) -> str:
     if not others:
         return ""
     return f", but for {', '.join(others)}, which something else wrote meanwhile: take the edit out"
-
-
-def _repair(change: TeamChange) -> str:
-    """How a message begins to name the repair of one of the stacks that are updated."""
-    return resume.up(change.platform.stack)
 
 
 def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
