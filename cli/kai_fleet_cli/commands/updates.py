@@ -70,8 +70,13 @@ def up(
                 outcome = update(opened())
         except UserError as why:
             text = failures.naming(str(why), stack, names)
-            left = _unnamed(first, names) if resume.up(stack) in text else ()
-            raise UserError(text + _to_be_named(left, stack)) from None
+            # The rules would refuse that repair because of these teams.
+            if resume.up(stack) in text and (left := _unnamed(first, names)):
+                text += (
+                    f". Deployed and not in Pulumi.{stack}.yaml: {', '.join(left)}. Put back there"
+                    f" what is to stay; for what is to go add:{resume.naming(left)}"
+                )
+            raise UserError(text) from None
     summary.show(stack, outcome, environment.standins, out)
 
 
@@ -87,17 +92,6 @@ def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequen
         screen.line(f"Team {team} would go: its vCluster, every pod and every volume in it.")
         question.confirm_name(screen, team)
     return teams
-
-
-def _to_be_named(teams: Sequence[str], stack: str) -> str:
-    """What to say beside a repair that the rules would refuse because of these teams."""
-    if not teams:
-        return ""
-    flags = " ".join(f"--remove-team {team}" for team in teams)
-    return (
-        f". Deployed and not in Pulumi.{stack}.yaml: {', '.join(teams)}. Put back there what is to"
-        f" stay; for what is to go add: {flags}"
-    )
 
 
 def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:

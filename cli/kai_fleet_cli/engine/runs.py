@@ -104,7 +104,6 @@ def up(
     show: Say,
     *,
     color: bool,
-    parallel: int | None = None,
     teams: Collection[str] | None = None,
     grants: bool = False,
     removes: bool = False,
@@ -134,7 +133,6 @@ def up(
                 policy_packs=[POLICY_PACK],
                 policy_pack_configs=_pack_config(stack),
                 color=_COLOR[color],
-                parallel=parallel,
                 suppress_outputs=True,  # the table that follows says it better
                 target=list(only.urns) if only and not only.others else None,
                 target_dependents=True if only and not only.others else None,

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
@@ -165,10 +166,8 @@ def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
         return queues.guaranteed(place.raw.get("queues"), place.gpus, place.pools)
     if place.mode != "host":
         return None
-    quotas = queues.gpu_quotas(platform.raw.get("queues"), None)
-    return next(
-        (quota for keys, quota in quotas.items() if keys[-1] == place.raw.get("queue")), None
-    )
+    every = walk(queues.filled(platform.raw.get("queues"), None))
+    return next((it.queue.gpu.quota for it in every if it.name == place.raw.get("queue")), None)
 
 
 def show(stack: str, listing: Listing, console: Console) -> None:

@@ -45,15 +45,14 @@ def begin(
     tree = _tree(place)
     parts = queues.split(tree, whole, gpus)
     team = _copy(place, version, pool, gpus, queues.with_numbers(tree, parts.taken))
-    own: dict[Field, Any] = {("gpus",): whole - gpus}
-    own |= {("queues", *field): number for field, number in parts.stays.items()}
+    own = _below(place, whole - gpus, parts.stays)
     stacks: tuple[str, ...] = (platform.stack,)
     if place.own:
         edits = _begin_own(platform, place, trial, team, own)
         # The team gives up its part before the other one takes it.
         stacks = (platform.stack, place.stack, lookup.own_stack(platform.stack, trial))
     else:
-        values = _below(place, own) | {(*place.keys[:2], trial): team}
+        values = own | {(*place.keys[:2], trial): team}
         edits = (edited(platform.file, platform.text, values),)
     sentences = (
         f"{trial}: {gpus} of {name}'s {counted(whole, 'GPU')}, nodes {nodes.pairs_text(pool)},"
@@ -85,7 +84,7 @@ def _begin_own(
     }
     return (
         edited(platform.file, platform.text, values),
-        edited(place.file, read_text(place.file), _below(place, own)),
+        edited(place.file, read_text(place.file), own),
         new_team.own_file(platform, trial, team),
     )
 
@@ -94,7 +93,7 @@ def adopt(platform: PlatformFile, name: str) -> TeamChange:
     """Give NAME the version of NAME-next, and all GPUs back. Raises UserError."""
     place, trial = _pair(platform, name)
     old, new = changes.written_kai(place), changes.written_kai(trial)
-    version: dict[Field, Any] = {("scheduler", "version"): new} if old != new else {}
+    version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
     sentence = f"{name}: {changes.switch_text(old, new)}; its queues and running pods stay"
     return _end(platform, place, trial, version, (sentence,), "adopt")
 
@@ -109,11 +108,11 @@ def _end(
     platform: PlatformFile,
     place: TeamPlace,
     trial: TeamPlace,
-    own: Mapping[Field, Any],
+    own: dict[Field, Any],
     sentences: tuple[str, ...],
     verb: str,
 ) -> TeamChange:
-    """Take the trial away; the team gets its part back, and the values of `own`."""
+    """Take the trial away; the team gets its part back, and the values of `own` at their places."""
     if place.own != trial.own:
         where = "stacks of their own" if place.own else f"stack {platform.stack}"
         raise UserError(
@@ -122,9 +121,7 @@ def _end(
         )
     tree = queues.joined(_tree(place), _tree(trial))
     gpus = place.whole_gpus + trial.whole_gpus
-    values = _below(
-        place, {("gpus",): gpus, **{("queues", *field): n for field, n in tree.items()}, **own}
-    )
+    values = _below(place, gpus, tree) | own
     edits: tuple[Edit, ...]
     stacks: tuple[str, ...] = (platform.stack,)
     destroys: tuple[str, ...] = ()
@@ -211,6 +208,7 @@ def _granted(platform: PlatformFile, place: TeamPlace) -> int:
     return gpus
 
 
-def _below(place: TeamPlace, values: Mapping[Field, Any]) -> dict[tuple[str, ...], Any]:
-    """A team's own values by their places in its stack file."""
-    return {(*place.keys, *field): value for field, value in values.items()}
+def _below(place: TeamPlace, gpus: int, numbers: Mapping[Field, Any]) -> dict[Field, Any]:
+    """A team's GPUs and the numbers in its queues, by their places in its stack file."""
+    of_queues = {(*place.keys, "queues", *field): number for field, number in numbers.items()}
+    return {(*place.keys, "gpus"): gpus, **of_queues}

@@ -184,7 +184,7 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
 def _commands(change: TeamChange) -> str:
     lines = [f"  make up STACK={stack}" for stack in change.updates]
     if removed := change.removes:
-        named = " ".join(f"--remove-team {name}" for name in removed)
-        own = f"  .venv/bin/fleet up --stack {change.platform.stack} {named}"
-        lines[change.updates.index(change.platform.stack)] = own
+        stack = change.platform.stack
+        own = f"  {resume.FLEET} up --stack {stack}{resume.naming(removed)}"
+        lines[change.updates.index(stack)] = own
     return "\n".join(lines)
