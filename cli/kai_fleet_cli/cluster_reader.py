@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kubectl_fleet.kube.api import OF_OPERATORS, OF_TENANTS, Api
+from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError
-from kubectl_fleet.kube.kubeconfig import connection
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.pods import OVER, RESERVATIONS
 from kubectl_fleet.usage.requests import gpu_request, numbers, requests_of, whole_gpus
 
-SECONDS: Final = 10.0  # for all of an answer
-CONNECT_SECONDS: Final = 3.0
+_LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
 _SYSTEM: Final = ("kube-system", KAI_NAMESPACE, RESERVATIONS)
 _LONGEST: Final = 300  # of a reason: it ends a sentence
 
@@ -65,11 +63,11 @@ class ClusterReader:
     def _items(self, path: str) -> list[Mapping[str, Any]]:
         try:
             if self.content is not None:
-                way = connection(self.content)
+                api = Api.of_kubeconfig(self.content, **_LIMITS)
             else:
-                way = connection(file=str(self.file) if self.file else None, context=self.context)
-            most = OF_TENANTS if self.content is not None else OF_OPERATORS
-            with closing(Api(way, connect=CONNECT_SECONDS, in_all=SECONDS, most=most)) as api:
+                file = str(self.file) if self.file else None
+                api = Api.of_context(file, self.context, **_LIMITS, most=OF_OPERATORS)
+            with closing(api):
                 return [*api.list(path)]
         except KubeError as error:
             raise NoAnswerError(str(error)[:_LONGEST]) from None
