@@ -1,5 +1,6 @@
 """`fleet plan`, `fleet diff`, `fleet schema`: what needs no engine and no cluster."""
 
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import StackFile, print_json, with_exit_codes
+from kai_fleet_cli.commands.options import StackFile, with_exit_codes
 from kai_fleet_cli.display.screen import say
 from kubectl_fleet.errors import UserError
 
@@ -98,4 +99,4 @@ def schema() -> None:
     """Print the JSON Schema of a stack file."""
     from kai_fleet_cli.reference import settings_page
 
-    print_json(settings_page.schema())
+    sys.stdout.write(json.dumps(settings_page.schema(), indent=2) + "\n")

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.state.deployed_state import NAMESPACE_PATCH
@@ -108,22 +108,9 @@ def _way_in(remedy: HelmRemedy) -> Iterator[tuple[list[str], int | None]]:
         os.close(file)
 
 
-@dataclass
-class Settlement:
-    """What is to be done. `unanswered` are clusters that could not be asked."""
-
-    imports: list[Operation] = field(default_factory=list)
-    remedies: list[tuple[Operation, HelmRemedy]] = field(default_factory=list)
-    unanswered: list[str] = field(default_factory=list)
-
-    @property
-    def decided(self) -> bool:
-        """Whether anything came of it."""
-        return bool(self.imports or self.remedies)
-
-
 class Judge:
-    """Decides one operation after the other.
+    """Decides one operation after the other: what is to be done, and in `unanswered` the clusters
+    that could not be asked.
 
     `since` is None where the state itself says that the run had begun to make the thing; else an
     object of the host counts as this stack's own only if it was made after that, while the
@@ -138,10 +125,17 @@ class Judge:
         say: Say,
         kubeconfig: str | None = None,
     ) -> None:
-        self.settlement = Settlement()
+        self.imports: list[Operation] = []
+        self.remedies: list[tuple[Operation, HelmRemedy]] = []
+        self.unanswered: list[str] = []
         self._now, self._since, self._say = now, since, say
         self._known, self._clusters, self._kubeconfig = now.providers(), clusters, kubeconfig
         self._reached: dict[str, LiveCluster] = {}
+
+    @property
+    def decided(self) -> bool:
+        """Whether anything came of it."""
+        return bool(self.imports or self.remedies)
 
     def decide(self, operation: Operation) -> None:
         """Look at one; what is not on a cluster, and changes of objects, are simply done again."""
@@ -161,9 +155,7 @@ class Judge:
                 # Should it be there, the update is told so, and it is looked at again then.
                 self._say(f"{operation}: its vCluster cannot be asked: {why}")
             else:
-                self.settlement.unanswered.append(
-                    f"{operation}: its cluster cannot be asked: {why}"
-                )
+                self.unanswered.append(f"{operation}: its cluster cannot be asked: {why}")
 
     def _cluster(self, operation: Operation) -> LiveCluster:
         urn = provider_of(operation.resource)
@@ -179,7 +171,7 @@ class Judge:
             self._say(f"{operation}: it was not made; it will be now")
         elif self._ours(operation, live):
             self._say(f"{operation}: an interrupted run made it; it is taken into the state")
-            self.settlement.imports.append(operation)
+            self.imports.append(operation)
         else:
             self._say(f"{operation}: {operation.id} is there, but this stack did not make it")
 
@@ -208,7 +200,7 @@ class Judge:
             hooks = not operation.of_vcluster
             remedy = HelmRemedy(verb, *operation.address, provider, hooks=hooks)
             self._say(f"{operation}: it is there as {status}, and was not finished: {remedy}")
-            self.settlement.remedies.append((operation, remedy))
+            self.remedies.append((operation, remedy))
 
     def _in_own_namespace(self, operation: Operation) -> bool:
         """Whether it is in a namespace that this stack made, on the same cluster."""

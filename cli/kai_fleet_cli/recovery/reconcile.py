@@ -25,7 +25,7 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.recovery.interrupted import Settlement
+    from kai_fleet_cli.recovery.interrupted import Judge
 
 # What the API server, Helm and the providers say of a thing that is there.
 _EXISTS: Final = ("exists already", "already exists", "AlreadyExists", "cannot re-use a name")
@@ -85,12 +85,12 @@ def after(
     if not operations:
         return False
     now = state.read(stack)
-    settlement = _judge(stack, now, operations, _failing_since(stack), say)
-    if not settlement.decided:
+    judge = _judge(stack, now, operations, _failing_since(stack), say)
+    if not judge.decided:
         return False
     told = listed([str(operation) for operation in operations], "and")
     _agree(stack, f"an earlier run of this stack left: {told}", refresh, "up", say)
-    _carry_out(stack, now, settlement, say)
+    _carry_out(stack, now, judge, say)
     return True
 
 
@@ -147,20 +147,20 @@ def _judge(
     operations: Sequence[Operation],
     since: datetime.datetime | None,
     say: Say,
-) -> Settlement:
+) -> Judge:
     from kai_fleet_cli.recovery.interrupted import Judge  # slow to load, and seldom needed
 
     with ExitStack() as clusters:
         judge = Judge(now, clusters, since, say, _kubeconfig(stack))
         for operation in operations:
             judge.decide(operation)
-    if judge.settlement.unanswered:
+    if judge.unanswered:
         raise UserError(
             f"what the last run of stack {stack.name} left cannot be settled:"
-            f" {'; '.join(judge.settlement.unanswered)}. See that kubectl reaches the cluster, then"
+            f" {'; '.join(judge.unanswered)}. See that kubectl reaches the cluster, then"
             " run the same command again"
         )
-    return judge.settlement
+    return judge
 
 
 def _kubeconfig(stack: automation.Stack) -> str | None:
@@ -168,15 +168,13 @@ def _kubeconfig(stack: automation.Stack) -> str | None:
     return stack.workspace.env_vars.get("KUBECONFIG")
 
 
-def _carry_out(
-    stack: automation.Stack, now: ExportedState, settlement: Settlement, say: Say
-) -> None:
-    for _, remedy in settlement.remedies:
+def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: Say) -> None:
+    for _, remedy in judge.remedies:
         remedy.run(stack.workspace.env_vars)
-    for operation in settlement.imports:
+    for operation in judge.imports:
         _take_in(stack, operation, say)
     known = now.urns()
-    mended = [operation.urn for operation, _ in settlement.remedies if operation.urn in known]
+    mended = [operation.urn for operation, _ in judge.remedies if operation.urn in known]
     root = next(str(it["urn"]) for it in now.resources if it["type"] == state.STACK)
     cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
 

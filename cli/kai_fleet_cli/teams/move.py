@@ -88,8 +88,9 @@ def _commands(
     kept = {ancestor for urn in providers for ancestor in above(urn)}
     first: dict[str, None] = {}
     for it in resources:
-        needed = {state.provider_of(it), it.get("deletedWith"), *(it.get("dependencies") or ())}
-        if not needed.isdisjoint(providers) and team in (chain := above(str(it["urn"]))):
+        if not state.needed_by(it).isdisjoint(providers) and team in (
+            chain := above(str(it["urn"]))
+        ):
             first[next(urn for urn in reversed(chain) if urn not in kept)] = None
     moves = ["state", "move", "--yes", "--source", source, "--dest", dest]
     return [
