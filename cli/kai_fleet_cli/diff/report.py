@@ -14,8 +14,7 @@ from kai_fleet_cli.diff.refusals import refusals
 from kai_fleet_cli.diff.sentences import Sentence, by_hazard, sentences, untouched
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import Picture, picture
-from kai_fleet_cli.stack_file.encrypted import encrypted, encrypted_anew
-from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT, encrypted, encrypted_anew
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import agreeing, counted
 

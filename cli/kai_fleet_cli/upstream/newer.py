@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,10 +36,6 @@ class NewerVersions:
         newer = f"newer than what is known here: {', '.join(self.newer)}"
         nothing = "nothing newer than what is known here"
         return f"{self.project} upstream: {self.silent or (newer if self.newer else nothing)}"
-
-    def record(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
 
 
 def look(homes: Mapping[str, str]) -> list[NewerVersions]:
