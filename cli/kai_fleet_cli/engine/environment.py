@@ -11,7 +11,7 @@ from typing import Final
 import platformdirs
 
 from kai_fleet.cluster.kind import SCRIPTS
-from kai_fleet.project import CHECKOUT
+from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine.checkout import pulumi_cli, require_sandbox
 from kai_fleet_cli.stack_file import reading

@@ -32,8 +32,7 @@ from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.workloads import Workload
 from kai_fleet.state.targeting import declared
-from kai_fleet.team import Team, TeamArgs
-from kai_fleet.teams import teams_of
+from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet.workloads import placement
 from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
