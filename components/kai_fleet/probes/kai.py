@@ -10,6 +10,7 @@ from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 from kai_fleet.provider import queues
 from kubectl_fleet.kube.api import Api, Object
 from kubectl_fleet.kube.errors import RefusedError
+from kubectl_fleet.live.objects import KubeObject
 
 _NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
@@ -123,22 +124,11 @@ def _pending_jobs(api: Api) -> list[str]:
 
 
 def _is_ready(api: Api, reference: str) -> bool:
-    """Whether `plural.group/name` is there and its operator calls its newest generation Ready.
-
-    After an upgrade the condition may still be about what was wanted before.
-    """
+    """Whether `plural.group/name` is there and its operator calls its newest generation Ready."""
     kind, name = reference.split("/")
     plural, group = kind.split(".", 1)
     item = api.find(f"/apis/{group}/v1/{plural}/{name}")
-    if item is None:
-        return False
-    generation = item["metadata"].get("generation")
-    return any(
-        c.get("type") == "Ready"
-        and c.get("status") == "True"
-        and c.get("observedGeneration", generation) == generation
-        for c in item.get("status", {}).get("conditions", [])
-    )
+    return item is not None and KubeObject(item).is_ready
 
 
 def _queue_refused(api: Api) -> list[str]:
