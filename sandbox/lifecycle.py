@@ -182,28 +182,25 @@ def link_plugins(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
     """
     linked = []
     for name, tool in tools.items():
-        if not name.startswith(_PLUGIN) or tool.origin in ("path", "built"):
-            continue
-        kind = f"resource-{name.removeprefix(_PLUGIN)}"
-        link = pulumi_home / "plugins" / f"{kind}-v{tool.version}" / name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not (link.is_symlink() and link.readlink() == tool.path):
-            link.unlink(missing_ok=True)
-            link.symlink_to(tool.path)
-        linked.append(name)
+        if name.startswith(_PLUGIN) and tool.origin not in ("path", "built"):
+            kind = f"resource-{name.removeprefix(_PLUGIN)}"
+            _link(pulumi_home / "plugins" / f"{kind}-v{tool.version}" / name, tool.path)
+            linked.append(name)
     return linked
 
 
 def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
-    """Have exactly the tools in the folder, by name.
-
-    One that was found on PATH by its link in this very folder has it already.
-    """
+    """Have exactly the tools in the folder, by name."""
     for entry in folder.iterdir():
-        found = tools.get(entry.name)
-        if found != entry and not (entry.is_symlink() and entry.readlink() == found):
+        if entry.name not in tools:
             entry.unlink()
     for name, path in tools.items():
-        link = folder / name
-        if not link.is_symlink():
-            link.symlink_to(path)
+        if path != folder / name:  # one that was found on PATH by its link in this very folder
+            _link(folder / name, path)
+
+
+def _link(link: Path, target: Path) -> None:
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not (link.is_symlink() and link.readlink() == target):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
