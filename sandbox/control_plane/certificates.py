@@ -87,8 +87,8 @@ class Authority:
     def kubeconfig(self, client: str, server: str, context: str = "sandbox") -> str:
         """A kubeconfig with all that it needs, of the client whose pair has that name."""
         pair = self.path(client)
-        files = (self.pair.certificate, pair.certificate, pair.key)
-        return Pieces(*(file.read_text() for file in files)).kubeconfig(server, context)
+        authority, certificate = self.pair.certificate.read_text(), pair.certificate.read_text()
+        return Pieces(authority, certificate, pair.key.read_text()).kubeconfig(server, context)
 
     def _issue(self, pair: Pair, names: list[str], common: str, organization: str) -> None:
         import trustme
