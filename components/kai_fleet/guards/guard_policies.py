@@ -7,7 +7,6 @@ from typing import Final
 import pulumi
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
-from kai_fleet.cluster.options import after, child_of
 from kai_fleet.guards.policies import (
     Kind,
     Object,
@@ -16,6 +15,7 @@ from kai_fleet.guards.policies import (
     policy,
     shared_bindings,
 )
+from kai_fleet.options import after, child_of
 
 GUARD_POLICIES: Final = "kai-fleet:index:GuardPolicies"
 

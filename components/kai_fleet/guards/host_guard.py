@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from kai_fleet.cluster.options import after, child_of
 from kai_fleet.guards.foreign_nodes import node_bindings
 from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs, declare_binding
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import PolicySet, as_annotations
+from kai_fleet.options import after, child_of
 
 
 @dataclass

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pulumi
 
-from kai_fleet.cluster.options import after, child_of
 from kai_fleet.guards.guard_policies import GuardPolicies, declare_binding, declare_policy
 from kai_fleet.guards.policies import Kind, PolicySet
 from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.options import after, child_of
 
 
 @dataclass

@@ -10,10 +10,10 @@ import pulumi
 from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.cluster.options import after
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.guards.guard_policies import declare_binding, declare_policy
 from kai_fleet.host import team_stack_rights as rights
+from kai_fleet.options import after
 from kai_fleet.state.deployed_state import ACCESS, HOST
 from kai_fleet.state.targeting import DeclaredRun
 

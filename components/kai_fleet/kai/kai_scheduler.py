@@ -10,11 +10,11 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
-from kai_fleet.cluster.options import child_of
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
+from kai_fleet.options import child_of
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.isolation import Isolation

@@ -7,7 +7,6 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.options import after, child_of
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.kai.scheduling_shards import (
@@ -15,6 +14,7 @@ from kai_fleet.kai.scheduling_shards import (
     SchedulingShardsArgs,
     has_shards,
 )
+from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.scheduling import Scheduling
 
 

@@ -10,7 +10,7 @@ import pulumi_command as command
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.options import child_of
+from kai_fleet.options import child_of
 from kai_fleet.settings.sections.scheduling import (
     Fairshare,
     Scheduling,

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from kai_fleet.cluster.options import child_of
+from kai_fleet.options import child_of
 from kai_fleet.workloads import pod_template
 from kai_fleet.workloads.pod_template import PodArgs
 
