@@ -7,11 +7,17 @@ from functools import partial
 from typing import Any, Final
 
 from bench.shell import kubectl, until
+from kai_fleet.provider.queues import API_VERSION, KIND
 from kubectl_fleet.releases import KAI
 from sandbox.lifecycle import Sandbox
 from sandbox.nodes.fake_nodes import EVERY_NODE, POOL_LABEL, fake_node
 
 _HAS: Final = {**EVERY_NODE, "cpu": "32", "memory": "128Gi", "nvidia.com/gpu": "2"}
+
+
+def queue(name: str, spec: Any) -> dict[str, Any]:
+    """A Queue as its API has it."""
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec}
 
 
 def listed(items: list[Any]) -> str:
