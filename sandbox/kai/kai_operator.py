@@ -12,6 +12,7 @@ import yaml
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from sandbox.chart_packages import SOURCES
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai import operands
@@ -21,7 +22,7 @@ CONFIGS: Final = f"{GROUP}/configs"
 CONFIG: Final = f"{CONFIGS}/kai-config"
 SHARDS: Final = f"{GROUP}/schedulingshards"
 SHARD: Final = f"{SHARDS}/default"
-DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{operands.NAMESPACE}/deployments"
+DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
 OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLUSTER_POLICIES: Final = f"{CRDS}/clusterpolicies.nvidia.com"
@@ -76,7 +77,7 @@ def _do_jobs_of_v07(api: AdminApi) -> None:
 
 def _serves_kai(hook: Object) -> bool:
     service = hook["clientConfig"].get("service") or {}
-    return service.get("namespace") == operands.NAMESPACE
+    return service.get("namespace") == KAI_NAMESPACE
 
 
 def _collect(

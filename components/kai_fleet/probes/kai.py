@@ -11,13 +11,13 @@ from kai_fleet.provider import queues
 from kubectl_fleet.kube.api import Api, Object
 from kubectl_fleet.kube.errors import RefusedError
 from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
-_NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.
 _OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
-_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments"
-_PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
+_PODS = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
 _WEBHOOKS = tuple(
     f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
     for kind in ("validating", "mutating")
@@ -41,7 +41,7 @@ def wait() -> None:
         f"KAI {version}",
         missing,
         float(os.environ["KAI_TIMEOUT"]),
-        f"kubectl -n {_NAMESPACE} get pods,jobs and kubectl -n {_NAMESPACE} get events",
+        f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
     )
 
 
@@ -60,7 +60,7 @@ def clean_up() -> None:
         "the removal of what KAI's operator made",
         lambda: [*_kai_webhooks(api), *_operands(api)],
         60,
-        f"kubectl -n {_NAMESPACE} get deployments and"
+        f"kubectl -n {KAI_NAMESPACE} get deployments and"
         " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
     )
 
@@ -152,5 +152,5 @@ def _kai_webhooks(api: Api) -> list[str]:
         for path in _WEBHOOKS
         for item in api.list(path)
         for hook in item.get("webhooks", [])
-        if (hook["clientConfig"].get("service") or {}).get("namespace") == _NAMESPACE
+        if (hook["clientConfig"].get("service") or {}).get("namespace") == KAI_NAMESPACE
     ]
