@@ -14,7 +14,7 @@ from bench.program import Program, on_the_sandbox
 from bench.temporary import temporary
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox import lifecycle
-from sandbox.control_plane.pod_stages import POD_SECONDS
+from sandbox.control_plane.command_lines import POD_SECONDS
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 HEAD: Final = """\

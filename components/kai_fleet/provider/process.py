@@ -1,8 +1,8 @@
 """A plugin's process: where its engine is, how it listens and answers, when it ends.
 
 By the protocol's generated classes: of the SDK's own servers one serves components alone, and the
-other is experimental, puts stack traces into messages, and cannot say that a resource was made in
-part.
+other is experimental, fails at outputs that are not known yet, puts stack traces into messages, and
+cannot say that a resource was made in part.
 """
 
 import asyncio
