@@ -7,13 +7,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from kai_fleet.settings.sections.model import Strict
+from kubectl_fleet.kube.system_names import may_name_system
 from kubectl_fleet.paths import value_at
 
 # Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
 GroupRole = Literal["view", "edit", "admin"]
 _EXTRA_ARGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
 _K3S: Final = "controlPlane.distro.k3s.enabled"
-_SYSTEM: Final = "system:"  # Kubernetes' own users and groups, such as system:masters
 _WRITTEN: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
 
 
@@ -27,14 +27,6 @@ def _issuer(value: str) -> str:
     return value
 
 
-def may_name_system(prefix: str) -> bool:
-    """Whether a name that an identity provider chooses can be Kubernetes' own behind a prefix.
-
-    `sy` before its `stem:masters` is one; `-` is no prefix to the API server.
-    """
-    return prefix in ("", "-") or _SYSTEM.startswith(prefix) or prefix.startswith("system")
-
-
 def _prefix(value: str) -> str:
     if may_name_system(value):
         raise ValueError(
@@ -45,7 +37,7 @@ def _prefix(value: str) -> str:
 
 
 def _group(value: str) -> str:
-    if value.startswith(_SYSTEM):
+    if value.startswith("system:"):
         raise ValueError(
             "is one of Kubernetes' own groups; write the group as the identity provider calls it,"
             " without a prefix"
