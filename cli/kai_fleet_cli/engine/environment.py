@@ -11,8 +11,8 @@ from typing import Final
 import platformdirs
 
 from kai_fleet.cluster.kind import SCRIPTS
-from kai_fleet.project import CHECKOUT
 from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine.checkout import pulumi_cli, require_sandbox, running_sandbox

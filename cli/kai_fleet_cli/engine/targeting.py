@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.state.targeting import TEAM, Targets
-from kai_fleet.state.team_parts import ACCESS, HOST, PARTS, TEAM_NAMESPACE, granted_to
+from kai_fleet.state.deployed_state import ACCESS, HOST, PARTS, TEAM, TEAM_NAMESPACE, granted_to
+from kai_fleet.state.targeting import Targets
 from kai_fleet_cli.recovery.state import needed_by
 from kubectl_fleet.wording import counted
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from kai_fleet.project import ROOT as ROOT
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
+from kai_fleet.settings.files.project import ROOT as ROOT
 from kai_fleet.settings.mistakes import key_path
 from kai_fleet.settings.sections.team_stack import TeamStack
 from kubectl_fleet.errors import UserError

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.state.targeting import TEAM
+from kai_fleet.state.deployed_state import TEAM
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import failures, live_cluster, state

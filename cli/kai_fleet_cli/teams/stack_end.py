@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import teams_of
-from kai_fleet.state.team_parts import TEAM_NAMESPACE
+from kai_fleet.state.deployed_state import TEAM_NAMESPACE, teams_of
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import resume

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.state.deployed_state import RELEASE, STACK
-from kai_fleet.state.targeting import TEAM
+from kai_fleet.state.deployed_state import RELEASE, STACK, TEAM
 from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.plan.property_secrets import opened
 from kai_fleet_cli.recovery import failures, file_backend

@@ -14,8 +14,8 @@ from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.guards.guard_policies import declare_binding, declare_policy
 from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.options import after
+from kai_fleet.state.deployed_state import ACCESS, HOST
 from kai_fleet.state.targeting import DeclaredRun
-from kai_fleet.state.team_parts import ACCESS, HOST
 
 if TYPE_CHECKING:
     from kai_fleet.host.platform import Platform

@@ -34,7 +34,7 @@ from kai_fleet.isolation.namespace_metadata import (
 )
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.state.team_parts import TEAM_NAMESPACE
+from kai_fleet.state.deployed_state import TEAM_NAMESPACE
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-_HERE: Final = Path(__file__).resolve().parents[2]
+_HERE: Final = Path(__file__).resolve().parents[4]
 CHECKOUT: Final = _HERE if (_HERE / "sandbox" / "lifecycle.py").is_file() else None
 """The checkout that this package is imported from; None where it is installed from a wheel."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.tools import told_versions
+from sandbox.tools import path_tools
 from sandbox.tools.table import PathCheck
 
 CHECK = PathCheck((3, 0), (4,), ("--version",))
@@ -19,14 +19,14 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
     def give(*given: str) -> list[str]:
         left = list(given)
-        monkeypatch.setattr(told_versions, "told", lambda *_: left.pop(0))
+        monkeypatch.setattr(path_tools, "told", lambda *_: left.pop(0))
         return left
 
     return give
 
 
 def known(folder: Path, tool: Path) -> str:
-    return told_versions.known(folder, tool, CHECK)
+    return path_tools.known(folder, tool, CHECK)
 
 
 def test_it_is_asked_once(tmp_path: Path, answers: Any) -> None:
