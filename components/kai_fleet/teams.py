@@ -7,7 +7,6 @@ import pulumi
 from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.host.team_stack_access import let_in
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.state.deployed_state import DeployedState
@@ -18,7 +17,7 @@ from kai_fleet.team import Team, TeamArgs
 def teams_of(
     fleet: Fleet,
     run: DeclaredRun,
-    platform: Platform | ReferencedPlatform,
+    platform: Platform,
     deployed: DeployedState,
     existing: ExistingObjects,
     providers: Sequence[pulumi.ProviderResource] = (),

@@ -1,10 +1,7 @@
 """An account on the host for each team stack, with what that stack needs and no more."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pulumi
 from pulumi_kubernetes import core
@@ -13,13 +10,10 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.guards.guard_policies import declare_binding, declare_policy
 from kai_fleet.host import team_stack_rights as rights
+from kai_fleet.host.platform import Platform
 from kai_fleet.options import after
 from kai_fleet.state.targeting import DeclaredRun
 from kai_fleet.state.team_parts import ACCESS, HOST
-
-if TYPE_CHECKING:
-    from kai_fleet.host.platform import Platform
-    from kai_fleet.host.platform_reference import ReferencedPlatform
 
 
 @dataclass
@@ -108,9 +102,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         return [made, held]
 
 
-def let_in(
-    fleet: Fleet, run: DeclaredRun, platform: Platform | ReferencedPlatform
-) -> TeamStackAccess | None:
+def let_in(fleet: Fleet, run: DeclaredRun, platform: Platform) -> TeamStackAccess | None:
     """The accounts of a platform's team stacks; None where it has none, and in a team stack."""
     if not fleet.grants:
         return None

@@ -7,7 +7,6 @@ from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.fleet.taints import closed_pool, in_pool
 from kai_fleet.guards.guard_policies import GUARD_POLICIES
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.host.team_stack_access import TeamStackAccess
 from kai_fleet.isolation import first_isolation
 from kai_fleet.isolation.namespace_metadata import is_of_others
@@ -19,7 +18,7 @@ from kai_fleet.state.targeting import DeclaredRun
 def team_namespaces(
     fleet: Fleet,
     run: DeclaredRun,
-    platform: Platform | ReferencedPlatform,
+    platform: Platform,
     access: TeamStackAccess | None,
     deployed: DeployedState,
     existing: ExistingObjects,

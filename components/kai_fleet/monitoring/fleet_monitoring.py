@@ -12,7 +12,6 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.monitoring import dashboards, rules, scraping
 from kai_fleet.settings.sections.monitoring import Monitoring
 
@@ -94,7 +93,7 @@ def as_text(content: Any) -> str:
     return text
 
 
-def monitoring_of(fleet: Fleet, platform: Platform | ReferencedPlatform) -> None:
+def monitoring_of(fleet: Fleet, platform: Platform) -> None:
     """What a platform's stack tells Prometheus; nothing where it is off, or in a team stack."""
     if fleet.host.monitoring is None:
         return
