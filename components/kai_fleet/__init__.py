@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from kai_fleet.fleet.model import DeclaredTeam as DeclaredTeam
     from kai_fleet.fleet.resolve import fleet_of as fleet_of
     from kai_fleet.fleet.trees import declared_queues as declared_queues
-    from kai_fleet.guards.host_guard import HostGuard as HostGuard
-    from kai_fleet.guards.host_guard import HostGuardArgs as HostGuardArgs
+    from kai_fleet.guards.components import HostGuard as HostGuard
+    from kai_fleet.guards.components import HostGuardArgs as HostGuardArgs
+    from kai_fleet.guards.components import QueueGuard as QueueGuard
+    from kai_fleet.guards.components import QueueGuardArgs as QueueGuardArgs
     from kai_fleet.guards.host_rules import HostRules as HostRules
-    from kai_fleet.guards.queue_guard import QueueGuard as QueueGuard
-    from kai_fleet.guards.queue_guard import QueueGuardArgs as QueueGuardArgs
     from kai_fleet.guards.queue_rules import QueueRules as QueueRules
     from kai_fleet.host.gpu_stack import GpuStack as GpuStack
     from kai_fleet.host.gpu_stack import GpuStackArgs as GpuStackArgs
@@ -56,8 +56,8 @@ _WHERE: Final = {
     "GpuPod": "workloads.gpu_pod",
     "GpuStack": "host.gpu_stack",
     "GpuStackArgs": "host.gpu_stack",
-    "HostGuard": "guards.host_guard",
-    "HostGuardArgs": "guards.host_guard",
+    "HostGuard": "guards.components",
+    "HostGuardArgs": "guards.components",
     "HostRules": "guards.host_rules",
     "KaiScheduler": "kai.kai_scheduler",
     "KaiSchedulerArgs": "kai.kai_scheduler",
@@ -65,8 +65,8 @@ _WHERE: Final = {
     "PlatformArgs": "host.platform",
     "PodArgs": "workloads.pod_template",
     "Queue": "settings.sections.queues",
-    "QueueGuard": "guards.queue_guard",
-    "QueueGuardArgs": "guards.queue_guard",
+    "QueueGuard": "guards.components",
+    "QueueGuardArgs": "guards.components",
     "QueueRules": "guards.queue_rules",
     "QueueTree": "kai.queue_tree",
     "QueueTreeArgs": "kai.queue_tree",

@@ -7,7 +7,7 @@ import pulumi
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs

@@ -65,7 +65,7 @@ The pack runs in this checkout's environment (`make setup`). `rules.json` is opt
 
 ## At admission
 
-`QueueGuard` (`components/kai_fleet/guards/queue_guard.py`) declares a ValidatingAdmissionPolicy and
+`QueueGuard` (`components/kai_fleet/guards/components.py`) declares a ValidatingAdmissionPolicy and
 its binding for each team that KAI schedules: in virtual mode inside the team's vCluster, for all
 namespaces; in host mode for the team's namespace on the host. It needs Kubernetes 1.30 or newer.
 It denies what

@@ -9,15 +9,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from kai_fleet.guards.policies import Kind, PolicySet, as_annotations, policy
+from kai_fleet.guards.policies import Kind, as_annotations, policy
 
 _INPUTS: Final = ("object", "oldObject", "params", "request", "namespaceObject", "variables")
 _NAMED: Final = re.compile(r"\bvariables[.](\w+)")
-# Asked as the accounts that make pods: a vCluster's, and the controller of its StatefulSet.
-_CONTROLLER: Final = {
-    "username": "system:serviceaccount:kube-system:statefulset-controller",
-    "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system"],
-}
 
 
 class UnreadablePolicyError(Exception):
@@ -48,7 +43,7 @@ def account(namespace: str, name: str) -> dict[str, Any]:
 
 def controller() -> dict[str, Any]:
     """Kubernetes' controller of StatefulSets as the user of a request."""
-    return dict(_CONTROLLER)
+    return account("kube-system", "statefulset-controller")
 
 
 def refusals(
@@ -65,7 +60,7 @@ def refusals(
     names, `before` what the object was. Where the API server would fail to judge, and so deny, the
     sentence says so.
     """
-    spec = policy(kind, PolicySet())["spec"]
+    spec = policy(kind)["spec"]
     inputs: dict[str, Any] = {
         "object": dict(body),
         "oldObject": None if before is None else dict(before),

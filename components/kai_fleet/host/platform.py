@@ -8,7 +8,7 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin, of_own_cluster
 from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import Fleet
-from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
+from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.kind_cluster import KindCluster, KindClusterArgs
 from kai_fleet.kai.kai_of_others import refuse_different_queues

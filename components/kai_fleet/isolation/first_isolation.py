@@ -11,7 +11,7 @@ import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.policies import OF_ALL_TEAMS, PolicySet, as_annotations, policy
+from kai_fleet.guards.policies import OF_ALL_TEAMS, as_annotations, policy
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState, expressions
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
@@ -49,8 +49,7 @@ def warn_of_refusals(
 def _policies_changed(deployed: DeployedState) -> bool:
     """Whether the policies that the stack has want other things than those of this version."""
     return any(
-        deployed.policies.get(f"host-guards-{kind}")
-        != expressions(policy(kind, PolicySet())["spec"])
+        deployed.policies.get(f"host-guards-{kind}") != expressions(policy(kind)["spec"])
         for kind in OF_ALL_TEAMS
     )
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kai_fleet.guards import evaluation
-from kai_fleet.guards.foreign_nodes import foreign_nodes
-from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules
+from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules, foreign_nodes
 from kai_fleet.guards.policies import Kind, Object
 from kai_fleet.isolation.pod_security import baseline
 

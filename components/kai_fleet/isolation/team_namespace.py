@@ -7,25 +7,22 @@ from typing import Any
 import pulumi
 import pulumi_command as command
 from pulumi_kubernetes import core
-from pulumi_kubernetes.meta import v1 as meta
 from pulumi_kubernetes.networking import v1 as networking
-from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
 from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.guards.guard_policies import GuardPolicies
-from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
-from kai_fleet.host.team_stack_access import account_rights
-from kai_fleet.isolation import (
-    network_policies,
-    team_quotas,
-    vcluster_rights,
-    vcluster_role,
+from kai_fleet.guards.components import (
+    GuardPolicies,
+    HostGuard,
+    HostGuardArgs,
+    QueueGuard,
+    QueueGuardArgs,
 )
+from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
+from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.isolation.namespace_metadata import (
     USED,
     is_of_others,
@@ -33,6 +30,7 @@ from kai_fleet.isolation.namespace_metadata import (
     namespace_metadata,
 )
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
 
@@ -75,9 +73,7 @@ class TeamNamespace(pulumi.ComponentResource):
         opts = opts or pulumi.ResourceOptions()
         # What is of the whole cluster stands beside the namespace, not after it: while that ends,
         # which takes Kubernetes 5 s, it is removed.
-        self._beside = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
+        self._beside = child_of(self, opts)
         metadata = namespace_metadata(args.team)
         goes_with: pulumi.Resource | None
         end = {"VACANT_NAMESPACE": self._of_team}
@@ -113,8 +109,7 @@ class TeamNamespace(pulumi.ComponentResource):
             of_queues = QueueGuardArgs(args.team.host_guard, self._of_team, args.policies)
             bounds.append(QueueGuard(f"{name}-queue-guard", of_queues, self._beside))
         if args.account is not None:
-            after = pulumi.ResourceOptions(depends_on=list(args.account))
-            let_in = pulumi.ResourceOptions.merge(self._inside, after)
+            let_in = after(self._inside, *args.account)
             bounds.append(account_rights(f"{name}-account-rights", name, let_in))
             bounds += args.account
         if args.monitoring is not None:
@@ -158,44 +153,23 @@ class TeamNamespace(pulumi.ComponentResource):
 
     def _rights(self) -> Sequence[pulumi.Resource]:
         """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
-        team, called = self._args.team, vcluster_rights.called(self._name)
-        child = pulumi.ResourceOptions(parent=self)
-        reads = rbac.ClusterRole(
-            f"{self._name}-vcluster-role",
-            metadata={"name": called},
-            rules=vcluster_rights.rules(sees_nodes=team.mode == "virtual"),
-            opts=child,
+        name, team = f"{self._name}-vcluster", self._args.team
+        account = subject(vcluster_rights.account(self._name), self._of_team)
+        reads = declare_role(
+            (f"{name}-role", f"{name}-binding"),
+            {"name": vcluster_rights.called(self._name)},
+            vcluster_rights.on_host(sees_nodes=team.mode == "virtual"),
+            account,
+            pulumi.ResourceOptions(parent=self),
         )
-        bound = rbac.ClusterRoleBinding(
-            f"{self._name}-vcluster-binding",
-            metadata={"name": called},
-            role_ref=_role_ref("ClusterRole", called),
-            subjects=self._vcluster(),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[reads]),
+        writes = declare_role(
+            (f"{name}-inside", f"{name}-inside-binding"),
+            {"name": vcluster_rights.NAME, "namespace": self._of_team},
+            vcluster_rights.of_team(team),
+            account,
+            self._inside,
         )
-        there: meta.ObjectMetaArgsDict = {
-            "name": vcluster_role.NAME,
-            "namespace": self._of_team,
-        }
-        writes = rbac.Role(
-            f"{self._name}-vcluster-inside",
-            metadata=there,
-            rules=vcluster_role.of_team(team),
-            opts=self._inside,
-        )
-        after = pulumi.ResourceOptions(depends_on=[writes])
-        bound_there = rbac.RoleBinding(
-            f"{self._name}-vcluster-inside-binding",
-            metadata=there,
-            role_ref=_role_ref("Role", vcluster_role.NAME),
-            subjects=self._vcluster(),
-            opts=pulumi.ResourceOptions.merge(self._inside, after),
-        )
-        return [reads, bound, writes, bound_there]
-
-    def _vcluster(self) -> list[rbac.SubjectArgsDict]:
-        account = vcluster_rights.account(self._name)
-        return [{"kind": "ServiceAccount", "name": account, "namespace": self._of_team}]
+        return [*reads, *writes]
 
     def _guards(self) -> Sequence[pulumi.Resource]:
         policies, rules = self._args.policies, self._args.team.rules
@@ -204,7 +178,3 @@ class TeamNamespace(pulumi.ComponentResource):
             return ready
         args = HostGuardArgs(self._of_team, rules, policies)
         return [HostGuard(f"{self._name}-host-guard", args, self._beside), *ready]
-
-
-def _role_ref(kind: str, name: str) -> rbac.RoleRefArgsDict:
-    return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}

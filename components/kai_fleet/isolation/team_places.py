@@ -5,7 +5,7 @@ import pulumi
 from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.fleet.taints import closed_pool, in_pool
-from kai_fleet.guards.guard_policies import GUARD_POLICIES
+from kai_fleet.guards.components import GUARD_POLICIES
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.team_stack_access import TeamStackAccess
 from kai_fleet.isolation import first_isolation
