@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.isolation.namespace_metadata import namespace_metadata
+from kai_fleet.isolation.team_namespace import namespace_metadata
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load

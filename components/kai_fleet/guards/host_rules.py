@@ -15,6 +15,16 @@ from kai_fleet.guards.policies import Object, binding, policy_name
 KaiPlace = Literal["inside", "host", "none"]
 
 KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
+# As a quota selects pods of Kubernetes' own classes: each makes room for itself on any node.
+SYSTEM_SCOPE: Final[Any] = {
+    "match_expressions": [
+        {
+            "operator": "In",
+            "scope_name": "PriorityClass",
+            "values": ["system-node-critical", "system-cluster-critical"],
+        }
+    ]
+}
 CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")
 GRACE_SECONDS: Final = 3600
 _PODS: Final = {

@@ -39,10 +39,10 @@ def warn_of_refusals(
     for team, of_team in rules.items():
         if team not in taken and not deployed.has(NAMESPACE, f"{team}-namespace"):
             continue
-        wanted = as_annotations(of_team.parameters())
+        wanted = as_annotations(of_team.parameters()).items()
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
             _warn_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
-        elif policies or not _has(deployed.bounds.get(f"{team}-namespace", {}), wanted):
+        elif policies or not wanted <= deployed.bounds.get(f"{team}-namespace", {}).items():
             _warn_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
 
 
@@ -52,10 +52,6 @@ def _policies_changed(deployed: DeployedState) -> bool:
         deployed.policies.get(f"host-guards-{kind}") != expressions(policy(kind)["spec"])
         for kind in OF_ALL_TEAMS
     )
-
-
-def _has(annotated: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(annotated.get(key) == value for key, value in wanted.items())
 
 
 def _warn_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:

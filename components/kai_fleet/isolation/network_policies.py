@@ -20,7 +20,7 @@ _DNS: Final = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API: Final = 8443  # of a vCluster's pod
 
 
-def of_team(team: DeclaredTeam) -> dict[str, dict[str, Any]]:
+def of_team(team: DeclaredTeam) -> dict[str, Any]:
     """The network policies of a team's namespace by name: each its spec."""
     if team.isolation is None or not team.isolation.network.enabled:
         return {}

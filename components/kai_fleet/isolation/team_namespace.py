@@ -1,12 +1,16 @@
-"""A team's place on the host: its namespace, and everything that bounds what is made there."""
+"""A team's place on the host: its namespace, and everything that bounds what is made there.
 
-from collections.abc import Mapping, Sequence
+By the labels and annotations of the namespace the API server and the guards judge.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import pulumi
 import pulumi_command as command
 from pulumi_kubernetes import core
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet import probes
@@ -21,18 +25,19 @@ from kai_fleet.guards.components import (
     QueueGuard,
     QueueGuardArgs,
 )
+from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
 from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.isolation.namespace_metadata import (
-    USED,
-    is_of_others,
-    labels_of,
-    namespace_metadata,
-)
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
+
+TEAM_LABEL: Final = "kai-fleet/team"
+# On a namespace that others made: an update that was cut off finds by it whose the namespace is.
+USED: Final = {"kai-fleet/namespace": "used"}
+ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 
 
 @dataclass
@@ -128,10 +133,9 @@ class TeamNamespace(pulumi.ComponentResource):
         self.register_outputs({"namespace": self._of_team})
 
     def _quotas(self) -> list[pulumi.Resource]:
-        name = self._name
         return [
             core.v1.ResourceQuota(
-                f"{name}-{called}",
+                f"{self._name}-{called}",
                 metadata={"name": called, "namespace": self._of_team},
                 spec=spec,
                 opts=self._inside,
@@ -139,8 +143,7 @@ class TeamNamespace(pulumi.ComponentResource):
             for called, spec in team_quotas.quotas(self._args.team).items()
         ]
 
-    def _network(self) -> Sequence[pulumi.Resource]:
-        specs: Mapping[str, Any] = network_policies.of_team(self._args.team)
+    def _network(self) -> list[pulumi.Resource]:
         return [
             networking.NetworkPolicy(
                 f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
@@ -148,7 +151,7 @@ class TeamNamespace(pulumi.ComponentResource):
                 spec=spec,
                 opts=self._inside,
             )
-            for called, spec in specs.items()
+            for called, spec in network_policies.of_team(self._args.team).items()
         ]
 
     def _rights(self) -> Sequence[pulumi.Resource]:
@@ -178,3 +181,58 @@ class TeamNamespace(pulumi.ComponentResource):
             return ready
         args = HostGuardArgs(self._of_team, rules, policies)
         return [HostGuard(f"{self._name}-host-guard", args, self._beside), *ready]
+
+
+def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
+    """Name, labels, and as annotations what the host's policies let the team's pods do.
+
+    What a stack file adds to them changes neither: these come last.
+    """
+    bounds = team.host_guard.parameters() if team.host_guard is not None else {}
+    if team.isolated:
+        bounds |= team.rules.parameters() if team.rules is not None else {}
+    return {
+        "name": f"team-{team.name}",
+        "labels": labels_of(team),
+        "annotations": {**team.annotations, **as_annotations(bounds)},
+    }
+
+
+def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
+    """Whether the team's namespace was there before the stack, which then uses it.
+
+    One with the team's label alone was made by an update of the stack that was cut off, or by
+    another stack. Raises pulumi.RunError where it has other values of labels than the team gets.
+    """
+    resource = f"{team.name}-namespace"
+    if existing.holds(NAMESPACE_PATCH, resource):
+        return True
+    name = f"team-{team.name}"
+    found = existing.of_others(NAMESPACE, name, resource)
+    if found is None:
+        return False
+    if TEAM_LABEL in found["labels"]:
+        return all(found["labels"].get(key) == it for key, it in USED.items())
+    wanted = labels_of(team)
+    differ = {key: it for key, it in found["labels"].items() if wanted.get(key, it) != it}
+    if differ:
+        has = ", ".join(f"{key}={value}" for key, value in sorted(differ.items()))
+        wants = ", ".join(f"{key}={wanted[key]}" for key in sorted(differ))
+        raise pulumi.RunError(
+            f"namespace {name} was on the cluster before this stack and is used for team"
+            f" {team.name}, but it has {has}, and the team's labels are {wants}. Nothing was"
+            " made. Agree with its owner and set the label: kubectl label namespace"
+            f" {name} --overwrite {wants.replace(', ', ' ')}; or give the team another name"
+        )
+    return True
+
+
+def labels_of(team: DeclaredTeam) -> dict[str, str]:
+    """The labels of the team's namespace: the file's, and over them those that decide."""
+    labels = {**team.labels, TEAM_LABEL: team.name}
+    if team.isolation is not None and team.isolation.on:
+        # `restricted` is held by the guard: the label knows no exceptions, and needs some.
+        labels[ENFORCED] = "baseline"
+        labels[f"{ENFORCED}-version"] = "latest"
+        labels[ISOLATION_LABEL] = team.isolation.level
+    return labels

@@ -9,8 +9,7 @@ from kai_fleet.guards.components import GUARD_POLICIES
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.team_stack_access import TeamStackAccess
 from kai_fleet.isolation import first_isolation
-from kai_fleet.isolation.namespace_metadata import is_of_others
-from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet.state.targeting import DeclaredRun
 
