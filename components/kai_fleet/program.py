@@ -13,7 +13,7 @@ from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.platform import Platform, PlatformArgs, existing_of
 from kai_fleet.host.platform_reading import read_platform
 from kai_fleet.isolation.team_places import refuse_misfits
-from kai_fleet.monitoring.fleet_monitoring import monitoring_of
+from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.outputs import export
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import FactsOf

@@ -28,7 +28,7 @@ from kai_fleet.guards.components import (
 from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
 from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH

@@ -22,7 +22,7 @@ from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
-from kai_fleet.monitoring.fleet_monitoring import monitoring_of
+from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.package.request import ComponentRequest, by_types
 from kai_fleet.provider import PluginError
 from kai_fleet.releases.chart_values import merged, nested

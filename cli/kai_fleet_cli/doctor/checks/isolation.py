@@ -10,7 +10,7 @@ from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules, node_bindings
 from kai_fleet.guards.policies import kinds
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.isolation.refused_pods import refused
-from kai_fleet.monitoring.scraping import LET_IN
+from kai_fleet.monitoring.prometheus import LET_IN
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet_cli.doctor.checks.guards import unlike
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
