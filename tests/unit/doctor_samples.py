@@ -20,7 +20,7 @@ from kai_fleet.guards.policies import (
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.group_roles import group_roles
+from kai_fleet.vcluster.oidc import group_roles
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.groups import KINDS
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState

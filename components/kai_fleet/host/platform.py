@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.access import ClusterAccess, noted
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin, of_own_cluster
-from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs

@@ -14,9 +14,8 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet import probes
-from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.access import ClusterAccess, noted
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
-from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.components import (
     GuardPolicies,

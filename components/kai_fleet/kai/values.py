@@ -7,6 +7,7 @@ from kai_fleet.releases.chart_values import merged, nested, unknown_keys
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.scheduling import Fairshare, Scheduling
 from kai_fleet.settings.sections.tolerations import Toleration
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
@@ -71,3 +72,16 @@ def _isolated(release: KaiRelease, isolation: Isolation) -> dict[str, Any]:
     if isolation.level == "restricted":
         values["securityContext"] = dict(RESTRICTED)
     return {"global": values} if values else {}
+
+
+def prometheus_values(release: KaiRelease, scheduling: Scheduling) -> dict[str, Any]:
+    """The chart's values for Prometheus, in versions that have some: they bring its roles too."""
+    if scheduling.fairshare is None or not release.prometheus_values:
+        return {}
+    return {"prometheus": prometheus(scheduling.fairshare)}
+
+
+def prometheus(fairshare: Fairshare) -> dict[str, Any]:
+    """Config's part about Prometheus: with an address KAI does not run its own."""
+    address = {"externalPrometheusUrl": fairshare.prometheus} if fairshare.prometheus else {}
+    return {"enabled": True, **address}

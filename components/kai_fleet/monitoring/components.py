@@ -10,7 +10,7 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.cluster.noted import noted
+from kai_fleet.cluster.access import noted
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam, Fleet
 from kai_fleet.host.platform import Platform
 from kai_fleet.monitoring import dashboards, prometheus

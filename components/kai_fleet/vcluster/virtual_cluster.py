@@ -11,8 +11,7 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.reads import cluster_identity, secret_data
+from kai_fleet.cluster.access import ClusterAccess, cluster_identity, secret_data
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, child_of
@@ -20,8 +19,7 @@ from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.vcluster.group_roles import group_roles
-from kai_fleet.vcluster.oidc import FILE, authority
+from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 
@@ -50,10 +48,8 @@ class VirtualCluster(pulumi.ComponentResource):
     """A vCluster named after the component, in the namespace that a TeamNamespace made.
 
     The chart leaves its volume and, in host mode, every pod behind (V4, V10, V17): what is left of
-    it in the namespace goes after the release. Declare what lives inside with `provider` and
-    `deleted_with=provider`: it goes with the vCluster, without asking its API (P1), and is made
-    anew in another vCluster of this name (S1).
-    Depend on the TeamNamespace's `ready`. Raises UnknownVersionError.
+    it in the namespace goes after the release. Declare what lives inside with the options of
+    `within`. Depend on the TeamNamespace's `ready`. Raises UnknownVersionError.
     """
 
     namespace: pulumi.Input[str]
@@ -70,10 +66,11 @@ class VirtualCluster(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:VirtualCluster", name, None, opts)
         team, access = args.team, args.team.access or Access()
         version = vcluster(team.version or DEFAULT_VCLUSTER, untested=team.untested)
-        opts = opts or pulumi.ResourceOptions()
         self.version = version.version
         self.namespace = f"team-{name}" if args.namespace is None else args.namespace
-        child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
+        # Of what waits for other things than the component does.
+        later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        child = child_of(self, later)
         chart = chart_args(
             "vcluster",
             version.chart_version,
@@ -163,28 +160,25 @@ class VirtualCluster(pulumi.ComponentResource):
         inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
         identity = cluster_identity(name, inside, args.deployed, self)
         self.inside = replace(inside, identifier=identity)
-        moved = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(aliases=MOVED))
-        self.provider = self.inside.provider(name, moved)
-        _let_in(
-            team,
-            pulumi.ResourceOptions(
-                parent=self,
-                provider=self.provider,
-                deleted_with=self.provider,
-                aliases=MOVED,
-            ),
-        )
+        self.provider = self.inside.provider(name, child_of(self, later, aliases=MOVED))
+        for body in group_roles(team):
+            self._let_in(name, body)
         self.register_outputs({"namespace": self.namespace, "server": self.server})
 
+    def within(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
+        """The options of what lives inside, declared below `parent`: it goes with the vCluster,
+        without asking its API (P1), and is made anew in another vCluster of this name (S1).
+        """
+        return pulumi.ResourceOptions(
+            parent=parent, provider=self.provider, deleted_with=self.provider, aliases=MOVED
+        )
 
-def _let_in(team: DeclaredTeam, inside: pulumi.ResourceOptions) -> None:
-    """What groups of the team's identity provider may do in its vCluster."""
-    for body in group_roles(team):
-        metadata = body["metadata"]
-        name = f"{team.name}-{metadata['name'].removeprefix('kai-fleet-')}"
+    def _let_in(self, name: str, body: Mapping[str, Any]) -> None:
+        metadata, inside = body["metadata"], self.within(self)
+        name = f"{name}-{metadata['name'].removeprefix('kai-fleet-')}"
         if body["kind"] == "ClusterRole":
             rbac.ClusterRole(name, metadata=metadata, rules=body["rules"], opts=inside)
-            continue
+            return
         binding = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
         bound = {"role_ref": body["roleRef"], "subjects": body["subjects"]}
         binding(name, metadata=metadata, **bound, opts=inside)

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.fleet.model import DeclaredWorkload, Fleet
-from kai_fleet.vcluster.virtual_cluster import MOVED
+from kai_fleet.options import after
 from kai_fleet.workloads import gpu_deployment, gpu_pod, vllm_server
 from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
 from kai_fleet.workloads.gpu_pod import GpuPod
@@ -37,12 +37,7 @@ def _placed(
     workload: DeclaredWorkload, team: Team, namespaces: dict[tuple[str, str], pulumi.Resource]
 ) -> dict[str, Any]:
     name, own = workload.name, workload.own
-    inside = pulumi.ResourceOptions(
-        parent=team,
-        provider=team.vcluster.provider,
-        deleted_with=team.vcluster.provider,
-        aliases=MOVED,
-    )
+    inside = team.vcluster.within(team)
     where = (workload.team, own.namespace)
     if own.namespace not in _PRESENT and where not in namespaces:
         namespaces[where] = kubernetes.core.v1.Namespace(
@@ -51,7 +46,7 @@ def _placed(
             opts=inside,
         )
     before = [*team.ready, *([namespaces[where]] if where in namespaces else [])]
-    opts = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=before))
+    opts = after(inside, *before)
     summary = {
         "team": workload.team,
         "kind": own.kind,
