@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from kai_fleet.vcluster.virtual_cluster import (
         VirtualClusterArgs as VirtualClusterArgs,
     )
-    from kai_fleet.workloads.gpu_deployment import GpuDeployment as GpuDeployment
-    from kai_fleet.workloads.gpu_deployment import GpuDeploymentArgs as GpuDeploymentArgs
-    from kai_fleet.workloads.gpu_pod import GpuPod as GpuPod
-    from kai_fleet.workloads.pod_template import PodArgs as PodArgs
+    from kai_fleet.workloads.pods import GpuDeployment as GpuDeployment
+    from kai_fleet.workloads.pods import GpuDeploymentArgs as GpuDeploymentArgs
+    from kai_fleet.workloads.pods import GpuPod as GpuPod
+    from kai_fleet.workloads.pods import PodArgs as PodArgs
     from kai_fleet.workloads.vllm_server import VllmServer as VllmServer
     from kai_fleet.workloads.vllm_server import VllmServerArgs as VllmServerArgs
 
@@ -51,9 +51,9 @@ _WHERE: Final = {
     "ClusterAccess": "cluster.access",
     "DeclaredKai": "fleet.model",
     "DeclaredTeam": "fleet.model",
-    "GpuDeployment": "workloads.gpu_deployment",
-    "GpuDeploymentArgs": "workloads.gpu_deployment",
-    "GpuPod": "workloads.gpu_pod",
+    "GpuDeployment": "workloads.pods",
+    "GpuDeploymentArgs": "workloads.pods",
+    "GpuPod": "workloads.pods",
     "GpuStack": "host.gpu_stack",
     "GpuStackArgs": "host.gpu_stack",
     "HostGuard": "guards.components",
@@ -63,7 +63,7 @@ _WHERE: Final = {
     "KaiSchedulerArgs": "kai.kai_scheduler",
     "Platform": "host.platform",
     "PlatformArgs": "host.platform",
-    "PodArgs": "workloads.pod_template",
+    "PodArgs": "workloads.pods",
     "Queue": "settings.sections.queues",
     "QueueGuard": "guards.components",
     "QueueGuardArgs": "guards.components",

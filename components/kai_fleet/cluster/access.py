@@ -87,9 +87,7 @@ def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
 
 
 def noted(
-    opts: pulumi.ResourceOptions | None,
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
+    opts: pulumi.ResourceOptions | None, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> pulumi.ResourceOptions | None:
     """The options of a component whose objects have them; what an object has itself stays.
 
@@ -98,9 +96,7 @@ def noted(
     if not labels and not annotations:
         return opts
 
-    def note(
-        args: pulumi.ResourceTransformationArgs,
-    ) -> pulumi.ResourceTransformationResult | None:
+    def note(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         metadata = args.props.get("metadata")
         if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
             return None

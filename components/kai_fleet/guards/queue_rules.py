@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kai_fleet.guards.policies import (
-    AUDIT,
-    DENY,
-    WARN,
-    Object,
-    binding,
-    policy,
-    policy_name,
-)
+from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy, policy_name
 from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:

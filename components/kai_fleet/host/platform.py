@@ -109,9 +109,7 @@ class Platform(pulumi.ComponentResource):
                 after(on_host, gpu),
             )
             queues = QueueTree(
-                f"{name}-queues",
-                QueueTreeArgs(host.queues, self.access),
-                after(on_host, kai.ready),
+                f"{name}-queues", QueueTreeArgs(host.queues, self.access), after(on_host, kai.ready)
             )
             scheduling = declare_scheduling(name, scheduler, kai, self.access, on_host)
             self.ready = [gpu, kai, queues, *scheduling]

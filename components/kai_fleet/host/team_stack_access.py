@@ -100,9 +100,7 @@ def let_in(fleet: Fleet, run: DeclaredRun, platform: Platform) -> TeamStackAcces
         HOST,
         TeamStackAccessArgs([fleet.grants[team] for team in run.grants], fleet.foreign_queues),
         opts=pulumi.ResourceOptions(
-            parent=platform,
-            provider=platform.provider,
-            transformations=platform.transformations,
+            parent=platform, provider=platform.provider, transformations=platform.transformations
         ),
     )
 

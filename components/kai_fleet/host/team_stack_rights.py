@@ -40,10 +40,7 @@ def rule(group: str, resources: str, verbs: Sequence[str], *names: str) -> Polic
 
 def on_host(team: str, *, host_mode: bool) -> list[PolicyRuleArgsDict]:
     """Outside the team's namespace: nodes to look at, and in host mode the team's queues."""
-    found = [
-        rule("", "namespaces", ("get",), f"team-{team}"),
-        rule("", "nodes", READ),
-    ]
+    found = [rule("", "namespaces", ("get",), f"team-{team}"), rule("", "nodes", READ)]
     if host_mode:
         # Queues have no namespace; which ones, the bounds say.
         found.append(rule(_QUEUES, "queues", _ALL))

@@ -38,10 +38,7 @@ def of_pods(network: Network) -> dict[str, Any]:
         {"to": [own]},
         # A node's own server too: a vCluster's DNS asks it for names from outside, and clouds have
         # it at the address of their credentials. At this port there are none.
-        {
-            "to": [_namespace("kube-system"), *map(_block, _inside(network))],
-            "ports": _DNS,
-        },
+        {"to": [_namespace("kube-system"), *map(_block, _inside(network))], "ports": _DNS},
     ]
     if network.internet:
         inside = _inside(network)

@@ -42,11 +42,7 @@ class FleetMonitoring(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:Monitoring", name, None, opts)
         child, settings, host = pulumi.ResourceOptions(parent=self), args.settings, args.host
         groups = prometheus.rules_of_fleet(
-            settings,
-            pulumi.get_stack(),
-            host.gpu_resource,
-            host.queues,
-            host_kai=bool(host.kai),
+            settings, pulumi.get_stack(), host.gpu_resource, host.queues, host_kai=bool(host.kai)
         )
         name = f"{name}-monitoring"
         if settings.operator:

@@ -35,9 +35,7 @@ from kai_fleet.team import Team, TeamArgs
 from kai_fleet.teams import teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet.workloads import placement
-from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
-from kai_fleet.workloads.gpu_pod import GpuPod
-from kai_fleet.workloads.pod_template import PodArgs
+from kai_fleet.workloads.pods import GpuDeployment, GpuDeploymentArgs, GpuPod, PodArgs
 from kai_fleet.workloads.vllm_server import VllmServer, VllmServerArgs
 from kubectl_fleet.declared.queues import leaves
 from kubectl_fleet.releases import KAI, UnknownVersionError

@@ -72,10 +72,7 @@ class VirtualCluster(pulumi.ComponentResource):
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         child = child_of(self, later)
         chart = chart_args(
-            "vcluster",
-            version.chart_version,
-            override=team.chart,
-            repository=VCLUSTER_REPOSITORY,
+            "vcluster", version.chart_version, override=team.chart, repository=VCLUSTER_REPOSITORY
         )
         values = vcluster_values(version, team, self.namespace)
         # Helm believes its own record, which is where a tenant may write: it is looked at before
