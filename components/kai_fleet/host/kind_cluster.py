@@ -49,7 +49,8 @@ class KindCluster(pulumi.ComponentResource):
                 "KIND_NAME": name,
                 "KIND_CONFIG": json.dumps(declared(name, args.kind), sort_keys=True),
                 "KIND_GPUS": args.kind.gpus,
-                "KIND_GPU_NODE": gpu_node(name, args.kind),
+                # One node only: two would hand them out twice.
+                "KIND_GPU_NODE": f"{name}-{'worker' if args.kind.workers else 'control-plane'}",
             },
             logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
             opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
@@ -75,8 +76,3 @@ def declared(name: str, kind: Kind) -> dict[str, Any]:
         "name": name,
         "nodes": [{"role": "control-plane", **image, "extraPortMappings": mappings}, *workers],
     }
-
-
-def gpu_node(name: str, kind: Kind) -> str:
-    """The container of the node with the GPUs. One node only: two would hand them out twice."""
-    return f"{name}-worker" if kind.workers else f"{name}-control-plane"

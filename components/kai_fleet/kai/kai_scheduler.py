@@ -12,12 +12,10 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
-from kai_fleet.kai.values import kai_values, prometheus_values
+from kai_fleet.kai.values import kai_values
 from kai_fleet.options import after, child_of
 from kai_fleet.releases.chart_source import chart_args
-from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
 from kubectl_fleet.releases import KAI, KaiRelease, kai
@@ -70,11 +68,10 @@ class KaiScheduler(pulumi.ComponentResource):
         own_namespace, existing = f"{name}-namespace", args.existing
         others = priority_values(release, own.values, existing) if existing else {}
         if not (existing and existing.of_others(NAMESPACE, KAI_NAMESPACE, own_namespace)):
-            before.append(
-                kubernetes.core.v1.Namespace(
-                    own_namespace, metadata={"name": KAI_NAMESPACE}, opts=child_of(self, opts)
-                )
+            space = kubernetes.core.v1.Namespace(
+                own_namespace, metadata={"name": KAI_NAMESPACE}, opts=child_of(self, opts)
             )
+            before.append(space)
         crd = f"{name}-cluster-policy"
         wanted = release.needs_cluster_policy_crd and args.cluster_policy_crd
         if existing is None:
@@ -85,38 +82,21 @@ class KaiScheduler(pulumi.ComponentResource):
             # which may have come since and made the CRD its own.
             kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, kept))
+        first = {"delete_before_replace": True}
+        replacing = self._replacing(f"{name}-release", args, release)
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
-            values=kai_values(
-                release,
-                sharing=own.sharing,
-                runtime_class=args.runtime_class,
-                isolation=args.isolation,
-                tolerations=own.tolerations,
-                affinity=own.affinity,
-                labels=own.labels,
-                overrides=merged(
-                    prometheus_values(release, own.scheduling or Scheduling()), others, own.values
-                ),
-            ),
+            values=kai_values(release, own, args.runtime_class, args.isolation, others),
             timeout=args.ready_timeout,
             # The step below waits, and says for what. Helm would only say that its time is up,
             # and after an upgrade that failed so, the next one keeps the fields that were wrong.
             skip_await=True,
-            opts=after(
-                child_of(
-                    self,
-                    later,
-                    replace_on_changes=self._replacing(f"{name}-release", args, release),
-                    delete_before_replace=True,
-                ),
-                *before,
-            ),
+            opts=after(child_of(self, later, replace_on_changes=replacing, **first), *before),
         )
-        step = child_of(self, later, delete_before_replace=True)
+        step = child_of(self, later, **first)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.
