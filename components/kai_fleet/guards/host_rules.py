@@ -178,31 +178,20 @@ def foreign_nodes(rules: HostRules) -> list[Object]:
     Of a team with a pool whose pods name their nodes: whatever lacks any label of the pool. Of a
     team without: the pools of others. Pods of other teams are held to their pool by its labels.
     """
-    if rules.pool and rules.names_nodes:
-        return [_expressions(_other(key, value)) for key, value in sorted(rules.pool.items())]
     if rules.pool:
-        return []
-    return _pools(rules.foreign_pools)
-
-
-def _other(key: str, value: str) -> Object:
-    return {"key": key, "operator": "NotIn", "values": [value]}
-
-
-def _pools(pools: Sequence[Mapping[str, str]]) -> list[Object]:
-    """One selector for all pools that differ in the value of one label, one for each other pool."""
-    values: dict[str, list[str]] = defaultdict(list)
-    for pool in pools:
+        own = sorted(rules.pool.items()) if rules.names_nodes else ()
+        return [_selecting(key, "NotIn", [value]) for key, value in own]
+    # One selector for all pools that differ in the value of one label, one for each other pool.
+    values: dict[str, set[str]] = defaultdict(set)
+    for pool in rules.foreign_pools:
         if len(pool) == 1:
             [(key, value)] = pool.items()
-            values[key].append(value)
-    single = [
-        _expressions({"key": key, "operator": "In", "values": sorted(set(among))})
-        for key, among in sorted(values.items())
+            values[key].add(value)
+    several = [
+        {"matchLabels": dict(sorted(pool.items()))} for pool in rules.foreign_pools if len(pool) > 1
     ]
-    several = [{"matchLabels": dict(sorted(pool.items()))} for pool in pools if len(pool) > 1]
-    return [*single, *several]
+    return [*(_selecting(key, "In", among) for key, among in sorted(values.items())), *several]
 
 
-def _expressions(*wanted: Object) -> Object:
-    return {"matchExpressions": list(wanted)}
+def _selecting(key: str, operator: str, values: Iterable[str]) -> Object:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": sorted(values)}]}
