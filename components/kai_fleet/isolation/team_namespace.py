@@ -5,7 +5,7 @@ By the labels and annotations of the namespace the API server and the guards jud
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pulumi
 import pulumi_command as command
@@ -106,9 +106,18 @@ class TeamNamespace(pulumi.ComponentResource):
         self._inside = pulumi.ResourceOptions(
             parent=self, depends_on=[self._namespace], deleted_with=goes_with
         )
-        bounds: list[pulumi.Resource] = [self._namespace, *self._quotas()]
+        bounds: list[pulumi.Resource] = [self._namespace]
+        for called, quota in team_quotas.quotas(args.team).items():
+            bounds.append(self._bound(core.v1.ResourceQuota, f"{name}-{called}", called, quota))
         if args.team.isolated:
-            bounds += [*self._network(), *self._rights(), *self._guards()]
+            for called, policy in network_policies.of_team(args.team).items():
+                part = f"{name}-network-{called.removeprefix('kai-fleet-')}"
+                bounds.append(self._bound(networking.NetworkPolicy, part, called, policy))
+            bounds += self._rights()
+            if args.team.rules is not None:
+                guard = HostGuardArgs(self._of_team, args.team.rules, args.policies)
+                bounds.append(HostGuard(f"{name}-host-guard", guard, self._beside))
+            bounds += args.policies.ready if args.policies is not None else []
         if args.team.host_guard is not None:
             of_queues = QueueGuardArgs(args.team.host_guard, self._of_team, args.policies)
             bounds.append(QueueGuard(f"{name}-queue-guard", of_queues, self._beside))
@@ -131,27 +140,10 @@ class TeamNamespace(pulumi.ComponentResource):
         self.ready = [vacant]  # after all bounds
         self.register_outputs({"namespace": self._of_team})
 
-    def _quotas(self) -> list[pulumi.Resource]:
-        return [
-            core.v1.ResourceQuota(
-                f"{self._name}-{called}",
-                metadata={"name": called, "namespace": self._of_team},
-                spec=spec,
-                opts=self._inside,
-            )
-            for called, spec in team_quotas.quotas(self._args.team).items()
-        ]
-
-    def _network(self) -> list[pulumi.Resource]:
-        return [
-            networking.NetworkPolicy(
-                f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
-                metadata={"name": called, "namespace": self._of_team},
-                spec=spec,
-                opts=self._inside,
-            )
-            for called, spec in network_policies.of_team(self._args.team).items()
-        ]
+    def _bound(self, kind: Any, name: str, called: str, spec: Any) -> pulumi.Resource:
+        metadata = {"name": called, "namespace": self._of_team}
+        made: pulumi.Resource = kind(name, metadata=metadata, spec=spec, opts=self._inside)
+        return made
 
     def _rights(self) -> Sequence[pulumi.Resource]:
         """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
@@ -172,14 +164,6 @@ class TeamNamespace(pulumi.ComponentResource):
             self._inside,
         )
         return [*reads, *writes]
-
-    def _guards(self) -> Sequence[pulumi.Resource]:
-        policies, rules = self._args.policies, self._args.team.rules
-        ready = policies.ready if policies is not None else []
-        if rules is None:
-            return ready
-        args = HostGuardArgs(self._of_team, rules, policies)
-        return [HostGuard(f"{self._name}-host-guard", args, self._beside), *ready]
 
 
 def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:

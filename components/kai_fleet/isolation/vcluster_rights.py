@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.host.team_stack_rights import READ, rule
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import VclusterRelease, vcluster
 
 if TYPE_CHECKING:
@@ -136,11 +137,11 @@ _SEVERAL: Final = (  # control planes that agree by a Lease: pkg/leaderelection/
 
 def _synced(minor: int, values: Mapping[str, Any], known: bool) -> Iterator[PolicyRuleArgsDict]:
     # On unless switched off. Slices are synced from v0.30 on.
-    written = _get(values, "sync.toHost.endpoints.enabled") is not False
+    written = value_at(values, "sync.toHost.endpoints.enabled") is not False
     yield rule("", "endpoints", _SYNC if written else READ)
-    if minor >= 30 and _get(values, "sync.toHost.endpointSlices.enabled") is not False:
+    if minor >= 30 and value_at(values, "sync.toHost.endpointSlices.enabled") is not False:
         yield rule("discovery.k8s.io", "endpointslices", _SYNC)
-    replicas = _get(values, "controlPlane.statefulSet.highAvailability.replicas")
+    replicas = value_at(values, "controlPlane.statefulSet.highAvailability.replicas")
     several = isinstance(replicas, int) and replicas > 1
     if not known or several or any(_on(values, key) for key in _SEVERAL):
         yield rule("coordination.k8s.io", "leases", _SYNC)
@@ -153,16 +154,9 @@ def _synced(minor: int, values: Mapping[str, Any], known: bool) -> Iterator[Poli
     if gateways or routed:  # it judges grants inside, and syncs none
         yield rule(_GATEWAY, "referencegrants", READ)
     metrics = "integrations.metricsServer"
-    if _on(values, f"{metrics}.enabled") and _get(values, f"{metrics}.pods") is not False:
+    if _on(values, f"{metrics}.enabled") and value_at(values, f"{metrics}.pods") is not False:
         yield rule("metrics.k8s.io", "pods", ["get", "list"])
 
 
 def _on(values: Mapping[str, Any], key: str) -> bool:
-    return _get(values, key) in (True, "true")
-
-
-def _get(values: Mapping[str, Any], key: str) -> Any:
-    found: Any = values
-    for part in key.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+    return value_at(values, key) in (True, "true")

@@ -13,7 +13,7 @@ from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.values import kai_values
-from kai_fleet.options import after, child_of
+from kai_fleet.options import child_of
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
@@ -82,8 +82,11 @@ class KaiScheduler(pulumi.ComponentResource):
             # which may have come since and made the CRD its own.
             kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, kept))
-        first = {"delete_before_replace": True}
-        replacing = self._replacing(f"{name}-release", args, release)
+        step = child_of(self, later, delete_before_replace=True)
+        replaced = pulumi.ResourceOptions(
+            depends_on=before,
+            replace_on_changes=self._replacing(f"{name}-release", args, release),
+        )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
@@ -94,9 +97,8 @@ class KaiScheduler(pulumi.ComponentResource):
             # The step below waits, and says for what. Helm would only say that its time is up,
             # and after an upgrade that failed so, the next one keeps the fields that were wrong.
             skip_await=True,
-            opts=after(child_of(self, later, replace_on_changes=replacing, **first), *before),
+            opts=pulumi.ResourceOptions.merge(step, replaced),
         )
-        step = child_of(self, later, **first)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.

@@ -3,11 +3,9 @@
 Each is plain data first, so that the rules look at exactly what is declared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -18,12 +16,9 @@ from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, TopologyPlacement
 from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 
-if TYPE_CHECKING:
-    from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
-
 READY_SECONDS: Final = 600
 _TOPOLOGY: Final = "kai.scheduler/topology"
-_SKIP: Final = "pulumi.com/skipAwait"
+SKIP_AWAIT: Final = "pulumi.com/skipAwait"
 
 
 @dataclass
@@ -150,21 +145,10 @@ def object_metadata(name: str, args: PodArgs, default_seconds: int) -> dict[str,
     """The metadata of the object itself, with how long the engine waits for it."""
     labels = metadata(name, args)["labels"]
     seconds = default_seconds if args.ready_seconds is None else args.ready_seconds
-    wait = {"pulumi.com/timeoutSeconds": str(seconds)} if seconds else {_SKIP: "true"}
+    wait = {"pulumi.com/timeoutSeconds": str(seconds)} if seconds else {SKIP_AWAIT: "true"}
     # KAI's pod-grouper reads the topology of the top owner, not of its pods' template.
     annotations = {**wait, **_placement(args.topology)}
     return {"name": name, "namespace": args.namespace, "labels": labels, "annotations": annotations}
-
-
-def service_metadata(name: str, args: PodArgs, replicas: int) -> ObjectMetaArgsDict:
-    """The metadata of its Service; the engine waits for an endpoint where there can be one."""
-    waits = replicas > 0 and args.ready_seconds != 0
-    metadata: ObjectMetaArgsDict = {
-        "name": name,
-        "namespace": args.namespace,
-        "labels": {"app": name},
-    }
-    return metadata if waits else {**metadata, "annotations": {_SKIP: "true"}}
 
 
 def spec(name: str, args: PodArgs, container: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.gpu_share import plain
 from kai_fleet.settings.sections.workloads import MEMORY_FLAG
-from kai_fleet.workloads.pods import GpuDeploymentArgs, PodArgs, service_metadata, spec
+from kai_fleet.workloads.pods import SKIP_AWAIT, GpuDeploymentArgs, PodArgs, spec
 
 # Pinned: `latest` would be another server after a restart.
 IMAGE: Final = "vllm/vllm-openai:v0.11.0"
@@ -111,10 +111,16 @@ class VllmServer(pulumi.ComponentResource):
         self.deployment = kubernetes.apps.v1.Deployment(
             f"{name}-deployment", **args.manifest(name, secret), opts=child
         )
-        # After its pods: the engine waits until a Service has an endpoint.
+        # After its pods: the engine waits until a Service has an endpoint, where it can have one.
+        waits = args.replicas > 0 and args.pod.ready_seconds != 0
         kubernetes.core.v1.Service(
             f"{name}-service",
-            metadata=service_metadata(name, args.pod, args.replicas),
+            metadata={
+                "name": name,
+                "namespace": namespace,
+                "labels": {"app": name},
+                **({} if waits else {"annotations": {SKIP_AWAIT: "true"}}),
+            },
             spec={
                 "selector": {"app": name},
                 "ports": [{"name": "http", "port": SERVICE_PORT, "target_port": PORT}],
