@@ -84,8 +84,7 @@ class KaiScheduler(pulumi.ComponentResource):
             before.append(_cluster_policy_crd(crd, kept))
         step = child_of(self, later, delete_before_replace=True)
         replaced = pulumi.ResourceOptions(
-            depends_on=before,
-            replace_on_changes=self._replacing(f"{name}-release", args, release),
+            depends_on=before, replace_on_changes=self._replacing(f"{name}-release", args, release)
         )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",

@@ -19,10 +19,7 @@ from kubectl_fleet.releases import VclusterRelease
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 # The control plane, and its etcd where a team has one of its own.
-_STATEFUL: Final = (
-    "controlPlane.statefulSet",
-    "controlPlane.backingStore.etcd.deploy.statefulSet",
-)
+_STATEFUL: Final = ("controlPlane.statefulSet", "controlPlane.backingStore.etcd.deploy.statefulSet")
 _DNS: Final = "controlPlane.coredns"
 
 
