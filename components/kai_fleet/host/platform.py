@@ -9,7 +9,7 @@ from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin,
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
-from kai_fleet.host.kind_cluster import KindCluster, KindClusterArgs
+from kai_fleet.host.kind_cluster import KindCluster
 from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
@@ -59,7 +59,7 @@ class Platform(pulumi.ComponentResource):
             # The settings were read before; this shows in the stack what it depends on.
             pulumi.StackReference("platform", stack_name=full_name(fleet.platform))
         elif cluster.kind is not None:
-            made = KindCluster(cluster.name, KindClusterArgs(cluster.kind), child)
+            made = KindCluster(cluster.name, cluster.kind, child)
             kubeconfig, self.transformations = made.kubeconfig, [made.going_with_it]
         self.access = _access(cluster, kubeconfig)
         given = self.get_provider("kubernetes:core/v1:Namespace")

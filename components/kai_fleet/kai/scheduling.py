@@ -65,26 +65,23 @@ class SchedulingShards(pulumi.ComponentResource):
         self.register_outputs({"shards": sorted(objects["schedulingshards"])})
 
 
-@dataclass
-class TopologiesArgs:
-    """The node labels of each topology, from the widest domain to the narrowest."""
-
-    topologies: Mapping[str, Sequence[str]]
-
-
 class Topologies(pulumi.ComponentResource):
     """`kai.scheduler/v1alpha1` Topology objects, cluster-scoped; KAI has them from v0.12.
 
     Workloads name one in the annotation `kai.scheduler/topology`, and one of its labels in
-    `kai.scheduler/topology-required-placement` or `-preferred-placement`. Levels cannot be
-    changed, so another list replaces the object.
+    `kai.scheduler/topology-required-placement` or `-preferred-placement`. `args` are the node
+    labels of each topology, from the widest domain to the narrowest. Levels cannot be changed, so
+    another list replaces the object.
     """
 
     def __init__(
-        self, name: str, args: TopologiesArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        args: Mapping[str, Sequence[str]],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("kai-fleet:index:Topologies", name, None, opts)
-        for topology, levels in args.topologies.items():
+        for topology, levels in args.items():
             CustomResource(
                 f"{name}-{topology}",
                 api_version="kai.scheduler/v1alpha1",
@@ -93,7 +90,7 @@ class Topologies(pulumi.ComponentResource):
                 spec={"levels": [{"nodeLabel": label} for label in levels]},
                 opts=child_of(self, opts, replace_on_changes=["spec"], delete_before_replace=True),
             )
-        self.register_outputs({"topologies": sorted(args.topologies)})
+        self.register_outputs({"topologies": sorted(args)})
 
 
 def declare_scheduling(
@@ -116,9 +113,7 @@ def declare_scheduling(
         )
         declared.append(SchedulingShards(f"{name}-shards", args, once_ready))
     if scheduling.topologies:
-        declared.append(
-            Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), once_ready)
-        )
+        declared.append(Topologies(f"{name}-topologies", scheduling.topologies, once_ready))
     return declared
 
 

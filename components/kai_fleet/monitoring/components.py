@@ -21,14 +21,6 @@ _DASHBOARD: Final = {"grafana_dashboard": "1"}
 _FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 
 
-@dataclass
-class MonitoringArgs:
-    """How the fleet on a host is measured."""
-
-    settings: Monitoring
-    host: DeclaredCluster
-
-
 class FleetMonitoring(pulumi.ComponentResource):
     """Monitors, recording rules, alerts and dashboards on a host that has a Prometheus already.
 
@@ -37,12 +29,12 @@ class FleetMonitoring(pulumi.ComponentResource):
     """
 
     def __init__(
-        self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: DeclaredCluster, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:Monitoring", name, None, opts)
-        child, settings, host = pulumi.ResourceOptions(parent=self), args.settings, args.host
+        child, settings = pulumi.ResourceOptions(parent=self), args.monitoring or Monitoring()
         groups = prometheus.rules_of_fleet(
-            settings, pulumi.get_stack(), host.gpu_resource, host.queues, host_kai=bool(host.kai)
+            settings, pulumi.get_stack(), args.gpu_resource, args.queues, host_kai=bool(args.kai)
         )
         name = f"{name}-monitoring"
         if settings.operator:
@@ -164,7 +156,7 @@ def monitoring_of(fleet: Fleet, platform: Platform) -> None:
         return
     FleetMonitoring(
         "host",
-        MonitoringArgs(fleet.host.monitoring, fleet.host),
+        fleet.host,
         noted(
             pulumi.ResourceOptions(
                 provider=platform.provider,
