@@ -33,8 +33,7 @@ class PlatformArgs:
 
 
 class Platform(pulumi.ComponentResource):
-    """The host cluster. Pass `provider` and `transformations` on to the teams, and depend on
-    `ready`.
+    """The host cluster. Give what others declare on it the options of `once_ready`.
 
     In a team stack it is the one that the platform's stack made, and declares nothing on it. Type,
     name and provider are the same there: a team's resources find the same provider in either stack,
@@ -67,6 +66,15 @@ class Platform(pulumi.ComponentResource):
         if not fleet.platform:
             self._declare(name, args, opts)
         self.register_outputs({"cluster": cluster.name})
+
+    def once_ready(self, parent: pulumi.Resource | None = None) -> pulumi.ResourceOptions:
+        """The options of what is declared on it, below `parent` or the stack itself."""
+        return pulumi.ResourceOptions(
+            parent=parent,
+            provider=self.provider,
+            depends_on=self.ready,
+            transformations=self.transformations,
+        )
 
     def _declare(self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None) -> None:
         fleet, host, gpu_stack = args.fleet, args.fleet.host, args.fleet.gpu

@@ -93,9 +93,7 @@ class TeamNamespace(pulumi.ComponentResource):
                     "labels": {**labels_of(args.team), **USED},
                     "annotations": metadata["annotations"],
                 },
-                opts=pulumi.ResourceOptions.merge(
-                    self._beside, pulumi.ResourceOptions(retain_on_delete=True)
-                ),
+                opts=child_of(self, opts, retain_on_delete=True),
             )
             goes_with = opts.deleted_with
         else:

@@ -1,6 +1,7 @@
 """The namespaces of a platform's teams: those that it runs, and those with a stack of their own."""
 
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from typing import Final
 
 import pulumi
@@ -49,12 +50,6 @@ def team_namespaces(
             " not there yet, so nothing was done: run make up STACK="
             f"{pulumi.get_stack()}, then the same command again"
         )
-    opts = pulumi.ResourceOptions(
-        parent=parent,
-        provider=platform.provider,
-        depends_on=platform.ready,
-        transformations=platform.transformations,
-    )
     accounts = access.accounts if access else {}
     teams = _placed(fleet, run)
     judged = {team.name: team.rules for team in teams if team.isolated and team.rules}
@@ -71,7 +66,7 @@ def team_namespaces(
                 monitoring=fleet.host.monitoring,
                 existing=existing,
             ),
-            opts,
+            platform.once_ready(parent),
         )
         for team in teams
     }
@@ -184,16 +179,15 @@ def _read(
 ) -> tuple[int, dict[str, str]]:
     """How many pods there are, and those that would be refused. Raises KubeError."""
     limits = {"seconds": _SECONDS, "in_all": _SECONDS, "most": OF_OPERATORS}
-    if kubeconfig:
-        api = Api.of_kubeconfig(kubeconfig, **limits)
-    else:
-        api = Api.of_context(None, context, **limits)
-    try:
+    api = (
+        Api.of_kubeconfig(kubeconfig, **limits)
+        if kubeconfig
+        else Api.of_context(None, context, **limits)
+    )
+    with closing(api):
         pods = api.list(f"/api/v1/namespaces/team-{team}/pods")
         nodes = {
             str(node["metadata"]["name"]): node["metadata"].get("labels") or {}
             for node in api.list("/api/v1/nodes")
         }
-    finally:
-        api.close()
     return len(pods), refused(pods, rules, nodes)

@@ -154,16 +154,5 @@ def monitoring_of(fleet: Fleet, platform: Platform) -> None:
     """What a platform's stack tells Prometheus; nothing where it is off, or in a team stack."""
     if fleet.host.monitoring is None:
         return
-    FleetMonitoring(
-        "host",
-        fleet.host,
-        noted(
-            pulumi.ResourceOptions(
-                provider=platform.provider,
-                depends_on=platform.ready,
-                transformations=platform.transformations,
-            ),
-            fleet.labels,
-            fleet.annotations,
-        ),
-    )
+    opts = noted(platform.once_ready(), fleet.labels, fleet.annotations)
+    FleetMonitoring("host", fleet.host, opts)

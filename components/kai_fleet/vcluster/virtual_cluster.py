@@ -21,6 +21,7 @@ from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 
 # Where a team that was moved to another stack has its provider and what is inside, until the next
@@ -97,14 +98,13 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         before: list[pulumi.Resource] = [pods]
         if file := authority(team):
-            before.append(
-                kubernetes.core.v1.ConfigMap(
-                    f"{name}-oidc",
-                    metadata={"name": file[0], "namespace": self.namespace},
-                    data={FILE: file[1]},
-                    opts=child_of(self, opts),
-                )
+            trusted = kubernetes.core.v1.ConfigMap(
+                f"{name}-oidc",
+                metadata={"name": file[0], "namespace": self.namespace},
+                data={FILE: file[1]},
+                opts=child_of(self, opts),
             )
+            before.append(trusted)
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart,
@@ -144,8 +144,7 @@ class VirtualCluster(pulumi.ComponentResource):
         secret = f"vc-{name}"
         workload = team.store.workload
         data = secret_data(args.host, self.namespace, secret, self.server, self, workload)
-        exported = team.values.get("exportKubeConfig")
-        called = exported.get("context") if isinstance(exported, Mapping) else None
+        called = value_at(team.values, "exportKubeConfig.context")
         self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
             lambda known: _kubeconfig(name, workload, *known)
         )
