@@ -14,10 +14,10 @@ from pulumi.runtime.config import is_config_secret
 from kai_fleet.cluster.access import own_provider
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.host.platform import existing_of, platform_of
+from kai_fleet.host.platform import Platform, PlatformArgs, existing_of
 from kai_fleet.host.platform_reading import OUTPUT, read_platform
 from kai_fleet.isolation.team_places import refuse_misfits
-from kai_fleet.monitoring.fleet_monitoring import monitoring_of
+from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import FactsOf
 from kai_fleet.state.deployed_state import DeployedState, read_deployed_state
@@ -75,7 +75,8 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
     refuse_misfits(fleet, run, existing)
 
     # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-    platform = platform_of(fleet, deployed, existing, pulumi.ResourceOptions(providers=[own]))
+    args = PlatformArgs(fleet, deployed, existing=existing)
+    platform = Platform("host", args, pulumi.ResourceOptions(providers=[own]))
 
     # What Prometheus is told of all of it, where the stack asks for that.
     monitoring_of(fleet, platform)

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.access import ClusterAccess, noted
 from kai_fleet.cluster.existing_objects import ExistingObjects
-from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam, Fleet
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.platform_reference import ReferencedPlatform
 from kai_fleet.host.team_stack_access import let_in
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.isolation.team_places import team_namespaces
@@ -21,7 +19,7 @@ from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.state.targeting import DeclaredRun
-from kai_fleet.vcluster.virtual_cluster import MOVED, VirtualCluster, VirtualClusterArgs
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 
 @dataclass
@@ -88,12 +86,7 @@ class Team(pulumi.ComponentResource):
     def _virtual(self, name: str, args: TeamArgs, own: DeclaredKai) -> list[str]:
         """KAI of the team's own version and its queues, inside the vCluster."""
         team = args.team
-        inside = pulumi.ResourceOptions(
-            parent=self,
-            provider=self.vcluster.provider,
-            deleted_with=self.vcluster.provider,
-            aliases=MOVED,
-        )
+        inside = self.vcluster.within(self)
         # Before the scheduler: no pod is placed that it has not seen.
         guard = (
             [QueueGuard(f"{name}-guard", QueueGuardArgs(team.guard), inside)] if team.guard else []
@@ -123,7 +116,7 @@ class Team(pulumi.ComponentResource):
 def teams_of(
     fleet: Fleet,
     run: DeclaredRun,
-    platform: Platform | ReferencedPlatform,
+    platform: Platform,
     deployed: DeployedState,
     existing: ExistingObjects,
     providers: Sequence[pulumi.ProviderResource] = (),

@@ -76,10 +76,7 @@ class Authority:
         pair = self.path(name)
         if not pair.exists():
             return False
-        from cryptography import x509
-
-        ends = x509.load_pem_x509_certificate(pair.certificate.read_bytes()).not_valid_after_utc
-        if ends > datetime.datetime.now(datetime.UTC) + within:
+        if _ends(pair) > datetime.datetime.now(datetime.UTC) + within:
             return False
         pair.certificate.unlink()
         return True
@@ -88,7 +85,8 @@ class Authority:
         """A kubeconfig with all that it needs, of the client whose pair has that name."""
         pair = self.path(client)
         authority, certificate = self.pair.certificate.read_text(), pair.certificate.read_text()
-        return Pieces(authority, certificate, pair.key.read_text()).kubeconfig(server, context)
+        pieces = Pieces(authority, certificate, pair.key.read_text(), _ends(pair))
+        return pieces.kubeconfig(server, context)
 
     def _issue(self, pair: Pair, names: list[str], common: str, organization: str) -> None:
         import trustme
@@ -97,6 +95,13 @@ class Authority:
         authority = trustme.CA.from_pem(*(file.read_bytes() for file in files))
         leaf = authority.issue_cert(*names, common_name=common, organization_name=organization)
         _write(pair, leaf.cert_chain_pems[0], leaf.private_key_pem)
+
+
+def _ends(pair: Pair) -> datetime.datetime:
+    """When its certificate ends."""
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificate(pair.certificate.read_bytes()).not_valid_after_utc
 
 
 def _write(pair: Pair, certificate: trustme.Blob, key: trustme.Blob) -> None:

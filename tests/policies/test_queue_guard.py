@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kai_fleet.guards.evaluation import account, creation, refusals
-from kai_fleet.guards.policies import PolicySet, policy
+from kai_fleet.guards.policies import policy
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet_cli.plan.recorder import record
 from kubectl_fleet.releases.keys import QUEUE_LABEL, look_alike_pattern, meant, right_key
@@ -201,7 +201,7 @@ def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
 
 def test_a_name_cannot_leave_its_quotes():
     odd = QueueRules("a' || true || 'b\\", queues=["x"])
-    bounds = bounds_of(odd.policies(PolicySet("-odd"))["queues"])
+    bounds = bounds_of(odd.policies("-odd")["policy"])
     assert "'a\\' || true || \\'b\\\\'" in bounds
 
 
@@ -218,7 +218,7 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
         assert bool(pattern.search(key)) == (wrong or key == QUEUE_LABEL), key
         if wrong:  # the message looks up what stands behind the prefix, `_` being a dash
             assert meant()[key.replace("_", "-").rpartition("/")[2]] == right
-    declared_by_the_guard = policy("queues", PolicySet())["spec"]
+    declared_by_the_guard = policy("queues")["spec"]
     for condition in declared_by_the_guard["matchConditions"]:
         assert pattern.pattern in condition["expression"]
     table = next(it for it in declared_by_the_guard["variables"] if it["name"] == "meant")

@@ -11,8 +11,7 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, RUNTIME_CLASS, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
-from kai_fleet.isolation.namespace_metadata import is_of_others
-from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
 from kai_fleet.isolation.team_places import warn_of_taints
 from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs

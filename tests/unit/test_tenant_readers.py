@@ -124,7 +124,7 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         for name in readers()
         if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
-    # The last one deletes it, and functions.py hands it to reads.py for virtual_cluster.py.
+    # The last one deletes it, and functions.py hands it to access.py for virtual_cluster.py.
     assert named == {
         "kai_fleet_cli/doctor/gather.py",
         "kai_fleet/probes/removal.py",

@@ -11,10 +11,9 @@ from kai_fleet.fleet.control_plane import DATA_SOURCE
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.trees import declared_queues
-from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.guards.components import HostGuard, HostGuardArgs, QueueGuard, QueueGuardArgs
 from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.policies import QUEUES, PolicySet
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.policies import QUEUES, policy_name
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.platform import Platform, PlatformArgs
@@ -23,7 +22,7 @@ from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
-from kai_fleet.monitoring.fleet_monitoring import monitoring_of
+from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result
 from kai_fleet.package.workloads import workload
 from kai_fleet.provider import PluginError
@@ -206,7 +205,7 @@ def host_guard(request: ComponentRequest) -> Result:
     rules = HostRules(**{it.name: getattr(args, it.name) for it in fields(HostRules)})
     guard = HostGuardArgs(request.inputs.at("namespace"), rules)
     component = HostGuard(request.name, guard, request.on_cluster())
-    return component, {"policy": PolicySet(f"-of-{args.team}").called("pods")}
+    return component, {"policy": policy_name("pods", f"-of-{args.team}")}
 
 
 def gpu_stack(request: ComponentRequest) -> Result:

@@ -8,9 +8,7 @@ from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result, by_t
 from kai_fleet.settings.sections import platform
 from kai_fleet.settings.sections.workloads import Workload
 from kai_fleet.workloads import placement
-from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
-from kai_fleet.workloads.gpu_pod import GpuPod
-from kai_fleet.workloads.pod_template import PodArgs
+from kai_fleet.workloads.pods import GpuDeployment, GpuDeploymentArgs, GpuPod, PodArgs
 from kai_fleet.workloads.vllm_server import VllmServer, VllmServerArgs
 
 _KINDS: Final = {"GpuPod": "pod", "GpuDeployment": "deployment", "VllmServer": "vllm"}

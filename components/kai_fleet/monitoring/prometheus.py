@@ -1,20 +1,87 @@
-"""Recording rules and alerts, as groups that Prometheus and its operator read alike."""
+"""What Prometheus and its operator read: how to scrape every team's KAI, rules and alerts."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.fleet.model import HOST, DeclaredTeam
 from kai_fleet.monitoring import fill_in
+from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.releases import KAI, version_key
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
-HOST: Final = "host"  # the label `scheduler` of the host's own KAI
+LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
 Group = dict[str, Any]
 
 
-def of_fleet(
+def pod_monitor(monitoring: Monitoring) -> dict[str, Any]:
+    """The `spec` of a PodMonitor, in any namespace."""
+    scrape = _scrape(monitoring)
+    endpoint = {key: value for key, value in scrape.items() if key != "sampleLimit"}
+    return {
+        "namespaceSelector": {"any": True},
+        "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        "sampleLimit": scrape["sampleLimit"],
+        "podMetricsEndpoints": [endpoint],
+    }
+
+
+def scrape_config(monitoring: Monitoring) -> dict[str, Any]:
+    """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
+    scrape = _scrape(monitoring)
+    return {
+        "job_name": "kai-fleet",
+        "scrape_interval": scrape["interval"],
+        "sample_limit": scrape["sampleLimit"],
+        "follow_redirects": scrape["followRedirects"],
+        "honor_timestamps": scrape["honorTimestamps"],
+        "kubernetes_sd_configs": [{"role": "pod"}],
+        "relabel_configs": [_snake(step) for step in scrape["relabelings"]],
+        "metric_relabel_configs": [_snake(step) for step in scrape["metricRelabelings"]],
+    }
+
+
+def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
+    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace."""
+    spec: dict[str, Any] = fill_in("vcluster.yaml", {"Team": team, "Interval": monitoring.interval})
+    return spec
+
+
+def let_in(monitoring: Monitoring) -> dict[str, Any]:
+    """The `spec` of a NetworkPolicy of a team's namespace: Prometheus reaches the team's KAI."""
+    home = {"match_labels": {"kubernetes.io/metadata.name": monitoring.namespace}}
+    return {
+        "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": KAI_NAMESPACE}},
+        "policy_types": ["Ingress"],
+        "ingress": [
+            {
+                "from": [{"namespace_selector": home}],
+                "ports": [{"port": METRICS_PORT, "protocol": "TCP"}],
+            }
+        ],
+    }
+
+
+def _scrape(monitoring: Monitoring) -> dict[str, Any]:
+    words: dict[str, str | int] = {
+        "Interval": monitoring.interval,
+        "Port": METRICS_PORT,
+        "Apps": "|".join(APPS.values()),
+        "AppsOfScheduler": APPS["scheduler"],
+        "AppsOfQueueController": APPS["queue-controller"],
+    }
+    scrape: dict[str, Any] = fill_in("scrape.yaml", words)
+    return scrape
+
+
+def _snake(step: dict[str, Any]) -> dict[str, Any]:
+    return {re.sub(r"(?=[A-Z])", "_", key).lower(): value for key, value in step.items()}
+
+
+def rules_of_fleet(
     monitoring: Monitoring,
     stack: str,
     gpu_resource: str = "nvidia.com/gpu",
@@ -40,7 +107,7 @@ def of_fleet(
     return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 
 
-def of_team(team: DeclaredTeam) -> Group:
+def facts_of_team(team: DeclaredTeam) -> Group:
     """The facts of one team that no metric tells: which queues have children, and so on.
 
     Of one with a stack of its own the queues are not known, but for the host's that it is granted.

@@ -1,24 +1,24 @@
-"""The pod that KAI, or Kubernetes' own scheduler, places: labels, annotations and spec.
+"""Pods that KAI, or Kubernetes' own scheduler, places: a single one, or a Deployment's.
 
-Plain data, so that the rules look at exactly what is declared.
+Each is plain data first, so that the rules look at exactly what is declared.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from kai_fleet.options import child_of
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, TopologyPlacement
 from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 
-if TYPE_CHECKING:
-    from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
-
+READY_SECONDS: Final = 600
 _TOPOLOGY: Final = "kai.scheduler/topology"
-_SKIP: Final = "pulumi.com/skipAwait"
+SKIP_AWAIT: Final = "pulumi.com/skipAwait"
 
 
 @dataclass
@@ -59,6 +59,78 @@ class PodArgs:
         if problems:
             raise ValueError("; ".join(problems))
 
+    def manifest(self, name: str) -> dict[str, Any]:
+        """The Pod as it is declared."""
+        own = object_metadata(name, self, READY_SECONDS)
+        annotations = metadata(name, self).get("annotations", {})
+        return {
+            "metadata": {**own, "annotations": {**own["annotations"], **annotations}},
+            # A program that ends well, such as nvidia-smi, is done; only a failed one starts again.
+            "spec": {**spec(name, self), "restartPolicy": "OnFailure"},
+        }
+
+
+class GpuPod(pulumi.ComponentResource):
+    """A pod of that name. Nothing makes it anew when its node goes: use GpuDeployment to serve.
+
+    A change of anything but its image replaces it, old one first.
+    """
+
+    def __init__(
+        self, name: str, args: PodArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:GpuPod", name, None, opts)
+        self.pod = kubernetes.core.v1.Pod(
+            f"{name}-pod", **args.manifest(name), opts=child_of(self, opts)
+        )
+        self.register_outputs({"namespace": args.namespace})
+
+
+@dataclass
+class GpuDeploymentArgs:
+    """`pod` is what each of the `replicas` is."""
+
+    pod: PodArgs
+    replicas: int = 1
+
+    def manifest(
+        self,
+        name: str,
+        ready_seconds: int = READY_SECONDS,
+        pod_spec: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The Deployment as it is declared; `pod_spec` where that is not the usual one."""
+        pod = self.pod
+        body: dict[str, Any] = {
+            "replicas": self.replicas,
+            # After this the engine calls an update failed, however long it was told to wait.
+            "progressDeadlineSeconds": max(600, pod.ready_seconds or ready_seconds),
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": metadata(name, pod), "spec": pod_spec or spec(name, pod)},
+        }
+        if pod.gpu is not None:
+            # A surge would ask for more GPUs than the workload has, and wait for them for good.
+            rolling = {"maxSurge": 0, "maxUnavailable": 1}
+            body["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
+        return {"metadata": object_metadata(name, pod, ready_seconds), "spec": body}
+
+
+class GpuDeployment(pulumi.ComponentResource):
+    """A Deployment of that name. An update of it never holds more GPUs than it has replicas for.
+
+    KAI takes pods of Deployments for `inference`, which is not preemptible: its queue's quota,
+    and those above it, must not be 0 unless `priority_class` says `train` (Q8).
+    """
+
+    def __init__(
+        self, name: str, args: GpuDeploymentArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:GpuDeployment", name, None, opts)
+        self.deployment = kubernetes.apps.v1.Deployment(
+            f"{name}-deployment", **args.manifest(name), opts=child_of(self, opts)
+        )
+        self.register_outputs({"namespace": args.pod.namespace})
+
 
 def metadata(name: str, args: PodArgs) -> dict[str, Any]:
     """A pod's own metadata; the queue label always comes with the scheduler's name (W6)."""
@@ -73,23 +145,10 @@ def object_metadata(name: str, args: PodArgs, default_seconds: int) -> dict[str,
     """The metadata of the object itself, with how long the engine waits for it."""
     labels = metadata(name, args)["labels"]
     seconds = default_seconds if args.ready_seconds is None else args.ready_seconds
-    wait = {"pulumi.com/timeoutSeconds": str(seconds)} if seconds else {_SKIP: "true"}
+    wait = {"pulumi.com/timeoutSeconds": str(seconds)} if seconds else {SKIP_AWAIT: "true"}
     # KAI's pod-grouper reads the topology of the top owner, not of its pods' template.
     annotations = {**wait, **_placement(args.topology)}
     return {"name": name, "namespace": args.namespace, "labels": labels, "annotations": annotations}
-
-
-def service_metadata(name: str, args: PodArgs, replicas: int) -> ObjectMetaArgsDict:
-    """The metadata of its Service; the engine waits for an endpoint where there can be one."""
-    waits = replicas > 0 and args.ready_seconds != 0
-    metadata: ObjectMetaArgsDict = {
-        "name": name,
-        "namespace": args.namespace,
-        "labels": {"app": name},
-    }
-    if not waits:
-        metadata["annotations"] = {_SKIP: "true"}
-    return metadata
 
 
 def spec(name: str, args: PodArgs, container: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -113,12 +172,9 @@ def spec(name: str, args: PodArgs, container: Mapping[str, Any] | None = None) -
 
 
 def _resources(args: PodArgs) -> dict[str, Any]:
-    requests, limits = {}, {}
-    for resource, amount in (("cpu", args.cpu), ("memory", args.memory)):
-        if amount.request is not None:
-            requests[resource] = amount.request
-        if amount.limit is not None:
-            limits[resource] = amount.limit
+    amounts = {"cpu": args.cpu, "memory": args.memory}
+    requests = {name: it.request for name, it in amounts.items() if it.request is not None}
+    limits = {name: it.limit for name, it in amounts.items() if it.limit is not None}
     if args.gpu and args.gpu.devices:
         # Kubernetes wants both alike for what cannot be over-committed.
         requests[args.gpu_resource] = limits[args.gpu_resource] = str(args.gpu.devices)
