@@ -131,7 +131,7 @@ class _Resolver:
         inside = self._inside(name)
         now = self.deployed.version(f"{name}-release")
         foreign = self._foreign_queues(name)
-        parent, shard = team_stack.granted_queue(name, platform) if platform else (None, None)
+        parent, shard = platform.granted_queue(name) if platform else (None, None)
         return DeclaredTeam(
             name=name,
             namespace=f"team-{name}",

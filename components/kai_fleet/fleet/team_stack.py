@@ -12,7 +12,7 @@ from kai_fleet.settings.platform_facts import (
     Neighbour,
     PlatformFacts,
 )
-from kai_fleet.settings.sections.gpu_kinds import counted, slices
+from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
@@ -67,16 +67,6 @@ def _over(grant: Grant, place: HostPlace) -> dict[str, Any]:
     """What a team stack is told of its place: a grant as it is, with what all teams have."""
     told = {key: getattr(place, key) for key in HostPlace.model_fields if key != "isolation"}
     return {key: value for key, value in told.items() if value != getattr(grant, key)}
-
-
-def granted_queue(team: str, platform: PlatformFacts) -> tuple[str | None, str | None]:
-    """The queue of the host's tree that is a team's, and the shard that serves it.
-
-    None where it is granted none; a shard of None is KAI's default one.
-    """
-    grant = platform.team_stacks.get(team)
-    queue = platform.queues.get((grant.parent_queue if grant else None) or "")
-    return grant.parent_queue if grant else None, queue.shard if queue else None
 
 
 def host(

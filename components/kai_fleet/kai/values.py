@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from kai_fleet.releases.chart_values import merged, nested, unknown_keys
 from kai_fleet.settings.files.secret_values import hidden
-from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.tolerations import Toleration
+from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 

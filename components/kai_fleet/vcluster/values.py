@@ -11,8 +11,8 @@ from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.teams import Mode
-from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.vcluster.oidc import with_oidc
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import VclusterRelease
