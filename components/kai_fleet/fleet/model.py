@@ -79,19 +79,6 @@ class DeclaredKai:
         except releases.UnknownVersionError:
             return None  # the stack file is refused for it already
 
-    @property
-    def features(self) -> tuple[KaiFeature, ...]:
-        """What is configured of it that not every version has."""
-        own = self.scheduling
-        if own is None:
-            return ()
-        every = (
-            (KaiFeature("shards", f"{self.path}.shards"), own.shards),
-            (KaiFeature("fairshare", f"{self.path}.fairshare"), own.fairshare),
-            (KaiFeature("topologies", f"{self.path}.topologies"), own.topologies),
-        )
-        return tuple(feature for feature, value in every if value)
-
 
 @dataclass(frozen=True)
 class NamespacedObject:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.trees import shares
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import (
     HostCluster,
@@ -15,7 +16,7 @@ from kai_fleet.settings.platform_facts import (
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace
-from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
+from kubectl_fleet.declared.queues import DeclaredQueue
 
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.
@@ -125,9 +126,5 @@ def _grants(platform: PlatformFacts) -> Iterator[DeclaredTeam]:
 
 def _host_queues(platform: PlatformFacts) -> Iterator[DeclaredQueue]:
     for name, queue in platform.queues.items():
-        shares = {
-            resource: QueueShare(share["quota"], share["limit"], share["overQuotaWeight"])
-            for resource in RESOURCES
-            if (share := queue.resources.get(resource)) is not None
-        }
-        yield DeclaredQueue(name, queue.parent, shares, path=queue_path(name), shard=queue.shard)
+        of = shares(queue.resources)
+        yield DeclaredQueue(name, queue.parent, of, path=queue_path(name), shard=queue.shard)
