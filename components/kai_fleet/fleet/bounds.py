@@ -49,7 +49,8 @@ def host_rules(
         priorities=(*(KAI_PRIORITIES if by_host else ()), *isolation.priority_classes),
         queues_only=by_host,
         restricted=isolation.level == "restricted",
-        platform_images=_images(settings),
+        # Nothing that a team's values say: images with such names pass where others do not.
+        platform_images=tuple(f"{place}/" for place in settings.sources.known.kai_images),
         runtime_classes=isolation.runtime_classes,
         beside_kai=settings.kai is not None,
         queues=[queue] if by_host and queue else [],
@@ -76,14 +77,6 @@ def _foreign_pools(settings: Settings, name: str, control_pools: Pools) -> list[
     pools += [pool for other, pool in control_pools.items() if other != name]
     distinct = {tuple(sorted(pool.items())) for pool in pools if pool}
     return [dict(pool) for pool in sorted(distinct)]
-
-
-def _images(settings: Settings) -> tuple[str, ...]:
-    """What the names of KAI's images begin with: the tables' places, and the platform's own ones.
-
-    Nothing that a team's values say: images with such names pass where others do not.
-    """
-    return tuple(f"{place}/" for place in settings.sources.known.kai_images)
 
 
 def host_guard(

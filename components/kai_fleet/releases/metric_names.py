@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kubectl_fleet.releases.kai_table import KAI
 from kubectl_fleet.releases.lookup import closest_known, covers
+from kubectl_fleet.releases.tables import KAI
 
 Component = Literal["scheduler", "queue-controller"]
 METRICS_PORT: Final = 8080  # of both, in every version: the charts' defaults and the operator's
@@ -67,8 +67,6 @@ def other_names() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _read() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(
-        Path(__file__).with_name("metric_names.json").read_text(encoding="utf-8")
-    )
-    return content
+def _read() -> Any:
+    file = Path(__file__).with_name("metric_names.json")
+    return json.loads(file.read_text(encoding="utf-8"))

@@ -19,7 +19,6 @@ from kai_fleet.settings.files.queue_files import or_file, with_trees
 from kai_fleet.settings.known_keys import says
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
 from kai_fleet.settings.platform_facts import PlatformFacts
-from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.cluster import Cluster, access_in_kind
 from kai_fleet.settings.sections.gpu_share import counted, slices
@@ -36,7 +35,7 @@ from kai_fleet.settings.sections.platform import (
     Sources,
     TeamName,
 )
-from kai_fleet.settings.sections.queues import QueueTree
+from kai_fleet.settings.sections.queues import QueueTree, with_quotas
 from kai_fleet.settings.sections.team_stack import Grant, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import Workload

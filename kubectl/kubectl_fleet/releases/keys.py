@@ -32,33 +32,16 @@ MPS: Final = "mps"
 _ANNOTATIONS: Final = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
 # What any release from v0.7 to v0.18 reads under its own prefix, as label or annotation.
 _KAI_KEYS: Final = frozenset(
-    {
-        "kai.scheduler/accounting",
-        "kai.scheduler/batch-min-member",
-        "kai.scheduler/last-eviction-timestamp",
-        "kai.scheduler/last-start-timestamp",
-        "kai.scheduler/min-member",
-        "kai.scheduler/node-pool",
-        "kai.scheduler/nodepool",
-        "kai.scheduler/numa-placement-observed",
-        "kai.scheduler/numa-placement-predicted",
-        "kai.scheduler/preemptibility",
-        "kai.scheduler/preemption-delay",
-        "kai.scheduler/queue",
-        "kai.scheduler/segment-size",
-        "kai.scheduler/segment-topology-preferred-placement",
-        "kai.scheduler/segment-topology-required-placement",
-        "kai.scheduler/skip-podgrouper",
-        "kai.scheduler/stale-podgroup-timestamp",
-        "kai.scheduler/staleness-grace-period",
-        "kai.scheduler/subgroup-name",
-        "kai.scheduler/task-priority",
-        "kai.scheduler/top-owner-metadata",
-        "kai.scheduler/topology",
-        "kai.scheduler/topology-preferred-placement",
-        "kai.scheduler/topology-required-placement",
-        "kai.scheduler/type",
-    }
+    f"kai.scheduler/{name}"
+    for name in (
+        *("accounting", "batch-min-member", "last-eviction-timestamp", "last-start-timestamp"),
+        *("min-member", "node-pool", "nodepool", "numa-placement-observed"),
+        *("numa-placement-predicted", "preemptibility", "preemption-delay", "queue"),
+        *("segment-size", "segment-topology-preferred-placement"),
+        *("segment-topology-required-placement", "skip-podgrouper", "stale-podgroup-timestamp"),
+        *("staleness-grace-period", "subgroup-name", "task-priority", "top-owner-metadata"),
+        *("topology", "topology-preferred-placement", "topology-required-placement", "type"),
+    )
 )
 # Of one container, in mode NvFractions: `kai.scheduler/container.main.gpu-memory.portion.limit`.
 _OF_CONTAINER: Final = "kai.scheduler/container."

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final, TypeVar
 
-from kubectl_fleet.releases.kai_table import KAI, KaiRelease
-from kubectl_fleet.releases.vcluster_table import VCLUSTER, VclusterRelease
+from kubectl_fleet.releases.tables import KAI, VCLUSTER, KaiRelease, VclusterRelease
 
 Release = TypeVar("Release", KaiRelease, VclusterRelease)
 RETRACTED: Final = "v0.20.1"

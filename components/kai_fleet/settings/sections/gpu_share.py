@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from kai_fleet.settings.quantities import quantity
 from kai_fleet.settings.sections.model import Strict
-from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
 from kubectl_fleet.releases.sharing import SharingMode, of_switch
@@ -26,10 +26,7 @@ def _fraction(value: Any) -> float:
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if percent and 0 < float(percent.group(1)) < 100:
         raise ValueError(f"is {value!r}; write {float(percent.group(1)) / 100:g}")
-    try:
-        number = parse_quantity(value)
-    except ValueError as why:
-        raise ValueError(f"{why}; write a part of one GPU such as 0.5") from None
+    number = quantity(value, "a part of one GPU such as 0.5")
     if number >= 1:
         whole = f"devices: {int(number)}" if number == int(number) else "devices with whole GPUs"
         raise ValueError(f"is {value}, and a fraction is below 1; write {whole} in its place")
@@ -40,10 +37,7 @@ def _fraction(value: Any) -> float:
 
 def _memory(value: Any) -> int:
     """MiB of GPU memory, rounded up. Raises ValueError."""
-    try:
-        amount = parse_quantity(value)
-    except ValueError as why:
-        raise ValueError(f"{why}; write GPU memory such as 2000Mi") from None
+    amount = quantity(value, "GPU memory such as 2000Mi")
     if amount < _MEBIBYTE:
         raise ValueError(f"is {value} bytes; write {value}Mi or {value}Gi")
     return math.ceil(amount / _MEBIBYTE)

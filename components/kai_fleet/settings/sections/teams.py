@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
-from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.control_plane import ControlPlaneResources, StorageClass, Store
 from kai_fleet.settings.sections.gpu_share import Gpus, Sharing, counted, sharing, together
@@ -28,7 +27,7 @@ from kai_fleet.settings.sections.platform import (
     Values,
     Version,
 )
-from kai_fleet.settings.sections.queues import QueueName, QueueTree
+from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
 from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
 from kubectl_fleet.releases import KAI, advised
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
