@@ -57,15 +57,6 @@ def queue_label(version: str, metric: str) -> str:
     return own if own in kai_metrics(version)[metric].labels else "queue_name"
 
 
-def other_names() -> dict[str, tuple[str, ...]]:
-    """The metrics of kube-state-metrics, DCGM's exporter and the like, with the labels in use."""
-    return {
-        name: tuple(labels)
-        for source in _read()["others"]
-        for name, labels in source["names"].items()
-    }
-
-
 @cache
 def _read() -> Any:
     file = Path(__file__).with_name("metric_names.json")

@@ -28,7 +28,7 @@ _QUEUES: Final = key_path(("queues",))
 _TEAMS: Final = key_path(("teams",))
 
 
-def between_keys(settings: Settings, dropped: Sequence[str] = ()) -> Iterator[Mistake]:
+def between_keys(settings: Settings, dropped: Sequence[str]) -> Iterator[Mistake]:
     """What only shows when several keys are looked at together; `dropped` paths are left out."""
     cluster = settings.cluster
     ways = (cluster.context, cluster.kubeconfig, cluster.kind)

@@ -52,8 +52,8 @@ _PREFIXES: Final = frozenset(
 _NO_DOMAIN: Final = "kai.scheduler.nvidia.com"
 # Behind the device plugin's own domain only names that mean a share of a GPU are KAI's.
 _PLUGIN_DOMAIN: Final = "nvidia.com"
-# What people write for a key that exists under another name.
-_MEANT: Final = {name: name for name in _ANNOTATIONS} | {
+# What people write, behind a known prefix or with dashes for `_`, for a key of another name.
+MEANT: Final = {name: name for name in _ANNOTATIONS} | {
     "fraction": "gpu-fraction",
     "gpu": "gpu-fraction",
     "memory": "gpu-memory",
@@ -63,23 +63,6 @@ _MEANT: Final = {name: name for name in _ANNOTATIONS} | {
     "queue": QUEUE_LABEL,
     "queue-name": QUEUE_LABEL,
 }
-
-
-def meant() -> dict[str, str]:
-    """What is meant by a name behind a known prefix, or by a bare one with dashes for `_`."""
-    return dict(sorted(_MEANT.items()))
-
-
-def look_alike_pattern() -> str:
-    """The wrong keys that people are known to write, as a regular expression (RE2).
-
-    The queue label, which is right, matches as well.
-    """
-    prefixes = "|".join(sorted(_PREFIXES)).replace(".", "[.]")
-    bare = "|".join(name.replace("-", "_") for name in sorted(_ANNOTATIONS))
-    plugin = f"{_PLUGIN_DOMAIN.replace('.', '[.]')}/({'|'.join(sorted(_ANNOTATIONS))})"
-    no_domain = _NO_DOMAIN.replace(".", "[.]")
-    return f"^({prefixes})/({'|'.join(meant())})$|^{no_domain}/|^{plugin}$|^({bare})$"
 
 
 def right_key(key: str) -> str | None:
@@ -92,7 +75,7 @@ def right_key(key: str) -> str | None:
     if prefix == _PLUGIN_DOMAIN:
         return name if name in _ANNOTATIONS else None
     if slash and prefix.lower() in (*_PREFIXES, _NO_DOMAIN):
-        meant = _MEANT.get(_dashed(name))
+        meant = MEANT.get(_dashed(name))
         if meant is not None:
             return meant
         if prefix.lower() not in ("kai.scheduler", _NO_DOMAIN):

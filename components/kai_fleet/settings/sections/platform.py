@@ -1,5 +1,6 @@
 """What belongs to the host cluster: its GPU stack, its KAI, and where charts and images are."""
 
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
@@ -79,15 +80,7 @@ class HostKai(Scheduling):
 ENCRYPTED: Final = "is encrypted, and is no secret: reviewers have to read it; write it in clear"
 
 
-def _chart(value: Any) -> Any:
-    return _checked(value, "oci://mirror.example.com/charts", sources.chart_place)
-
-
-def _image(value: Any) -> Any:
-    return _checked(value, "mirror.example.com, or ghcr.io/organisation", sources.registry_place)
-
-
-def _checked(value: Any, example: str, place: Any) -> Any:
+def _checked(example: str, place: Any, value: Any) -> Any:
     if value == MASK:
         raise ValueError(ENCRYPTED)
     if isinstance(value, str):
@@ -103,7 +96,7 @@ def _checked(value: Any, example: str, place: Any) -> Any:
 
 ChartSource = Annotated[
     str,
-    BeforeValidator(_chart),
+    BeforeValidator(partial(_checked, "oci://mirror.example.com/charts", sources.chart_place)),
     StringConstraints(max_length=2048),
     WithJsonSchema(
         {"type": "string", "pattern": "^(oci|https)://", "description": "oci://…, https://…"}
@@ -111,7 +104,9 @@ ChartSource = Annotated[
 ]
 ImageSource = Annotated[
     str,
-    BeforeValidator(_image),
+    BeforeValidator(
+        partial(_checked, "mirror.example.com, or ghcr.io/organisation", sources.registry_place)
+    ),
     StringConstraints(max_length=2048),
     WithJsonSchema({"type": "string", "description": "a registry, or a path in one"}),
 ]

@@ -108,15 +108,13 @@ class Queue(Strict):
         gives no limit: each inner scheduler sees every GPU of its nodes (V18). `team_gpus` bounds a
         queue of the host to the GPUs of the teams that it is for (T13).
         """
-        gpu = self.gpu
-        if team_gpus is not None:
-            given = {"limit": gpu.limit} if "limit" in gpu.model_fields_set else {}
-            quota = float(team_gpus) if gpu.quota == UNLIMITED else gpu.quota
-            gpu = gpu.model_copy(
-                update={"quota": quota, "limit": max(float(team_gpus), quota), **given}
-            )
-        if gpu_limit is not None and "limit" not in gpu.model_fields_set:
-            gpu = gpu.model_copy(update={"limit": max(float(gpu_limit), gpu.quota)})
+        quota, limit = self.gpu.quota, self.gpu.limit
+        if team_gpus is not None and quota == UNLIMITED:
+            quota = float(team_gpus)
+        most = gpu_limit if team_gpus is None else team_gpus
+        if most is not None and "limit" not in self.gpu.model_fields_set:
+            limit = max(float(most), quota)
+        gpu = self.gpu.model_copy(update={"quota": quota, "limit": limit})
         shares: dict[str, Share[Any]] = {"cpu": self.cpu, "memory": self.memory, "gpu": gpu}
         spec: dict[str, Any] = {
             "resources": {
