@@ -16,7 +16,7 @@ from kai_fleet.isolation.team_places import warn_of_taints
 from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.tolerations import Toleration
+from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet_cli.plan.recorder import record
 from kubectl_fleet.declared.queues import DeclaredQueue

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.settings.sections.gpu_kinds import counted
+from kai_fleet.settings.sections.gpu_share import counted
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import read_text
 from kubectl_fleet.errors import UserError

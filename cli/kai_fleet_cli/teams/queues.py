@@ -10,8 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kai_fleet.settings.files.queue_files import QueueFileError, read_tree
 from kai_fleet.settings.quantities import UNLIMITED, gpu_devices
-from kai_fleet.settings.quota_defaults import with_quotas
-from kai_fleet.settings.sections.queues import QueueTree, walk
+from kai_fleet.settings.sections.queues import QueueTree, walk, with_quotas
 
 _TREE: Final = TypeAdapter(QueueTree)
 _PER_GPU: Final = 10**6  # quotas count in millionths, as the settings round them

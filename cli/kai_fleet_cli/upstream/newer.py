@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kai_fleet_cli.upstream import registry
 from kubectl_fleet.releases import KAI, VCLUSTER, taken_for, version_key
-from kubectl_fleet.releases.kai_table import KAI_CHART
 from kubectl_fleet.releases.lookup import RETRACTED
+from kubectl_fleet.releases.tables import KAI_CHART
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": KAI, "vCluster": VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.

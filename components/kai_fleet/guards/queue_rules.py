@@ -10,7 +10,7 @@ from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy
 from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:
-    from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
+    from kai_fleet.settings.sections.isolation import GuardMode, OutsideQueues
 
 # A denial is read by a person: of many queues it names the first.
 _QUEUES_IN_A_MESSAGE: Final = 12

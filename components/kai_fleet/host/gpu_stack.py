@@ -19,7 +19,7 @@ from kai_fleet.releases.sources import (
     GPU_OPERATOR_VERSION,
 )
 from kai_fleet.settings.files.secret_values import hidden
-from kai_fleet.settings.sections.tolerations import Toleration
+from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
 # By provider: the chart, where it comes from, its version.

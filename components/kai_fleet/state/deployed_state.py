@@ -118,8 +118,12 @@ def read_deployed_state() -> DeployedState:
 
 async def deployed_state() -> DeployedState:
     """The same where other requests are served meanwhile."""
+    arguments = {"stackName": full_name(pulumi.get_stack())}
     try:
-        read: Any = await invoke_async(_READ_STATE, {"stackName": full_name(pulumi.get_stack())})
+        try:
+            read: Any = await invoke_async(_READ_STATE, arguments)
+        except Exception:
+            read = await invoke_async(_READ_STATE, arguments)
     except Exception as error:
         return _empty(error)
     return _state_of_answer(read)

@@ -1,7 +1,7 @@
-"""Everything that differs by KAI version, in one table; each odd value with its reason.
+"""Everything that differs by version of KAI and of vCluster; each odd value with its reason.
 
-Read from the project's tagged sources, chart by chart, and from its support list. Trap numbers
-(K1 …) are explained in docs/traps.md.
+KAI's is read from the project's tagged sources, chart by chart, and from its support list. Trap
+numbers (K1 …) are explained in docs/traps.md.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from typing import Any, Final
 # are published only under the new name (K2).
 NVIDIA_CHART: Final = "oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler"
 KAI_CHART: Final = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
+VCLUSTER_REPOSITORY: Final = "https://charts.loft.sh"
 
 # The newest Kubernetes that v0.16 to v0.18 are validated on: v1.28.13 to v1.36.1 (their README).
 KUBERNETES: Final = "v1.36"
@@ -149,14 +150,9 @@ def _v07(version: str, **odd: Any) -> KaiRelease:
     return KaiRelease(version, chart=NVIDIA_CHART, **(common | odd))
 
 
-def _v16(version: str) -> KaiRelease:
-    return KaiRelease(
-        version,
-        support_end=date(2027, 6, 30),
-        prometheus_values=True,
-        hides_gpus=True,
-        values=_V12_VALUES,
-    )
+def _v16(version: str, support_end: date = date(2027, 6, 30), **odd: Any) -> KaiRelease:
+    common: dict[str, Any] = {"prometheus_values": True, "hides_gpus": True, "values": _V12_VALUES}
+    return KaiRelease(version, support_end=support_end, **common, **odd)
 
 
 _KAI = (
@@ -206,24 +202,58 @@ _KAI = (
     # Its chart is that of v0.16.8: of the branch v0.16, where only the CRD of PodGroups changed.
     _v16("v0.16.9"),
     # An odd line is supported until the next one is out, v0.18.0 on 2026-09-23 (CHANGELOG.md).
-    KaiRelease(
-        "v0.17.0",
-        support_end=date(2026, 9, 23),
-        prometheus_values=True,
-        hides_gpus=True,
-        values=_V12_VALUES,
-    ),
+    _v16("v0.17.0", date(2026, 9, 23)),
     # From its notes, and the chart as it was in the week before and the one after. Not advised:
     # v0.18.1 mends vulnerabilities of it, and no chart of that could be read.
-    KaiRelease(
-        "v0.18.0",
-        advised=False,
-        support_end=date(2027, 9, 30),
-        prometheus_values=True,
-        hides_gpus=True,
-        groups_deployments=True,
-        values=_V12_VALUES,
-    ),
+    _v16("v0.18.0", date(2027, 9, 30), advised=False, groups_deployments=True),
 )
 
 KAI: Final[Mapping[str, KaiRelease]] = MappingProxyType({r.version: r for r in _KAI})
+
+
+@dataclass(frozen=True)
+class VclusterRelease:
+    """One vCluster version: the key of its virtual scheduler and its default Kubernetes.
+
+    The key changed in v0.26 (V2); every version here knows the new one. `support_end` is the last
+    day of its line's security fixes, from vCluster's page of supported versions. `renews`: when it
+    starts it makes the certificates anew that end within 90 days (pkg/certs/ensure.go).
+    """
+
+    version: str
+    kubernetes: str
+    support_end: date | None = None
+    advised: bool = True  # False for a version that no advice leads to
+    virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
+    renews: bool = True
+
+    @property
+    def line(self) -> str:
+        """The minor line, for example `v0.36`; upgrades go one line at a time (V12)."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def chart_version(self) -> str:
+        """The version as the chart repository spells it: without the `v`."""
+        return self.version.removeprefix("v")
+
+
+_VCLUSTER = (
+    VclusterRelease("v0.27.3", kubernetes="v1.33.4", support_end=date(2026, 2, 12), renews=False),
+    VclusterRelease("v0.28.1", kubernetes="v1.33.4", support_end=date(2026, 3, 8), renews=False),
+    VclusterRelease("v0.29.3", kubernetes="v1.33.4", support_end=date(2026, 4, 1), renews=False),
+    VclusterRelease("v0.30.5", kubernetes="v1.34.0", support_end=date(2026, 4, 28), renews=False),
+    VclusterRelease("v0.31.3", kubernetes="v1.34.0", support_end=date(2026, 7, 29)),
+    VclusterRelease("v0.32.3", kubernetes="v1.35.0", support_end=date(2026, 8, 18)),
+    VclusterRelease("v0.33.4", kubernetes="v1.35.0", support_end=date(2026, 9, 13)),
+    VclusterRelease("v0.34.7", kubernetes="v1.35.0", support_end=date(2026, 10, 29)),
+    VclusterRelease("v0.35.3", kubernetes="v1.36.0", support_end=date(2026, 12, 16)),
+    VclusterRelease("v0.36.1", kubernetes="v1.36.0", support_end=date(2027, 1, 22)),
+    # From its chart as it was ten days before, v0.37.0-rc.1: not run with this program.
+    VclusterRelease("v0.37.0", kubernetes="v1.36.0", support_end=date(2027, 3, 1), advised=False),
+)
+
+VCLUSTER: Final[Mapping[str, VclusterRelease]] = MappingProxyType({r.version: r for r in _VCLUSTER})
+
+# What a stack gets that names no vCluster version: the newest that was run with this program.
+DEFAULT_VCLUSTER: Final = "v0.36.1"
