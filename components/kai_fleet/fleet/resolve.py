@@ -25,6 +25,7 @@ from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
+from kai_fleet.settings.sections.registries import OF_STACK, by_secret
 from kai_fleet.settings.sections.teams import Scheduler, Vcluster
 from kai_fleet.state.deployed_state import DeployedState
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
@@ -80,6 +81,7 @@ class _Resolver:
             labels=settings.labels,
             annotations=settings.annotations,
             foreign_queues={name: self._foreign_queues(name) for name in grants},
+            registries=by_secret(settings.registries),
         )
 
     def host(
@@ -94,6 +96,7 @@ class _Resolver:
                 tolerations=own.tolerations,
                 affinity=own.affinity,
                 labels=settings.labels,
+                registries=by_secret(settings.registries),
             )
         return DeclaredCluster(
             HOST,
@@ -168,7 +171,8 @@ class _Resolver:
             access=vcluster.access or Access(),
             licensed=vcluster.licensed,
             untested=vcluster.untested,
-            image_pull_secrets=vcluster.image_pull_secrets,
+            image_pull_secrets=self._pull_secrets(name),
+            registries=by_secret(settings.registries, team.registries),
             oidc=vcluster.oidc,
             groups=vcluster.groups,
             control_plane=control_plane,
@@ -178,6 +182,14 @@ class _Resolver:
             inside=inside,
             own_stack=platform is not None,
         )
+
+    def _pull_secrets(self, name: str) -> list[str]:
+        """Those that are there, and those that are made: in a team stack also by its platform."""
+        settings, platform = self.settings, self.settings.platform_facts
+        made = [*by_secret(settings.registries, settings.teams[name].registries)]
+        if platform is not None and platform.registries:
+            made.insert(0, OF_STACK)
+        return [*self._vclusters[name].image_pull_secrets, *made]
 
     def _inside(self, name: str) -> DeclaredCluster:
         """The inside of a team's vCluster."""
@@ -192,6 +204,7 @@ class _Resolver:
                 tolerations=place.tolerations,
                 affinity=place.affinity,
                 labels=place.labels,
+                registries=by_secret(settings.registries, team.registries),
             )
         return DeclaredCluster(
             name,
@@ -236,6 +249,7 @@ class _Resolver:
             labels=place.labels,
             annotations=place.annotations,
             tolerations=place.tolerations,
+            registries=by_secret(settings.registries),
             rules=bounds.host_rules(settings, name, self._control_pools, foreign),
             host_guard=bounds.host_guard(settings, name, grant.parent_queue, foreign),
             inside=DeclaredCluster(gpu_resource=settings.gpu.resource),

@@ -8,6 +8,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
+from kai_fleet.options import after
+from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import (
@@ -17,6 +19,7 @@ from kai_fleet.releases.sources import (
     GPU_OPERATOR_VERSION,
 )
 from kai_fleet.settings.files.secret_values import hidden
+from kai_fleet.settings.sections.registries import SecretRegistries
 from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
@@ -61,6 +64,13 @@ _SYSTEM_PRIORITIES: Final[Any] = {
 # The one object by which a GPU operator works; its chart makes it under this name.
 _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 
+# What each part of the operator reads by itself: a list of names.
+_PARTS: Final = (
+    *("operator", "validator", "driver", "toolkit", "devicePlugin", "dcgm", "dcgmExporter", "gfd"),
+    *("migManager", "nodeStatusExporter", "gds", "gdrcopy", "vgpuManager", "vgpuDeviceManager"),
+    *("vfioManager", "sandboxDevicePlugin", "kataManager", "ccManager"),
+)
+
 
 @dataclass
 class GpuStackArgs:
@@ -68,8 +78,8 @@ class GpuStackArgs:
     drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
     none; KAI schedules CPU pods too. `system_priorities`: pods of the system's priority classes may
     be in its namespace, as GKE admits them nowhere else. `in_kind`: the nodes are a kind cluster's.
-    `tolerations` are those of the teams, on whose nodes its daemons have to be. `existing` is what
-    the cluster has already, which is used.
+    `tolerations` are those of the teams, on whose nodes its daemons have to be. `registries` are
+    credentials for its images. `existing` is what the cluster has already, which is used.
     """
 
     provider: Literal["operator", "device-plugin", "none"] = "none"
@@ -79,6 +89,7 @@ class GpuStackArgs:
     system_priorities: bool = False
     in_kind: bool = False
     tolerations: Sequence[Toleration] = ()
+    registries: SecretRegistries = field(default_factory=dict)
     existing: ExistingObjects = NONE
 
 
@@ -130,6 +141,7 @@ class GpuStack(pulumi.ComponentResource):
         values = merged(
             IN_KIND if args.in_kind and is_plugin else {},
             _tolerating([it.spec for it in args.tolerations], is_plugin=is_plugin),
+            _pulling([*args.registries], is_plugin=is_plugin),
             args.values,
         )
         if args.provider != "none":
@@ -141,6 +153,9 @@ class GpuStack(pulumi.ComponentResource):
                         own, metadata={"name": chart, "labels": _PRIVILEGED}, opts=child
                     )
                 )
+            for secret, registries in args.registries.items():
+                made = after(child, *before)
+                before.append(registry_secret(name, secret, chart, registries, made))
             if args.system_priorities:
                 before.append(
                     kubernetes.core.v1.ResourceQuota(
@@ -174,6 +189,17 @@ def _tolerating(specs: Sequence[Mapping[str, str]], *, is_plugin: bool) -> dict[
         "daemonsets": {"tolerations": [_GPU_TAINT, *specs]},
         "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, _GPU_TAINT, *specs]}},
     }
+
+
+def _pulling(secrets: Sequence[str], *, is_plugin: bool) -> dict[str, Any]:
+    """The Secrets by which its images are pulled."""
+    if not secrets:
+        return {}
+    named = {"imagePullSecrets": [{"name": it} for it in secrets]}
+    if is_plugin:
+        return {**named, "nfd": named}
+    parts = {part: {"imagePullSecrets": [*secrets]} for part in _PARTS}
+    return {**parts, "node-feature-discovery": named}
 
 
 def _refuse_misfits(name: str, args: GpuStackArgs) -> None:

@@ -79,6 +79,7 @@ class Platform(pulumi.ComponentResource):
                 system_priorities=gpu_stack.system_priorities,
                 in_kind=cluster.kind is not None,
                 tolerations=[*args.fleet.tolerations],
+                registries=args.fleet.registries,
                 existing=args.existing,
             ),
             opts=on_host,

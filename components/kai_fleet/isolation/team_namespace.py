@@ -33,7 +33,9 @@ from kai_fleet.isolation.namespace_metadata import (
     namespace_metadata,
 )
 from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.state.team_parts import TEAM_NAMESPACE
 
 
@@ -117,6 +119,10 @@ class TeamNamespace(pulumi.ComponentResource):
             let_in = pulumi.ResourceOptions.merge(self._inside, after)
             bounds.append(account_rights(f"{name}-account-rights", name, let_in))
             bounds += args.account
+        # A team's own goes with its vCluster, and moves with it between stacks.
+        if registries := args.team.registries.get(OF_STACK):
+            made = registry_secret(name, OF_STACK, self._of_team, registries, self._inside)
+            bounds.append(made)
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
             told = TeamMonitoringArgs(args.monitoring, args.team)

@@ -14,7 +14,8 @@ from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
-from kai_fleet.options import child_of
+from kai_fleet.options import after, child_of
+from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.isolation import Isolation
@@ -23,6 +24,7 @@ from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
 from kubectl_fleet.releases import KAI, KaiRelease, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.usage.pods import RESERVATIONS
 
 _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 
@@ -88,6 +90,9 @@ class KaiScheduler(pulumi.ComponentResource):
             # which may have come since and made the CRD its own.
             kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, pulumi.ResourceOptions.merge(child, kept)))
+        for secret, registries in own.registries.items():
+            made = after(child, *before)
+            before.append(registry_secret(name, secret, KAI_NAMESPACE, registries, made))
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
@@ -101,6 +106,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 tolerations=own.tolerations,
                 affinity=own.affinity,
                 labels=own.labels,
+                pull_secrets=list(own.registries),
                 overrides=merged(
                     prometheus_values(release, own.scheduling or Scheduling()), others, own.values
                 ),
@@ -118,7 +124,11 @@ class KaiScheduler(pulumi.ComponentResource):
                 ),
             ),
         )
-        after = pulumi.ResourceOptions.merge(
+        for secret, registries in own.registries.items():
+            # The chart makes that namespace, and leaves it when it goes.
+            made = after(child, self.release)
+            registry_secret(f"{name}-reservation", secret, RESERVATIONS, registries, made)
+        anew = pulumi.ResourceOptions.merge(
             child, pulumi.ResourceOptions(delete_before_replace=True)
         )
         # Removing this step cleans up what the release would leave behind. It goes before the
@@ -132,7 +142,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
             },
             triggers=[self.release.id],
-            opts=after,
+            opts=anew,
         )
         # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
         # queue webhook refuses everything until then.
@@ -148,7 +158,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 "KAI_TIMEOUT": str(args.ready_timeout),
             },
             triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
-            opts=after,
+            opts=anew,
         )
         self.version = release.version
         # The version is the release's; registered here, it would have the whole state written once

@@ -29,6 +29,7 @@ def kai_values(
     tolerations: Sequence[Toleration] = (),
     affinity: Affinity | None = None,
     labels: Mapping[str, str] | None = None,
+    pull_secrets: Sequence[str] = (),
     overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then `overrides`.
@@ -36,7 +37,7 @@ def kai_values(
     sharing is how pods share GPUs; through v0.17 the charts have it off (K6). runtime_class
     is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
     container runtime's default is not NVIDIA's (K5). `tolerations` and `affinity` are those of all
-    its parts, `labels` of what its chart can label.
+    its parts, `labels` of what its chart can label. `pull_secrets` are Secrets of its namespaces.
     """
     reservation = (
         nested(release.runtime_class_key, runtime_class)
@@ -50,6 +51,9 @@ def kai_values(
         {"global": {"tolerations": [it.spec for it in tolerations]}} if tolerations else {},
         {"global": {"affinity": affinity.spec}} if affinity else {},
         _noted(release, labels or {}),
+        {"global": {"imagePullSecrets": [{"name": it} for it in pull_secrets]}}
+        if pull_secrets
+        else {},
         release.values,
         hidden(overrides or {}),
     )

@@ -40,6 +40,7 @@ from kai_fleet.settings.sections.platform import (
 )
 from kai_fleet.settings.sections.prices import Prices
 from kai_fleet.settings.sections.queues import QueueTree
+from kai_fleet.settings.sections.registries import Registries
 from kai_fleet.settings.sections.sources import Sources
 from kai_fleet.settings.sections.team_stack import Grant, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
@@ -89,6 +90,11 @@ class Settings(Strict):
     )
     sources: Sources = Field(
         default_factory=Sources, description="Where charts and images may come from."
+    )
+    registries: Registries = Field(
+        default_factory=dict,
+        description="Credentials by which images are pulled, by registry: those of the GPU stack,"
+        " of KAI and of every team.",
     )
     monitoring: Monitoring | None = Field(
         default=None,

@@ -25,6 +25,7 @@ from kai_fleet.settings.sections.platform import (
     Version,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
+from kai_fleet.settings.sections.registries import Registries
 from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
 from kai_fleet.settings.sections.sharing import Sharing
 from kai_fleet.settings.sections.tolerations import Toleration
@@ -159,6 +160,11 @@ class TeamSettings(HostPlace):
         default_factory=dict,
         description="virtual mode: the queues inside its vCluster.",
         json_schema_extra=or_file,
+    )
+    registries: Registries = Field(
+        default_factory=dict,
+        description="Credentials by which its images are pulled, by registry; besides"
+        " kai-fleet:registries.",
     )
     vcluster: Vcluster = Field(default_factory=Vcluster)
 
