@@ -35,7 +35,7 @@ def registry_secret(
         f"{name}-{secret.removeprefix('kai-fleet-')}",
         metadata=metadata,
         type=TYPE,
-        data={".dockerconfigjson": pulumi.Output.secret(accounts).apply(_docker_config)},
+        data={".dockerconfigjson": pulumi.Output.secret(accounts).apply(docker_config)},
         opts=opts,
     )
 
@@ -45,7 +45,8 @@ def _clear(password: Any) -> Any:
     return password.get_secret_value() if isinstance(password, SecretStr) else password
 
 
-def _docker_config(accounts: Mapping[str, Mapping[str, str]]) -> str:
+def docker_config(accounts: Mapping[str, Mapping[str, str]]) -> str:
+    """What kubelets read, in base64: name and password of each registry."""
     auths = {
         registry: {**own, "auth": _base64(f"{own['username']}:{own['password']}")}
         for registry, own in accounts.items()

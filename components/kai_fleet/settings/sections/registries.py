@@ -28,6 +28,11 @@ def _registry(value: Any) -> Any:
     return value
 
 
+def _as_text(value: Any) -> Any:
+    """A number is told of as a secret in clear, in words that do not show it."""
+    return str(value) if isinstance(value, int) else value
+
+
 RegistryName = Annotated[str, BeforeValidator(_registry), StringConstraints(max_length=255)]
 
 
@@ -35,7 +40,7 @@ class RegistryCredentials(Strict):
     """How images of one registry are pulled: by an account that only reads."""
 
     username: str = Field(min_length=1, description="The account's name.")
-    password: SecretStr = Field(
+    password: Annotated[SecretStr, BeforeValidator(_as_text)] = Field(
         min_length=1,
         strict=False,
         description="Its password or token; set it with `pulumi config set --secret --path`.",
