@@ -166,8 +166,7 @@ def test_a_platform_makes_the_secret_of_a_team_stack_and_tells_no_password():
     raw = platform() | {"registries": {MIRROR: account("hunter2")}}
     loaded = load(raw)
     assert loaded.mistakes == ()
-    (secret,) = fleet_of(loaded.settings).grants["ml"].registries
-    assert secret == OF_STACK
+    assert secrets(plan_settings(raw).resources) == {("team-ml", OF_STACK)}
     told = facts(loaded.settings, ()).output()
     assert told["registries"] == [MIRROR] and "hunter2" not in str(told)
 
