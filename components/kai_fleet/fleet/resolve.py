@@ -189,7 +189,7 @@ class _Resolver:
         made = [*by_secret(settings.registries, settings.teams[name].registries)]
         if platform is not None and platform.registries:
             made.insert(0, OF_STACK)
-        return [*self._vclusters[name].image_pull_secrets, *made]
+        return [*dict.fromkeys([*self._vclusters[name].image_pull_secrets, *made])]
 
     def _inside(self, name: str) -> DeclaredCluster:
         """The inside of a team's vCluster."""
