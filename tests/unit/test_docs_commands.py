@@ -19,7 +19,7 @@ from kai_fleet.settings import validated
 from kai_fleet.settings.sections.team_stack import TeamStack
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT, parse
 from kai_fleet_policies import validation
 from sandbox.tools import toolbox
 from tests.unit import markdown_pages
@@ -214,7 +214,7 @@ def test_yaml_loads_and_stack_files_are_fine(block):
     document = yaml.safe_load(block.text)
     if not isinstance(document, dict) or "config" not in document:
         return
-    given = {key.removeprefix("kai-fleet:"): value for key, value in document["config"].items()}
+    given = parse(block.text, block.page)
     if "platform" in given:  # what the platform grants stands in another file
         assert validated(TeamStack, given)[1] == []
         return

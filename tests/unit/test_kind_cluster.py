@@ -50,6 +50,7 @@ def test_its_kubeconfig_is_a_secret_and_its_name_its_identity(declared):
     assert provider.inputs == {
         "clusterIdentifier": "lab",
         "enablePatchForce": "true",
+        "enableSecretMutable": "true",
         "kubeconfig": SECRET,
     }
 

@@ -88,6 +88,7 @@ def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
     assert provider.inputs == {
         "clusterIdentifier": UNKNOWN,
         "enablePatchForce": "true",
+        "enableSecretMutable": "true",
         "kubeconfig": SECRET,
     }
 

@@ -26,3 +26,15 @@ def test_an_editor_sees_an_unknown_key(editor):
     document["config"]["kai-fleet:teams"]["ml"]["gpu"] = 3
     with pytest.raises(jsonschema.ValidationError, match="'gpu' was unexpected"):
         editor(document)
+
+
+def test_an_editor_takes_secrets_as_pulumi_writes_them(editor):
+    document = yaml.safe_load(path_of("prod").read_text())
+    secret = {"secure": "v1:abc:def"}
+    document["config"]["kai-fleet:cluster"] = {"name": "lab", "kubeconfig": secret}
+    account = {"username": "robot", "password": secret}
+    document["config"]["kai-fleet:registries"] = {"mirror.example.com": account}
+    editor(document)
+    account["password"] = {"secret": "v1:abc:def"}
+    with pytest.raises(jsonschema.ValidationError):
+        editor(document)

@@ -34,6 +34,8 @@ class TeamState:
     `provider_unreached`: its API server has no answer from the team's identity provider.
     `update` is what makes the team's own stack as declared, where it has one. `records` are Helm's
     of the vCluster's release that its chart did not make; None where they were not looked at.
+    `pull_secrets` are the types of its Secrets for images that could be read, "" of one that is
+    not there.
     """
 
     wanted: DeclaredTeam
@@ -44,6 +46,7 @@ class TeamState:
     foreign: bool = False
     provider_unreached: bool = False
     records: Sequence[Forged] | None = None
+    pull_secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

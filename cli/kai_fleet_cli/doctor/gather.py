@@ -138,6 +138,11 @@ def gather(sources: ClusterSources) -> Snapshot:
                 for name, team in teams.items()
                 if sources.kinds is None
             }
+            pulling = {
+                name: pool.submit(_pull_secrets, api, team)
+                for name, team in teams.items()
+                if sources.kinds is None
+            }
     access_of = {name: it.result() for name, it in accesses.items()}
     if any(access.forbidden for access in access_of.values()):
         known = sources.kubeconfigs()
@@ -154,7 +159,11 @@ def gather(sources: ClusterSources) -> Snapshot:
     return Snapshot(
         host,
         {
-            name: replace(it.result(), records=records[name].result() if records else None)
+            name: replace(
+                it.result(),
+                records=records[name].result() if records else None,
+                pull_secrets=pulling[name].result() if pulling else {},
+            )
             for name, it in states.items()
         },
     )
@@ -319,6 +328,21 @@ def _records(api: Api, team: DeclaredTeam) -> Sequence[helm_record.Forged] | Non
     except KubeError:
         return None
     return helm_record.forged(secrets, team.name, team.namespace)
+
+
+def _pull_secrets(api: Api, team: DeclaredTeam) -> dict[str, str]:
+    """The types of its Secrets for images; "" of one that is not there. Of others nothing."""
+    found: dict[str, str] = {}
+    for name in team.image_pull_secrets:
+        try:
+            secret = api.get(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
+            found[name] = str(secret.get("type"))
+        except RefusedError as error:
+            if error.status == _ABSENT:
+                found[name] = ""
+        except UnreachableError:
+            break
+    return found
 
 
 def _team(team: DeclaredTeam, access: _Access, sources: ClusterSources) -> TeamState:

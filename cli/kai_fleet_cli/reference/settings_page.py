@@ -15,6 +15,12 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.team_stack import TeamStack
 
+_ENCRYPTED: Final = {
+    "type": "object",
+    "properties": {"secure": {"type": "string"}},
+    "required": ["secure"],
+    "additionalProperties": False,
+}
 FILE: Final = Path(settings.__file__).with_name("stack.schema.json")
 
 _HEAD: Final = """\
@@ -59,13 +65,26 @@ def schema() -> dict[str, Any]:
 def _config(model: type[BaseModel], definitions: dict[str, Any]) -> dict[str, Any]:
     """The keys of one kind of stack; what they refer to goes into `definitions`."""
     settings = model.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
-    definitions.update(settings.pop("$defs", {}))
+    own = _or_encrypted({"properties": settings["properties"], **settings.pop("$defs", {})})
+    properties = own.pop("properties")
+    definitions.update(own)
     return {
-        "properties": {f"{NAMESPACE}:{key}": at for key, at in settings["properties"].items()},
+        "properties": {f"{NAMESPACE}:{key}": at for key, at in properties.items()},
         "required": [f"{NAMESPACE}:{key}" for key in settings["required"]],
         "patternProperties": {f"^(?!{NAMESPACE}:)": {}},
         "additionalProperties": False,
     }
+
+
+def _or_encrypted(schema: Any) -> Any:
+    """The same, with `{secure: …}` for each secret, as Pulumi writes it into the file."""
+    if isinstance(schema, list):
+        return [_or_encrypted(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("format") == "password":
+        return {"anyOf": [schema, _ENCRYPTED]}
+    return {key: _or_encrypted(item) for key, item in schema.items()}
 
 
 def page() -> str:

@@ -43,6 +43,8 @@ class ClusterAccess:
             # Changes by hand are put right; without this the API server refuses to, because
             # whoever changed a field owns it now.
             enable_patch_force=True,
+            # Else a new password would replace the Secret of a registry, and pulls would fail.
+            enable_secret_mutable=True,
             opts=opts,
         )
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.monitoring import Monitoring, Prices
     from kai_fleet.settings.sections.oidc import Oidc
     from kai_fleet.settings.sections.platform import Gpu
+    from kai_fleet.settings.sections.registries import SecretRegistries
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.workloads import Workload
@@ -56,7 +57,8 @@ class DeclaredKai:
     """A KAI scheduler; `version` is None where it is left open.
 
     `values` are those that were written for it, `untested` lets a version newer than the table by.
-    `sharing` is how pods share GPUs.
+    `sharing` is how pods share GPUs. `registries` are credentials for its images, by the names of
+    the Secrets that are made of them.
     """
 
     version: str | None
@@ -70,6 +72,7 @@ class DeclaredKai:
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    registries: SecretRegistries = field(default_factory=dict, hash=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
@@ -207,7 +210,8 @@ class DeclaredTeam:
     `guard` which inside its vCluster; None where there is no such guard, or another stack's.
     `labels` and `annotations` are what its namespace has besides, for who counts costs by them.
     `tolerations` are of everything of the team, `affinity` of its control plane, DNS and KAI,
-    `image_pull_secrets` Secrets of its namespace.
+    `image_pull_secrets` Secrets of its namespace, `registries` the credentials of those that this
+    stack makes.
     `oidc` is who says who enters its vCluster, and `groups` the roles of groups there.
     `control_plane` is what the keys of its control plane say, by those of the chart, with a
     database's address in clear; `store` is where it keeps its state, `store_before` what runs now.
@@ -249,6 +253,7 @@ class DeclaredTeam:
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
+    registries: SecretRegistries = field(default_factory=dict, hash=False)
     oidc: Oidc | None = field(default=None, hash=False)
     groups: Mapping[str, str] = field(default_factory=dict, hash=False)
     control_plane: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
@@ -321,8 +326,8 @@ class Fleet:
     """One stack: its host, and the teams that it runs or grants a stack of their own.
 
     In a team stack `platform` is the stack that has the host, `own_team` the one team; elsewhere
-    they are "". `labels` and `annotations` are of what the platform makes. `facts` is what a
-    platform's stack tells its team stacks, None in those.
+    they are "". `labels`, `annotations` and `registries` are of what the platform makes. `facts` is
+    what a platform's stack tells its team stacks, None in those.
     """
 
     cluster: Cluster
@@ -338,6 +343,7 @@ class Fleet:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    registries: SecretRegistries = field(default_factory=dict)
 
     @property
     def tolerations(self) -> Iterable[Toleration]:

@@ -24,6 +24,7 @@ from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
+from kai_fleet.settings.sections.registries import OF_STACK, SecretRegistries, by_secret
 from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
@@ -76,16 +77,18 @@ class _Resolver:
             labels=settings.labels,
             annotations=settings.annotations,
             foreign_queues={name: self._foreign_queues(name) for name in grants},
+            registries=by_secret(settings.registries),
         )
 
     def host(
         self, teams: tuple[DeclaredTeam, ...], grants: tuple[DeclaredTeam, ...]
     ) -> DeclaredCluster:
         settings, own, path = self.settings, self.settings.kai, key_path(("kai",))
+        secrets = by_secret(settings.registries)
         return DeclaredCluster(
             HOST,
             path=key_path(("cluster",)),
-            kai=(self._kai(own, path, own, settings.labels),) if own is not None else (),
+            kai=(self._kai(own, path, own, settings.labels, secrets),) if own is not None else (),
             queues=declared_queues(
                 settings.queues, key_path(("queues",)), limits=self._queue_limits()
             ),
@@ -154,7 +157,8 @@ class _Resolver:
             access=vcluster.access or Access(),
             licensed=vcluster.licensed,
             untested=vcluster.untested,
-            image_pull_secrets=vcluster.image_pull_secrets,
+            image_pull_secrets=self._pull_secrets(name, vcluster.image_pull_secrets),
+            registries=by_secret(settings.registries, team.registries),
             oidc=vcluster.oidc,
             groups=vcluster.groups,
             control_plane=control_plane,
@@ -164,6 +168,14 @@ class _Resolver:
             inside=inside,
             own_stack=platform is not None,
         )
+
+    def _pull_secrets(self, name: str, there: Sequence[str]) -> list[str]:
+        """Those that are there, and those that are made: in a team stack also by its platform."""
+        settings, platform = self.settings, self.settings.platform_facts
+        made = [*by_secret(settings.registries, settings.teams[name].registries)]
+        if platform is not None and platform.registries:
+            made.insert(0, OF_STACK)
+        return [*dict.fromkeys([*there, *made])]
 
     def _inside(self, name: str) -> DeclaredCluster:
         """The inside of a team's vCluster."""
@@ -182,9 +194,10 @@ class _Resolver:
         if own.mode != "virtual" or own.version is None:
             return empty
         place = settings.place_of(name)
+        secrets = by_secret(settings.registries, team.registries)
         return replace(
             empty,
-            kai=(self._kai(own, empty.key, place, place.labels),),
+            kai=(self._kai(own, empty.key, place, place.labels, secrets),),
             queues=declared_queues(
                 team.queues, empty.queues_key, gpu_limit=gpus, pools=team.gpus_by_pool
             ),
@@ -200,6 +213,7 @@ class _Resolver:
             granted=True,
             mode="virtual" if settings.kai is None else "host",
             parent_queue=grant.parent_queue,
+            registries=by_secret(settings.registries),
             inside=DeclaredCluster(gpu_resource=settings.gpu.resource),
             runs_here=runs and name not in settings.teams,
         )
@@ -210,8 +224,9 @@ class _Resolver:
         path: str,
         place: HostKai | HostPlace,
         labels: Mapping[str, str],
+        registries: SecretRegistries,
     ) -> DeclaredKai:
-        """A KAI whose parts are at a place, with some labels."""
+        """A KAI whose parts are at a place, with some labels and credentials for their images."""
         return DeclaredKai(
             own.version,
             sharing=mode_in(own.version or "", own.values) or self.settings.sharing_of(own),
@@ -223,6 +238,7 @@ class _Resolver:
             tolerations=place.tolerations,
             affinity=place.affinity,
             labels=labels,
+            registries=registries,
         )
 
     def _workloads(

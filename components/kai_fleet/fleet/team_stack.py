@@ -26,6 +26,9 @@ PLATFORM: Final = "platform stack:"
 def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
     """What a platform's stack tells its team stacks; `queues` are the host's."""
     kai = settings.kai
+    more: dict[str, Any] = {"monitoring": settings.monitoring} if settings.monitoring else {}
+    if settings.registries:
+        more["registries"] = [*settings.registries]
     return PlatformFacts(
         cluster=HostCluster(name=settings.cluster.name, context=settings.cluster.context),
         gpu_resource=settings.gpu.resource,
@@ -47,7 +50,7 @@ def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
         guard=settings.guard,
         isolation=settings.isolation,
         sources=settings.sources,
-        **({"monitoring": settings.monitoring} if settings.monitoring else {}),
+        **more,
         teams={
             name: Neighbour(
                 mode=team.scheduler.mode,

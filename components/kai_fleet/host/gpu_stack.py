@@ -10,6 +10,7 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
 from kai_fleet.guards.host_rules import SYSTEM_SCOPE
 from kai_fleet.options import after, child_of
+from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import (
@@ -20,6 +21,7 @@ from kai_fleet.releases.sources import (
 )
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.kubernetes import Toleration
+from kai_fleet.settings.sections.registries import SecretRegistries
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
 # By provider: the chart, where it comes from, its version.
@@ -52,6 +54,13 @@ _SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYST
 # The one object by which a GPU operator works; its chart makes it under this name.
 _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 
+# What each part of the operator reads by itself: a list of names.
+_PARTS: Final = (
+    *("operator", "validator", "driver", "toolkit", "devicePlugin", "dcgm", "dcgmExporter", "gfd"),
+    *("migManager", "nodeStatusExporter", "gds", "gdrcopy", "vgpuManager", "vgpuDeviceManager"),
+    *("vfioManager", "sandboxDevicePlugin", "kataManager", "ccManager"),
+)
+
 
 @dataclass
 class GpuStackArgs:
@@ -59,8 +68,8 @@ class GpuStackArgs:
     drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
     none; KAI schedules CPU pods too. `system_priorities`: pods of the system's priority classes may
     be in its namespace, as GKE admits them nowhere else. `in_kind`: the nodes are a kind cluster's.
-    `tolerations` are those of the teams, on whose nodes its daemons have to be. `existing` is what
-    the cluster has already, which is used.
+    `tolerations` are those of the teams, on whose nodes its daemons have to be. `registries` are
+    credentials for its images. `existing` is what the cluster has already, which is used.
     """
 
     provider: Literal["operator", "device-plugin", "none"] = "none"
@@ -70,6 +79,7 @@ class GpuStackArgs:
     system_priorities: bool = False
     in_kind: bool = False
     tolerations: Sequence[Toleration] = ()
+    registries: SecretRegistries = field(default_factory=dict)
     existing: ExistingObjects = NONE
 
 
@@ -118,6 +128,9 @@ class GpuStack(pulumi.ComponentResource):
                         own, metadata={"name": chart, "labels": _PRIVILEGED}, opts=child
                     )
                 )
+            for secret, registries in args.registries.items():
+                made = after(child, *before)
+                before.append(registry_secret(name, secret, chart, registries, made))
             if args.system_priorities:
                 before.append(
                     kubernetes.core.v1.ResourceQuota(
@@ -130,6 +143,7 @@ class GpuStack(pulumi.ComponentResource):
             values = merged(
                 IN_KIND if args.in_kind and is_plugin else {},
                 _tolerating([it.spec for it in args.tolerations], is_plugin=is_plugin),
+                _pulling([*args.registries], is_plugin=is_plugin),
                 args.values,
             )
             kubernetes.helm.v3.Release(
@@ -154,6 +168,17 @@ def _tolerating(specs: Sequence[Mapping[str, str]], *, is_plugin: bool) -> dict[
         "daemonsets": {"tolerations": [_GPU_TAINT, *specs]},
         "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, _GPU_TAINT, *specs]}},
     }
+
+
+def _pulling(secrets: Sequence[str], *, is_plugin: bool) -> dict[str, Any]:
+    """The Secrets by which its images are pulled."""
+    if not secrets:
+        return {}
+    named = {"imagePullSecrets": [{"name": it} for it in secrets]}
+    if is_plugin:
+        return {**named, "nfd": named}
+    parts = {part: {"imagePullSecrets": [*secrets]} for part in _PARTS}
+    return {**parts, "node-feature-discovery": named}
 
 
 def _refuse_misfits(name: str, args: GpuStackArgs) -> None:

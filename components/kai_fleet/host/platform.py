@@ -94,6 +94,7 @@ class Platform(pulumi.ComponentResource):
                 system_priorities=gpu_stack.system_priorities,
                 in_kind=fleet.cluster.kind is not None,
                 tolerations=[*fleet.tolerations],
+                registries=fleet.registries,
                 existing=args.existing,
             ),
             opts=on_host,

@@ -29,7 +29,9 @@ from kai_fleet.host.team_stack_access import account_rights, declare_role, subje
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.options import after, child_of
+from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, TEAM_NAMESPACE
 
 TEAM_LABEL: Final = "kai-fleet/team"
@@ -122,6 +124,10 @@ class TeamNamespace(pulumi.ComponentResource):
             let_in = after(self._inside, *args.account)
             bounds.append(account_rights(f"{name}-account-rights", name, let_in))
             bounds += args.account
+        # A team's own goes with its vCluster, and moves with it between stacks.
+        if registries := args.team.registries.get(OF_STACK):
+            made = registry_secret(name, OF_STACK, self._of_team, registries, self._inside)
+            bounds.append(made)
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
             told = TeamMonitoringArgs(args.monitoring, args.team)

@@ -13,13 +13,15 @@ from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.values import kai_values
-from kai_fleet.options import child_of
+from kai_fleet.options import after, child_of
+from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
 from kubectl_fleet.releases import KAI, KaiRelease, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.usage.pods import RESERVATIONS
 
 _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 
@@ -82,6 +84,9 @@ class KaiScheduler(pulumi.ComponentResource):
             # which may have come since and made the CRD its own.
             kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, kept))
+        for secret, registries in own.registries.items():
+            made = after(child_of(self, later), *before)
+            before.append(registry_secret(name, secret, KAI_NAMESPACE, registries, made))
         step = child_of(self, later, delete_before_replace=True)
         replaced = pulumi.ResourceOptions(
             depends_on=before, replace_on_changes=self._replacing(f"{name}-release", args, release)
@@ -98,6 +103,10 @@ class KaiScheduler(pulumi.ComponentResource):
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(step, replaced),
         )
+        for secret, registries in own.registries.items():
+            # The chart makes that namespace, and leaves it when it goes.
+            made = after(child_of(self, later), self.release)
+            registry_secret(f"{name}-reservation", secret, RESERVATIONS, registries, made)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.

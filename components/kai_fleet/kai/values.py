@@ -40,6 +40,7 @@ def kai_values(
         else {}
     )
     tolerations = [it.spec for it in own.tolerations]
+    pull_secrets = [{"name": it} for it in own.registries]
     written = merged(
         prometheus_values(release, own.scheduling or Scheduling()), others or {}, own.values
     )
@@ -50,6 +51,7 @@ def kai_values(
         {"global": {"tolerations": tolerations}} if tolerations else {},
         {"global": {"affinity": own.affinity.spec}} if own.affinity else {},
         _noted(release, own.labels),
+        {"global": {"imagePullSecrets": pull_secrets}} if pull_secrets else {},
         release.values,
         hidden(written),
     )

@@ -17,6 +17,7 @@ from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Gpu, HostKai, KaiVersion, Name, Sources
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
+from kai_fleet.settings.sections.registries import Registries
 from kai_fleet.settings.sections.scheduling import ShardName
 from kai_fleet.settings.sections.teams import Mode, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import ImageName, Workload
@@ -57,6 +58,7 @@ class _Probed(Strict):
 _NAMESPACE: Final = "The namespace, which is there already or is another resource's output."
 _POOL: Final = "Labels of the nodes that are the team's own."
 _SOURCES: Final = "Where its charts and images may come from besides the release tables'."
+_REGISTRIES: Final = "Credentials by which its images are pulled, by registry."
 _GPU_NAME: Final = "The name under which nodes advertise GPUs."
 _IMAGE: Final = "The image of its one container."
 _VLLM_KEYS: Final = ("model", "hugging_face_token")
@@ -208,6 +210,7 @@ class VirtualClusterInputs(_Probed):
     namespace: str = Field(description=_NAMESPACE)
     mode: Mode = optional("default", "Which scheduler places its pods.")
     sources: Sources = optional(Sources, _SOURCES)
+    registries: Registries = optional(dict, _REGISTRIES)
     node_pool: dict[LabelKey, LabelValue] = optional(dict, _POOL)
     control_pool: dict[LabelKey, LabelValue] = optional(
         dict, "Labels of the nodes for the vCluster itself."
@@ -227,6 +230,7 @@ class KaiSchedulerInputs(_Probed):
         " brings it.",
     )
     sources: Sources = optional(Sources, _SOURCES)
+    registries: Registries = optional(dict, _REGISTRIES)
     ready_timeout: int = optional(300, "How many seconds an update waits until it works.", ge=1)
 
 
@@ -235,6 +239,7 @@ class GpuStackInputs(_Probed):
     """What makes nodes advertise GPUs: NVIDIA's operator, its device plugin, or nothing."""
 
     sources: Sources = optional(Sources, _SOURCES)
+    registries: Registries = optional(dict, _REGISTRIES)
 
 
 @with_fields_of(Workload, "team", "kind", "replicas", *_VLLM_KEYS)

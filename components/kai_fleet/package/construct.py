@@ -27,9 +27,11 @@ from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result
 from kai_fleet.package.workloads import workload
 from kai_fleet.provider import PluginError
 from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.settings import Settings
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.registries import by_secret
 from kai_fleet.state.targeting import declared
 from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
@@ -42,7 +44,7 @@ from kubectl_fleet.releases.keys import KAI_NAMESPACE
 def platform_component(request: ComponentRequest) -> Result:
     """The host, then its teams and what they run, all below the one component."""
     request.arguments()
-    settings = request.settings(request.inputs.raw, {})
+    settings = _with_passwords(request.settings(request.inputs.raw, {}), request)
     kubeconfig = request.inputs.at("cluster", "kubeconfig")
     fleet = fleet_of(settings, request.deployed)
     run = declared(fleet.teams, fleet.grants, request.deployed, None)
@@ -77,6 +79,7 @@ def team(request: ComponentRequest) -> Result:
         # The host's tree is not ours; this leaf is known of it.
         stack["queues"] = {raw["queue"]: {"gpu": {"quota": raw.get("gpus", 0)}}}
     settings = request.settings(stack, {f"teams.{name}": ""})
+    settings = _with_passwords(settings, request, name)
     own = fleet_of(settings, request.deployed).teams[name]
     own = _with_database(own, request, "vcluster", "store", "dataSource")
     args = TeamArgs(own, access, request.deployed)
@@ -110,11 +113,13 @@ def virtual_cluster(request: ComponentRequest) -> Result:
             "scheduler": {"mode": "default"},
             "nodePool": args.node_pool,
             "vcluster": own,
+            **request.part("registries"),
             "isolation": {"level": isolation.level},
         }
     }
     places = {f"teams.{name}.vcluster": "", f"teams.{name}": ""}
     settings = request.settings(stack, places, subject="vcluster")
+    settings = _with_passwords(settings, request, name)
     vcluster = fleet_of(settings, request.deployed).teams[name]
     vcluster = _with_database(vcluster, request, "store", "dataSource")
     component = VirtualCluster(
@@ -139,12 +144,27 @@ def _with_database(team: DeclaredTeam, request: ComponentRequest, *path: str) ->
     return replace(team, control_plane=merged(team.control_plane, nested(DATA_SOURCE, url)))
 
 
+def _with_passwords(settings: Settings, request: ComponentRequest, team: str = "") -> Settings:
+    """The settings with the passwords that other resources make, as their outputs: those of a
+    team's registries, or of the stack's.
+    """
+    own = settings.teams[team].registries if team else settings.registries
+    given = {
+        registry: it.model_copy(
+            update={"password": request.inputs.at("registries", registry, "password")}
+        )
+        for registry, it in own.items()
+    }
+    of_team = {team: settings.teams[team].model_copy(update={"registries": given})} if team else {}
+    return settings.model_copy(update={"teams": of_team} if team else {"registries": given})
+
+
 def kai_scheduler(request: ComponentRequest) -> Result:
     """A KAI, with its shards and topologies."""
     args = request.arguments()
-    stack = request.part("cluster", "sources")
+    stack = request.part("cluster", "sources", "registries")
     stack["kai"] = request.part(of=platform.HostKai)
-    settings = request.settings(stack, {"kai": ""})
+    settings = _with_passwords(request.settings(stack, {"kai": ""}), request)
     (kai,) = fleet_of(settings, request.deployed).host.kai
     access, opts = request.access(), request.on_cluster()
     component = KaiScheduler(
@@ -211,15 +231,17 @@ def host_guard(request: ComponentRequest) -> Result:
 def gpu_stack(request: ComponentRequest) -> Result:
     """What makes nodes advertise GPUs."""
     request.arguments()
-    stack = request.part("cluster", "sources")
+    stack = request.part("cluster", "sources", "registries")
     stack["gpu"] = request.part(of=platform.Gpu)
-    gpu = request.settings(stack, {"gpu": ""}).gpu
+    settings = _with_passwords(request.settings(stack, {"gpu": ""}), request)
+    gpu = settings.gpu
     args = GpuStackArgs(
         gpu.provider,
         gpu.version,
         gpu.chart,
         gpu.values,
         gpu.system_priorities,
+        registries=by_secret(settings.registries),
         existing=request.existing(),
     )
     component = GpuStack(request.name, args, request.on_cluster())

@@ -26,6 +26,7 @@ MAY_BE_LATER: Final[tuple[KeyPath, ...]] = (
     ("huggingFaceToken",),
     ("store", "dataSource"),
     ("vcluster", "store", "dataSource"),
+    ("registries", "*", "password"),
 )
 KNOWN_LATER: Final = "known-later"
 _TOO_LATE: Final = (

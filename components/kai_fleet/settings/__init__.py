@@ -36,6 +36,7 @@ from kai_fleet.settings.sections.platform import (
     TeamName,
 )
 from kai_fleet.settings.sections.queues import QueueTree, with_quotas
+from kai_fleet.settings.sections.registries import Registries
 from kai_fleet.settings.sections.team_stack import Grant, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import Workload
@@ -82,6 +83,11 @@ class Settings(Strict):
     )
     sources: Sources = Field(
         default_factory=Sources, description="Where charts and images may come from."
+    )
+    registries: Registries = Field(
+        default_factory=dict,
+        description="Credentials by which images are pulled, by registry: those of the GPU stack,"
+        " of KAI and of every team.",
     )
     monitoring: Monitoring | None = Field(
         default=None,

@@ -84,6 +84,7 @@ class PlatformFacts(Fact):
     guard: Guard = Field(default_factory=Guard)
     isolation: Isolation = Field(default_factory=Isolation)
     sources: Sources = Field(default_factory=Sources)
+    registries: list[str] = Field(default_factory=list)  # of which it makes Secrets, by name
     monitoring: Monitoring | None = None
     teams: dict[str, Neighbour] = Field(default_factory=dict)
     team_stacks: dict[str, Grant] = Field(default_factory=dict)

@@ -15,9 +15,11 @@ from kai_fleet.cluster.access import ClusterAccess, cluster_identity, secret_dat
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, child_of
+from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.registries import OF_TEAM
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
@@ -105,6 +107,9 @@ class VirtualCluster(pulumi.ComponentResource):
                 opts=child_of(self, opts),
             )
             before.append(trusted)
+        if own := team.registries.get(OF_TEAM):
+            made = child_of(self, opts)
+            before.append(registry_secret(name, OF_TEAM, self.namespace, own, made))
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart,

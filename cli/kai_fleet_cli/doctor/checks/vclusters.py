@@ -8,6 +8,7 @@ from typing import Final
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.host_rules import CONTROL_PLANES
+from kai_fleet.settings.sections.registries import OF_STACK, OF_TEAM
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
 from kubectl_fleet.live.known_messages import Reason
@@ -17,6 +18,7 @@ from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
 _SOON = timedelta(days=30)
 _RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod
 _NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_OF_REGISTRIES: Final = ("kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg")
 _DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -128,8 +130,9 @@ def _volume(host: ClusterState, team: TeamState) -> Findings:
 
 
 def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:
-    """Secrets that kubelets miss when they pull the team's images."""
+    """Secrets that kubelets miss when they pull the team's images, or do not read."""
     wanted = team.wanted
+    kubectl = f"{host.kubectl} -n {wanted.namespace}"
     missed = " ".join(
         str(event.get("message"))
         for event in host.within("events", wanted.namespace)
@@ -137,14 +140,28 @@ def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:
         and seconds_since(event.last_seen, host.now) < _RECENTLY
     )
     for name in wanted.image_pull_secrets:
-        if re.search(rf"[(, ]{re.escape(name)}[), ]", missed):
+        kind = team.pull_secrets.get(name)
+        subject = f"Secret {name} in namespace {wanted.namespace}"
+        make = (
+            f"write its credentials into a file, then `{kubectl}"
+            f" create secret generic {name} --type=kubernetes.io/dockerconfigjson"
+            " --from-file=.dockerconfigjson=config.json`"
+        )
+        if name in (OF_STACK, OF_TEAM):
+            make = host.update if name == OF_STACK else _update(host, team)
+        if kind == "" or (kind is None and re.search(rf"[(, ]{re.escape(name)}[), ]", missed)):
+            drop = f", or drop it from {wanted.path}.vcluster.imagePullSecrets"
             yield host.broken(
-                f"Secret {name} in namespace {wanted.namespace}",
+                subject,
                 "it is not there, and images are pulled without it",
-                f"write its credentials into a file, then `{host.kubectl} -n {wanted.namespace}"
-                f" create secret generic {name} --type=kubernetes.io/dockerconfigjson"
-                " --from-file=.dockerconfigjson=config.json`, or drop it from"
-                f" {wanted.path}.vcluster.imagePullSecrets",
+                make if name in (OF_STACK, OF_TEAM) else f"{make}{drop}",
+            )
+        elif kind is not None and kind not in _OF_REGISTRIES:
+            yield host.broken(
+                subject,
+                f"it is of type {kind}, which no kubelet reads for images, and the type of a Secret"
+                " stays",
+                f"`{kubectl} delete secret {name}`, then {make}",
             )
 
 

@@ -60,6 +60,9 @@ def _is_secret(value: str | int, place: Location, name: str) -> bool:
     last = name or str(place[-1])
     # Of a control plane's store; that of SQLite is a file.
     database = last == "dataSource" and place[-2:-1] in (("store",), ("external",))
+    account = last == "password" and place[-3:-2] == ("registries",)
+    if account:
+        return True
     known = database or last in _FIELDS
     if isinstance(value, str) and (known or _FORMS.search(value) or _FLAG.match(value)):
         return True

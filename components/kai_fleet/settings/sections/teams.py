@@ -28,6 +28,7 @@ from kai_fleet.settings.sections.platform import (
     Version,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
+from kai_fleet.settings.sections.registries import Registries
 from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
 from kubectl_fleet.releases import KAI, advised
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
@@ -156,6 +157,11 @@ class TeamSettings(HostPlace):
         default_factory=dict,
         description="virtual mode: the queues inside its vCluster.",
         json_schema_extra=or_file,
+    )
+    registries: Registries = Field(
+        default_factory=dict,
+        description="Credentials by which its images are pulled, by registry; besides"
+        " kai-fleet:registries.",
     )
     vcluster: Vcluster = Field(default_factory=Vcluster)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.model import HOST, DeclaredCluster
 from kubectl_fleet import releases
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
@@ -35,6 +35,13 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"
                     f" parts that the operator makes; {_remedy(known.version)}",
                 )
+        if release.registries and cluster.name == HOST:  # in a vCluster they pull by the host's
+            yield advisory(
+                f"KAI of {cluster.name}",
+                "kai-fleet:registries",
+                f"reaches KAI's operator, and in {known.version} not the parts that it makes;"
+                f" {_remedy(known.version)}",
+            )
 
 
 def _remedy(version: str) -> str:

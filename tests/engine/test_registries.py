@@ -1,0 +1,107 @@
+"""Registries' credentials under the real engine: each Secret, a new password, and the end."""
+
+import base64
+import json
+
+import pytest
+from kubernetes import client
+from pulumi import automation
+
+from tests.engine.product import Product, api, project
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+MIRROR, OWN = "mirror.example.com", "own.example.com:5000/ml"
+OF_STACK, OF_TEAM = "kai-fleet-registries", "kai-fleet-team-registries"
+ON_HOST = {
+    ("nvidia-device-plugin", OF_STACK): MIRROR,
+    ("team-ml", OF_STACK): MIRROR,
+    ("team-ml", OF_TEAM): OWN,
+}
+KAI = ("kai-scheduler", "kai-resource-reservation")
+INSIDE = {
+    **{(namespace, OF_STACK): MIRROR for namespace in KAI},
+    **{(namespace, OF_TEAM): OWN for namespace in KAI},
+}
+
+
+@pytest.fixture(scope="module")
+def product(sandbox, tmp_path_factory):
+    directory = project(tmp_path_factory.mktemp("registries") / "project")
+    product = Product.of("sandbox", sandbox, directory)
+
+    def one_team(config):
+        config.pop("kai-fleet:teamStacks")
+        ml = config["kai-fleet:teams"]["ml"]
+        ml["scheduler"]["version"] = "v0.16.8"
+        ml["registries"] = {OWN: {"username": "ml"}}
+        config["kai-fleet:teams"] = {"ml": ml}
+        config["kai-fleet:registries"] = {MIRROR: {"username": "robot"}}
+
+    product.edit(one_team)
+    write(product, f'registries["{MIRROR}"]', "first-Of-Mirror")
+    write(product, f'teams.ml.registries["{OWN}"]', "first-Of-Team")
+    return product
+
+
+def write(product, place, password):
+    """As `pulumi config set --secret --path` does."""
+    value = automation.ConfigValue(password, secret=True)
+    product.stack.set_config(f"kai-fleet:{place}.password", value, path=True)
+
+
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+def found(cluster, places):
+    """The UID and the password of each Secret, which has its type."""
+    result = {}
+    for (namespace, name), registry in places.items():
+        secret = client.CoreV1Api(cluster).read_namespaced_secret(name, namespace)
+        assert secret.type == "kubernetes.io/dockerconfigjson"
+        auths = json.loads(base64.b64decode(secret.data[".dockerconfigjson"]))["auths"]
+        result[namespace, name] = secret.metadata.uid, auths[registry]["password"]
+    return result
+
+
+def test_each_secret_is_made_and_kept_up_to_date_in_place(product, host):
+    first = product.up()
+    inside = api(first.outputs["kubeconfigs"]["ml"])
+    before = {**found(host, ON_HOST), **found(inside, INSIDE)}
+    by_name = {OF_STACK: "first-Of-Mirror", OF_TEAM: "first-Of-Team"}
+    assert all(password == by_name[name] for (_, name), (_, password) in before.items())
+
+    write(product, f'registries["{MIRROR}"]', "second-Of-Mirror")
+    second = product.up()
+    changed = {name: op for name, op in second.changed.items() if not name.startswith("Stack ")}
+    assert set(changed.values()) == {"update"}
+    assert {it.split()[0] for it in changed} == {"Secret"} and len(changed) == 4
+    after = {**found(host, ON_HOST), **found(inside, INSIDE)}
+    by_name[OF_STACK] = "second-Of-Mirror"
+    assert all(password == by_name[name] for (_, name), (_, password) in after.items())
+    assert {place: uid for place, (uid, _) in after.items()} == {
+        place: uid for place, (uid, _) in before.items()
+    }
+    state = json.dumps(product.stack.export_stack().deployment)
+    for text in (first.printed, second.printed, state):
+        assert "Of-Mirror" not in text and "Of-Team" not in text
+
+
+def test_the_hosts_kai_has_it_and_without_credentials_all_of_them_go(product, host):
+    def host_mode(config):
+        config.pop("kai-fleet:teams")
+        config["kai-fleet:gpu"]["provider"] = "none"
+        config["kai-fleet:kai"] = {"version": "v0.16.8"}
+
+    product.edit(host_mode)
+    product.up()
+    places = {(namespace, OF_STACK): MIRROR for namespace in KAI}
+    passwords = {password for _, password in found(host, places).values()}
+    assert passwords == {"second-Of-Mirror"}
+
+    product.edit(lambda config: config.pop("kai-fleet:registries"))
+    product.up()
+    every = client.CoreV1Api(host).list_secret_for_all_namespaces().items
+    assert not [it for it in every if it.type == "kubernetes.io/dockerconfigjson"]

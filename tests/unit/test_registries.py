@@ -1,0 +1,230 @@
+"""Registries' credentials of a stack file: the Secrets of them, and who pulls with those."""
+
+import asyncio
+import base64
+import copy
+import json
+from dataclasses import replace
+
+import pulumi
+import pytest
+
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.team_stack import facts
+from kai_fleet.kai.values import kai_values
+from kai_fleet.package.construct import construct
+from kai_fleet.package.inputs import read
+from kai_fleet.package.request import ComponentRequest
+from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
+from kai_fleet.provider.values import secret as property_secret
+from kai_fleet.provider.values import struct
+from kai_fleet.registry_secrets import TYPE, docker_config
+from kai_fleet.settings import load
+from kai_fleet.settings.sections.registries import OF_STACK, OF_TEAM
+from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet_cli.doctor.checks import vclusters
+from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.plan.recorder import record
+from kai_fleet_policies import validation
+from kai_fleet_policies.component_judge import judge
+from kubectl_fleet.releases import KAI, kai
+from tests.unit.doctor_samples import SETTINGS, Lab
+
+MIRROR, OWN = "mirror.example.com", "own.example.com:5000/ml"
+
+
+def account(password="[secret]"):
+    return {"username": "robot", "password": password}
+
+
+def stack(of_team=None, **keys):
+    raw = copy.deepcopy(SETTINGS) | {"registries": {MIRROR: account()}} | keys
+    if of_team:
+        raw["teams"]["ml"]["registries"] = of_team
+    return raw
+
+
+def secrets(made):
+    found = [it for it in made if it.type == "kubernetes:core/v1:Secret"]
+    assert all(it.inputs["type"] == TYPE and it.inputs["data"] == "[secret]" for it in found)
+    meta = [it.inputs["metadata"] for it in found]
+    return {(it["namespace"], it["name"]) for it in meta}
+
+
+def test_a_secret_is_made_wherever_images_are_pulled():
+    raw = stack({OWN: account()}, gpu={"provider": "operator"})
+    raw["vcluster"] = {"imagePullSecrets": ["there"]}
+    plan = plan_settings(raw)
+    assert plan.problems == ()
+    kais = [(space, name) for space in ("kai-scheduler", "kai-resource-reservation")
+            for name in (OF_STACK, OF_TEAM)]  # fmt: skip
+    places = {("gpu-operator", OF_STACK), ("team-ml", OF_STACK), ("team-ml", OF_TEAM), *kais}
+    assert secrets(plan.resources) == places
+    by_name = {it.name: it.inputs for it in plan.resources}
+    operator = by_name["host-gpu-release"]["values"]
+    assert operator["driver"] == {"imagePullSecrets": [OF_STACK]}
+    assert operator["node-feature-discovery"] == {"imagePullSecrets": [{"name": OF_STACK}]}
+    assert pulled(by_name["ml-kai-release"]["values"]["global"]) == [OF_STACK, OF_TEAM]
+    advanced = by_name["ml-release"]["values"]["controlPlane"]["advanced"]
+    # Names of Secrets that are there stay beside those that are made.
+    assert pulled(advanced["workloadServiceAccount"]) == ["there", OF_STACK, OF_TEAM]
+    assert pulled(advanced["serviceAccount"]) == ["there", OF_STACK, OF_TEAM]
+
+
+def test_the_hosts_kai_pulls_with_it():
+    raw = stack(teams={}, kai={"version": "v0.16.8"})
+    by_name = {it.name: it.inputs for it in plan_settings(raw).resources}
+    made = by_name["host-kai-registries"], by_name["host-kai-reservation-registries"]
+    spaces = [it["metadata"]["namespace"] for it in made]
+    assert spaces == ["kai-scheduler", "kai-resource-reservation"]
+    assert pulled(by_name["host-kai-release"]["values"]["global"]) == [OF_STACK]
+
+
+def pulled(values):
+    return [it["name"] for it in values["imagePullSecrets"]]
+
+
+def test_without_credentials_nothing_is_made_or_named():
+    plan = plan_settings(copy.deepcopy(SETTINGS) | {"gpu": {"provider": "device-plugin"}})
+    assert secrets(plan.resources) == set()
+    assert not any("imagePullSecrets" in str(it.inputs) for it in plan.resources)
+
+
+def test_the_device_plugin_pulls_with_it():
+    plan = plan_settings(stack(gpu={"provider": "device-plugin"}))
+    values = next(it.inputs["values"] for it in plan.resources if it.name == "host-gpu-release")
+    assert pulled(values) == pulled(values["nfd"]) == [OF_STACK]
+
+
+def test_what_a_charts_values_say_stands():
+    own = {"global": {"imagePullSecrets": [{"name": "there"}]}}
+    values = kai_values(kai("v0.16.8"), pull_secrets=[OF_STACK], overrides=own)
+    assert pulled(values["global"]) == ["there"]
+
+
+def test_a_secret_is_what_kubectl_would_make():
+    text = docker_config({MIRROR: {"username": "robot", "password": "pä:ss"}})
+    (entry,) = json.loads(base64.b64decode(text))["auths"].items()
+    assert entry[0] == MIRROR and entry[1]["password"] == "pä:ss"
+    assert base64.b64decode(entry[1]["auth"]).decode() == "robot:pä:ss"
+
+
+@pytest.mark.parametrize(
+    ("registry", "says"),
+    [
+        ("https://mirror.example.com", "has no plain host in front"),
+        ("Mirror.example.com", "has no plain host in front"),
+        ("me@mirror.example.com", "has no plain host in front"),
+        ("organisation", "has no host in front"),
+        ("mirror.example.com/a/../b", "has a part that no name has"),
+    ],
+)
+def test_a_registry_is_a_host_and_perhaps_a_path(registry, says):
+    (mistake,) = load(stack(registries={registry: account()})).mistakes
+    assert mistake.path.startswith("kai-fleet:registries")
+    assert says in mistake.message and "write mirror.example.com" in mistake.message
+
+
+@pytest.mark.parametrize("password", ["hunter2", 1234567])
+@pytest.mark.parametrize("place", ["registries", "teams.ml.registries"])
+def test_a_password_in_clear_is_refused_with_the_command_that_encrypts_it(place, password):
+    own = {MIRROR: account(password)}
+    raw = stack(registries=own) if place == "registries" else stack(own)
+    said = [str(it) for it in validation.validate(raw).refused]
+    path = f'kai-fleet:{place}["{MIRROR}"].password'
+    command = f"pulumi config set --secret --path '{path}' --stack STACK"
+    assert len([line for line in said if command in line]) == 1
+    assert not any(str(password) in line for line in said)
+
+
+def test_what_is_missing_is_told():
+    (mistake,) = load(stack(registries={MIRROR: {"username": "robot"}})).mistakes
+    assert mistake.path.endswith("password")
+    assert "pulumi config set --secret --path" in mistake.message
+
+
+@pytest.mark.parametrize("version", [*KAI])
+def test_parts_that_pull_without_it_are_warned_of(version):
+    plan = plan_settings(stack(kai={"version": version}))
+    found = [it for it in plan.problems if it.path == "kai-fleet:registries"]
+    assert bool(found) == (
+        not kai(version).operands_get_node_selector and kai(version).has_operator
+    )
+
+
+GRANT = {"nodePool": {"kai-fleet/pool": "ml"}, "gpus": 8}
+
+
+def platform():
+    raw = stack(teamStacks={"ml": GRANT})
+    del raw["teams"]
+    return raw
+
+
+def test_a_platform_makes_the_secret_of_a_team_stack_and_tells_no_password():
+    raw = platform() | {"registries": {MIRROR: account("hunter2")}}
+    loaded = load(raw)
+    assert loaded.mistakes == ()
+    assert ("team-ml", OF_STACK) in secrets(plan_settings(platform()).resources)
+    told = facts(loaded.settings, ()).output()
+    assert told["registries"] == [MIRROR] and "hunter2" not in str(told)
+
+
+def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
+    of_platform = facts(load(platform()).settings, ())
+    team = SETTINGS["teams"]["ml"] | {"name": "ml", "registries": {OWN: account()}}
+    for key in ("isolation", "labels"):
+        team.pop(key, None)
+    raw = {"platform": {"stack": "prod"}, "team": team}
+    tenant = load_tenant(raw, lambda stack: of_platform)
+    assert tenant.mistakes == ()
+    own = fleet_of(tenant.settings).teams["ml"]
+    assert own.image_pull_secrets == [OF_STACK, OF_TEAM]
+    assert [*own.registries] == [*own.kai[0].registries] == [OF_TEAM]
+
+
+@pytest.mark.parametrize("password", [property_secret("hunter2"), NOT_KNOWN_YET])
+@pytest.mark.parametrize("kind", ["Platform", "Team", "VirtualCluster", "KaiScheduler", "GpuStack"])
+def test_a_component_takes_the_password_of_another_resource(kind, password):
+    cluster = {"name": "lab", "context": "lab"}
+    inputs = {
+        "Platform": {"gpu": {"provider": "operator"}},
+        "Team": {"scheduler": {"mode": "default"}, "namespace": "team-ml"},
+        "VirtualCluster": {"namespace": "team-ml"},
+        "KaiScheduler": {"version": "v0.16.8"},
+        "GpuStack": {"provider": "device-plugin"},
+    }[kind]
+    given = {"cluster": cluster, "registries": {MIRROR: account(password)}, **inputs}
+
+    async def reading():
+        return read(struct(given))
+
+    def program():
+        known = asyncio.get_event_loop().run_until_complete(reading())
+        opts, now = pulumi.ResourceOptions(), DeployedState()
+        construct(ComponentRequest(kind, "ml", known, opts, now, judge))
+
+    assert secrets(record("lab", {}, program=program))
+
+
+def looked(**types):
+    lab = Lab(settings=stack(vcluster={"imagePullSecrets": ["there"]}))
+    look = lab.look()
+    ml = replace(look.teams["ml"], pull_secrets={OF_STACK: TYPE, "there": TYPE} | types)
+    found = vclusters.check(replace(look, teams={"ml": ml}))
+    return [it for it in found if it.subject.startswith("Secret")]
+
+
+def test_the_doctor_names_a_secret_that_no_kubelet_reads():
+    assert looked() == []
+    (found,) = looked(there="Opaque")
+    assert found.subject == "Secret there in namespace team-ml" and "type Opaque" in found.cause
+    assert "delete secret there`, then write its credentials" in found.fix
+
+
+def test_the_doctor_has_the_update_make_a_secret_that_is_gone():
+    (found,) = looked(**{OF_STACK: ""})
+    assert "it is not there" in found.cause and found.fix == "`make up STACK=lab`"
+    (found,) = looked(there="")
+    assert "or drop it from kai-fleet:teams.ml.vcluster.imagePullSecrets" in found.fix
