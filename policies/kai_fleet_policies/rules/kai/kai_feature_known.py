@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, KaiFeature
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, undecided
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "kai-feature-known"
 LEVEL = Level.MANDATORY
@@ -20,15 +20,15 @@ REMEDY = "Use a version that has it, or leave the key out."
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each feature against the KAI of the cluster."""
     for feature in cluster.features:
-        subject = f"{feature.kind} of {cluster.name}"
+        place = ProblemPlace(f"{feature.kind} of {cluster.name}", feature.path)
         for release in cluster.kai:
             if release.version is UNKNOWN:
                 until = f"the KAI version is known: {feature.kind} come with {_since(feature)}"
-                yield undecided(subject, feature.path, until)
+                yield place.undecided(until)
                 continue
             known = releases.KAI.get(str(release.version))
             if known is not None and not _has(known, feature):
-                yield mandatory(subject, feature.path, _message(release, feature))
+                yield place.mandatory(_message(release, feature))
 
 
 def _has(release: releases.KaiRelease, feature: KaiFeature) -> bool:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, mandatory, undecided
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "kai-value-known"
@@ -30,16 +31,16 @@ _UNDONE = {
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each KAI in the cluster against its version's chart."""
     for release in cluster.kai:
-        subject, path = f"KAI of {cluster.name}", at(release.path, "values")
+        place = of_kai(release, cluster, "values")
         if release.values is UNKNOWN:
-            yield undecided(subject, path, "its values are known")
+            yield place.undecided("its values are known")
             continue
         if not isinstance(release.version, str):
             continue  # kai-version-known says so
         if release.version not in releases.KAI and not release.untested:
             continue
         for message, key in _wrong(release, release.version, release.values):
-            yield mandatory(subject, at(path, key), message)
+            yield place.at(key).mandatory(message)
 
 
 def _wrong(

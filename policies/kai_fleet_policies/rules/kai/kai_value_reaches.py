@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "kai-value-reaches"
 LEVEL = Level.ADVISORY
@@ -29,11 +30,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue  # there the chart makes every part itself
         for key in _KEYS:
             if plain.get(release.values, "global", key):
-                yield advisory(
-                    f"KAI of {cluster.name}",
-                    at(release.path, "values", "global", key),
+                yield of_kai(release, cluster, "values", "global", key).advisory(
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"
-                    f" parts that the operator makes; {_remedy(known.version)}",
+                    f" parts that the operator makes; {_remedy(known.version)}"
                 )
 
 

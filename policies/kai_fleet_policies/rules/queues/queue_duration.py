@@ -5,15 +5,7 @@ from collections.abc import Iterator
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import LONGEST_DURATION, as_go_duration, is_go_duration, overflows
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    at,
-    mandatory,
-    queue_subject,
-    undecided,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
 
 NAME = "queue-duration"
 LEVEL = Level.MANDATORY
@@ -31,21 +23,17 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         ):
             if value is None:
                 continue
-            subject, path = queue_subject(queue.name, cluster), at(queue.path, key)
+            place = of_queue(queue, cluster, key)
             if value is UNKNOWN:
-                yield undecided(subject, path, f"the value of {key} is known")
+                yield place.undecided(f"the value of {key} is known")
             elif not isinstance(value, str) or not is_go_duration(value):
                 meant = as_go_duration(value) or "24h"
-                yield mandatory(
-                    subject,
-                    path,
+                yield place.mandatory(
                     f"has {key}: {value}, which is not a duration for KAI (units are h, m and s);"
-                    f" write {key}: {meant}",
+                    f" write {key}: {meant}"
                 )
             elif overflows(value):
-                yield mandatory(
-                    subject,
-                    path,
+                yield place.mandatory(
                     f"has {key}: {value}, longer than a duration can be; write {key}:"
-                    f" {LONGEST_DURATION} (292 years) or less",
+                    f" {LONGEST_DURATION} (292 years) or less"
                 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.claims import claims, labels
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_team
 
 NAME = "team-node-pools"
 LEVEL = Level.MANDATORY
@@ -32,9 +32,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):
         for team in waiting:
             until = "its node pool and scheduler mode are known"
-            yield undecided(_subject(team), at(team.path, "nodePool"), until)
+            yield of_team(team, "nodePool").undecided(until)
     for team, other in _overlaps(known):
-        yield mandatory(_subject(team), at(team.path, "nodePool"), _message(team, other))
+        yield of_team(team, "nodePool").mandatory(_message(team, other))
 
 
 def _unclear(team: DeclaredTeam) -> bool:
@@ -77,10 +77,6 @@ def _pool(team: DeclaredTeam) -> Mapping[str, str]:
 
 def _disjoint(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     return any(key in other and other[key] != value for key, value in one.items())
-
-
-def _subject(team: DeclaredTeam) -> str:
-    return f"team {called(team.name)}"
 
 
 def _message(team: DeclaredTeam, other: DeclaredTeam) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
 from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "team-parent-queue"
@@ -34,8 +34,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         message = _wrong(grant.parent_queue, taken, cluster)
         if message is not None:
-            subject, path = f"team {grant.name}", at(grant.path, "parentQueue")
-            yield mandatory(subject, path, f"is {grant.parent_queue}, {message}")
+            yield of_team(grant, "parentQueue").mandatory(f"is {grant.parent_queue}, {message}")
         taken.setdefault(grant.parent_queue, f"the team stack of {grant.name}")
 
 
@@ -65,11 +64,9 @@ def _names(cluster: DeclaredCluster) -> Iterator[Problem]:
         if not queue.path.startswith(f"{own.path}.") or not isinstance(name, str):
             continue
         if _owner(name, [*names, own.name]) != own.name:
-            yield mandatory(
-                f"queue {name}",
-                queue.path,
+            yield ProblemPlace(f"queue {name}", queue.path).mandatory(
                 f"does not carry the team's name, so that another team's stack may use it too;"
-                f" write {own.name}-{name}",
+                f" write {own.name}-{name}"
             )
 
 

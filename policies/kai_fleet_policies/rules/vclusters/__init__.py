@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Problem, mandatory, undecided, vcluster_subject
+from kubectl_fleet.rules.problem import Problem, ProblemPlace, called
 
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
@@ -14,16 +14,20 @@ Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]
 
 def judged(team: DeclaredTeam, judge: Judge) -> Iterator[Problem]:
     """The problems of one vCluster's values."""
-    subject = vcluster_subject(team)
     if team.values is UNKNOWN:
-        yield undecided(subject, team.written_at("vcluster", "values"), "its values are known")
+        yield of_vcluster(team, "values").undecided("its values are known")
         return
     for key, message in judge(team, team.values):
-        path = team.written_at("vcluster", "values", key)
+        place = of_vcluster(team, "values", key)
         if message:
-            yield mandatory(subject, path, message)
+            yield place.mandatory(message)
         else:
-            yield undecided(subject, path, f"{key} is known")
+            yield place.undecided(f"{key} is known")
+
+
+def of_vcluster(team: DeclaredTeam, *keys: str) -> ProblemPlace:
+    """For example `vCluster ml`; `keys` are below its section, or that of all vClusters."""
+    return ProblemPlace(f"vCluster {called(team.name)}", team.written_at("vcluster", *keys))
 
 
 def value_of(values: Values, key: str) -> object:

@@ -7,11 +7,11 @@ from typing import Final
 from kai_fleet.fleet.control_plane import access_values
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet_policies.rules.vclusters import Values, value_of
+from kai_fleet_policies.rules.vclusters import Values, of_vcluster, value_of
 from kubectl_fleet import releases
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "vcluster-access"
@@ -157,4 +157,4 @@ def _mapping(value: object) -> list[tuple[str, object]]:
 
 
 def _problem(team: DeclaredTeam, key: str, message: str) -> Problem:
-    return mandatory(vcluster_subject(team), team.written_at("vcluster", key), message)
+    return of_vcluster(team, key).mandatory(message)

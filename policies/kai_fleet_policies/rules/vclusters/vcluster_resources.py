@@ -13,11 +13,11 @@ from kai_fleet.fleet.control_plane import (
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import ETCD, store_of
-from kai_fleet_policies.rules.vclusters import value_of
+from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
 from kubectl_fleet.declared import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "vcluster-resources"
 LEVEL = Level.MANDATORY
@@ -50,19 +50,17 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             asked, most = _amount(requests.get(name)), _amount(limits.get(name))
             if asked is None:
                 continue
-            path = team.written_at("vcluster", "resources", "requests", key)
+            place = of_vcluster(team, "resources", "requests", key)
             if most is not None and asked > most:
-                yield mandatory(
-                    vcluster_subject(team),
-                    path,
+                yield place.mandatory(
                     f"is {requests[name]}, above its limit of {limits[name]}; write limits:"
-                    f" {{{key}: {requests[name]}}} or more beside requests",
+                    f" {{{key}: {requests[name]}}} or more beside requests"
                 )
-            yield from _within_bounds(team, values, name, asked, path)
+            yield from _within_bounds(team, values, name, asked, place)
 
 
 def _within_bounds(
-    team: DeclaredTeam, values: Any, name: str, asked: Decimal, path: str
+    team: DeclaredTeam, values: Any, name: str, asked: Decimal, place: ProblemPlace
 ) -> Iterator[Problem]:
     """All pods of a control plane against the team's quota, which counts them."""
     isolation = team.isolation
@@ -80,12 +78,10 @@ def _within_bounds(
         chart = {**ETCD_REQUESTS, **_requests_of_etcd(values)}
         whole += (_amount(chart.get(name)) or 0) * store.members
     if whole > bound:
-        yield mandatory(
-            vcluster_subject(team),
-            path,
+        yield place.mandatory(
             f"makes {_shown(name, whole)} of {_NAMES[name]} for all pods of the control plane, and"
             f" the team may have {_shown(name, bound)} with all that it runs: Kubernetes would make"
-            f" none; ask for less, or raise isolation.bounds.{_NAMES[name]}",
+            f" none; ask for less, or raise isolation.bounds.{_NAMES[name]}"
         )
 
 

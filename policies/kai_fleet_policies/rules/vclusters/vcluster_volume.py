@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import CLAIM
+from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "vcluster-volume"
 LEVEL = Level.MANDATORY
@@ -34,16 +35,15 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             if same_claim(key, before, after):
                 continue
             message = _sentence(team, key, before, after)
-            yield mandatory(vcluster_subject(team), _path(team, key), message)
+            yield _place(team, key).mandatory(message)
 
 
-def _path(team: DeclaredTeam, key: str) -> str:
+def _place(team: DeclaredTeam, key: str) -> ProblemPlace:
     """Where the value is written."""
     claim = value_at(team.values, CLAIM)
     if isinstance(claim, Mapping) and key in claim:
-        return team.written_at("vcluster", "values", CLAIM, key)
-    keys = ("vcluster", "store", key) if team.store.type == "etcd" else ("vcluster", key)
-    return team.written_at(*keys)
+        return of_vcluster(team, "values", CLAIM, key)
+    return of_vcluster(team, *(("store", key) if team.store.type == "etcd" else (key,)))
 
 
 def same_claim(key: str, before: Any, after: Any) -> bool:

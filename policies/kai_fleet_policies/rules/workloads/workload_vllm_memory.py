@@ -10,14 +10,7 @@ from kubectl_fleet.declared.pods import PodContainer, PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import SCHEDULER
 from kubectl_fleet.releases.sharing import HAMI_CORE
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    advisory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_workload
 
 NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY
@@ -61,13 +54,12 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             if message is UNKNOWN:
                 yield from _open(workload, cluster)
             elif message:
-                subject = workload_subject(workload, cluster)
-                yield advisory(subject, workload.path, message)
+                yield of_workload(workload, cluster).advisory(message)
 
 
 def _open(workload: PodTemplate, cluster: DeclaredCluster) -> Iterator[Problem]:
     until = "its share of a GPU and its containers' arguments are known"
-    yield undecided(workload_subject(workload, cluster), workload.path, until)
+    yield of_workload(workload, cluster).undecided(until)
 
 
 def _judge(container: PodContainer, fraction: float | None, memory: object) -> Any:
