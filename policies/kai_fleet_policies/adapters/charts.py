@@ -96,13 +96,12 @@ def _sharing(chart: Chart, props: Mapping[str, object]) -> Any:
 
 def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> DeclaredKai:
     """The KAI that a release of its chart installs."""
-    values = mapping(props.get("values"))
     return DeclaredKai(
         chart.version,
-        text(props.get("namespace")),
         _sharing(chart, props),
-        path,
-        values,
+        mapping(props.get("values")),
+        namespace=text(props.get("namespace")),
+        path=path,
         untested=f"{_OWN}KaiScheduler$" in path,
     )
 
