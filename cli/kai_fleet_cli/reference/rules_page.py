@@ -3,7 +3,7 @@
 Written with `python -m kai_fleet_cli.reference.rules_page > docs/rules.md`; a test compares them.
 """
 
-from kai_fleet_policies.pack.config import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
+from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
 from kai_fleet_policies.rules import RULES, Rule
 from kubectl_fleet.rules.queue_tree import CHART_PARENT, EXISTING_QUEUES
 
