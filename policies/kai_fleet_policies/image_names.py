@@ -13,8 +13,7 @@ from typing import Final, Literal
 import yaml
 
 from kai_fleet.releases.sources import KAI_IMAGES, is_tag
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.wording import MASK
 
 Chart = Literal["kai", "vcluster", "gpu"]
@@ -68,8 +67,8 @@ class _Reader:
 
     def __init__(self, chart: Chart, values: Mapping[str, object]) -> None:
         self.chart = chart
-        registry = plain.get(values, "global", "registry")
-        everywhere = plain.get(values, "controlPlane", "advanced", "defaultImageRegistry")
+        registry = get(values, "global", "registry")
+        everywhere = get(values, "controlPlane", "advanced", "defaultImageRegistry")
         self.of_kai = registry if isinstance(registry, str) and registry else KAI_IMAGES[-1]
         self.of_vcluster = everywhere if isinstance(everywhere, str) else ""
 

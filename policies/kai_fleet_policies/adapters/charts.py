@@ -11,8 +11,7 @@ from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases.sources import from_mirror
 from kai_fleet_policies.image_names import Chart as Of
-from kubectl_fleet.declared.plain import flag, get, items, mapping, text
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, mapping, text
 from kubectl_fleet.releases import has_sharing_modes
 from kubectl_fleet.releases.sharing import mode_in, of_switch
 from kubectl_fleet.rules.problem import called

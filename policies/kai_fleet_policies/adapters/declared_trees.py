@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.provider.values import unpacked
-from kubectl_fleet.declared.plain import get, mapping, text
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, get, mapping, text
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"

@@ -21,11 +21,10 @@ from kai_fleet.provider import QUEUES
 from kai_fleet_policies.adapters import charts, declared_trees
 from kai_fleet_policies.adapters.declared_trees import PARENT_ELSEWHERE
 from kubectl_fleet import releases
-from kubectl_fleet.declared.plain import flag, get, items, mapping, number, text
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, mapping, number, text
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES
 

@@ -6,8 +6,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
@@ -54,5 +53,5 @@ def _wrong(
             (unknown.key),
         )
     for key, (bad, why) in _UNDONE.items():
-        if plain.get(values, *key.split(".")) is bad:
+        if get(values, *key.split(".")) is bad:
             yield f"has {key}: {str(bad).lower()}, which {why}; drop it", key

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "kai-value-reaches"
@@ -29,7 +28,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         if not known.has_operator:
             continue  # there the chart makes every part itself
         for key in _KEYS:
-            if plain.get(release.values, "global", key):
+            if get(release.values, "global", key):
                 yield of_kai(release, cluster, "values", "global", key).advisory(
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"
                     f" parts that the operator makes; {_remedy(known.version)}"

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.rules.problem import Problem, ProblemPlace, called
 
 Values = Mapping[str, object]
@@ -32,4 +31,4 @@ def of_vcluster(team: DeclaredTeam, *keys: str) -> ProblemPlace:
 
 def value_of(values: Values, key: str) -> object:
     """The value at a dotted key: UNKNOWN if any step is, None if one is absent."""
-    return plain.get(values, *key.split("."))
+    return get(values, *key.split("."))

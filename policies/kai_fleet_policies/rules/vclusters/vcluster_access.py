@@ -9,8 +9,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.vclusters import Values, of_vcluster, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, get, items, mapping
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
@@ -81,8 +80,8 @@ def _hosts(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     if own is not None:
         yield own, "access.host"
     for switch, name, more in (
-        (_INGRESS, "host", [plain.get(it, "host") for it in _rules(values)]),
-        (_ROUTE, "host", list(plain.items(value_of(values, f"{_ROUTE}.spec.hostnames")))),
+        (_INGRESS, "host", [get(it, "host") for it in _rules(values)]),
+        (_ROUTE, "host", list(items(value_of(values, f"{_ROUTE}.spec.hostnames")))),
     ):
         if str(value_of(values, f"{switch}.enabled")).lower() != "true":
             continue
@@ -100,7 +99,7 @@ def _domain(host: str) -> str:
 
 
 def _rules(values: Values) -> list[object]:
-    return list(plain.items(value_of(values, f"{_INGRESS}.spec.rules")))
+    return list(items(value_of(values, f"{_INGRESS}.spec.rules")))
 
 
 def _versions(team: DeclaredTeam) -> Iterator[Problem]:
@@ -152,7 +151,7 @@ def _why_refused(team: DeclaredTeam, annotation: str, value: object) -> str | No
 
 
 def _mapping(value: object) -> list[tuple[str, object]]:
-    found = plain.mapping(value)
+    found = mapping(value)
     return [] if found is UNKNOWN else [(str(key), item) for key, item in found.items()]
 
 

@@ -8,8 +8,7 @@ import yaml
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.vclusters import Values, judged, value_of
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, items
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
@@ -86,7 +85,7 @@ def _rendered(value: object, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, str):
         yield from _written(value, key)
     else:
-        for item in plain.items(value):
+        for item in items(value):
             yield from _rendered(item, key)
 
 
@@ -159,7 +158,7 @@ def _goes_on(key: str, item: Mapping[str, object]) -> bool:
 
 def _lists(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     for key in _VOLUME_LISTS:
-        for volume in plain.items(value_of(values, key)):
+        for volume in items(value_of(values, key)):
             kinds = set(volume) - _VOLUMES if isinstance(volume, Mapping) else set()
             if kinds:
                 yield (
@@ -168,7 +167,7 @@ def _lists(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
                     " reach beyond the team's namespace; write configMap, secret, emptyDir,"
                     " projected, downwardAPI or persistentVolumeClaim",
                 )
-    for secret in plain.items(value_of(values, _SECRETS)):
+    for secret in items(value_of(values, _SECRETS)):
         keys = {k for k, v in secret.items() if _says(v)} if isinstance(secret, Mapping) else set()
         if isinstance(secret, Mapping) and secret.get("namespace") == team.namespace:
             keys.discard("namespace")

@@ -14,8 +14,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import ETCD, store_of
 from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
@@ -39,11 +38,11 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
         if values is UNKNOWN or version is UNKNOWN or not isinstance(version, str):
             continue  # other rules say so
-        own = plain.mapping(value_of(values, RESOURCES))
+        own = mapping(value_of(values, RESOURCES))
         if own is UNKNOWN:
             continue
         resources = merged(default_resources(version), own)
-        requests, limits = (plain.mapping(resources.get(it)) for it in ("requests", "limits"))
+        requests, limits = (mapping(resources.get(it)) for it in ("requests", "limits"))
         if requests is UNKNOWN or limits is UNKNOWN:
             continue
         for name, key in _NAMES.items():
@@ -69,7 +68,7 @@ def _within_bounds(
     bound = _amount(getattr(isolation.bounds, _BOUNDS[name]))
     if bound is None:
         return
-    replicas = plain.number(value_of(values, REPLICAS)) or 1
+    replicas = number(value_of(values, REPLICAS)) or 1
     if replicas is UNKNOWN:
         return
     store = store_of(values)
@@ -86,7 +85,7 @@ def _within_bounds(
 
 
 def _requests_of_etcd(values: Any) -> dict[str, Any]:
-    found = plain.mapping(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
+    found = mapping(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
     return {} if found is UNKNOWN else dict(found)
 
 

@@ -7,8 +7,7 @@ from kai_fleet.fleet.control_plane import REPLICAS
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import EMBEDDED, SWITCHES, ChartStore, store_of
 from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, number
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "vcluster-store"
@@ -38,7 +37,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             yield of_vcluster(team, "store").undecided("its store is known")
             continue
         store = store_of(values)
-        yield from _replicas(team, store, plain.number(value_of(values, REPLICAS)))
+        yield from _replicas(team, store, number(value_of(values, REPLICAS)))
         yield from _licence(team)
         if team.store_before is not None:
             yield from _change(team, team.store_before, store)

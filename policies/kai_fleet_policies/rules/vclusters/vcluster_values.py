@@ -6,7 +6,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.vclusters import judged, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import items
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
@@ -79,7 +79,7 @@ def _unfit(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[s
             " such sync; drop it",
         )
         return
-    if any(isinstance(it, Mapping) for it in plain.items(value_of(values, _TOLERATIONS))):
+    if any(isinstance(it, Mapping) for it in items(value_of(values, _TOLERATIONS))):
         yield (
             _TOLERATIONS,
             "has mappings, and the chart takes text such as dedicated=ml:NoSchedule; write them"
