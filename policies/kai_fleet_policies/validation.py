@@ -1,5 +1,6 @@
 """The gate in front of a program: its settings, once no rule has anything against them."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -9,17 +10,21 @@ import pulumi
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.clear_secrets import in_clear
+from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.sources import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet_policies import partly_read, rules, unnamed_removals
+from kai_fleet_policies import partly_read, rules
 from kai_fleet_policies.adapters import from_fleet
 from kai_fleet_policies.rules import Rule
 from kubectl_fleet.rules.problem import Level, Problem, mandatory, told_once
 from kubectl_fleet.wording import counted
 
 CONFIG_RULE: Final = "config"
+REMOVAL_RULE: Final = "team-removal"
+# Names of teams, with commas between: for one run, in place of kai-fleet:removed in the file.
+REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,43 @@ def _judge(
     return from_fleet.about_stack(fleet, rules.check(from_fleet.clusters(fleet), only))
 
 
+def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[str]:
+    """The deployed teams that a run would remove without being told to.
+
+    A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
+    None that the file may have in a part that could not be read.
+    """
+    settings = verdict.settings
+    if settings is None or within(key_path(("removed",)), verdict.dropped):
+        return []
+    named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
+    kept = settings.teams.keys() | settings.team_stacks.keys()  # a grant has a rule of its own
+    gone = sorted(set(deployed) - kept - named - set(settings.removed))
+    return [
+        name
+        for name in gone
+        if not any(within(key_path((it, name)), verdict.dropped) for it in ("teams", "teamStacks"))
+    ]
+
+
+def removal_problems(
+    verdict: SettingsVerdict, deployed: Iterable[str], stack: str
+) -> list[Problem]:
+    """One for each of them; `stack` is where they are deployed."""
+    return [
+        mandatory(
+            f"team {name}",
+            key_path(("teams", name)),
+            "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
+            f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one run"
+            f" .venv/bin/fleet up --stack {stack} --remove-team {name}, or"
+            f" {REMOVE_VARIABLE}={name} for plain pulumi",
+            REMOVAL_RULE,
+        )
+        for name in unnamed_removals(verdict, deployed)
+    ]
+
+
 def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = True) -> Settings:
     """The running program's settings; advisories are shown as warnings.
 
@@ -110,7 +152,7 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
             pulumi.log.warn(str(problem))
     refused = verdict.refused
     if whole and verdict.settings is not None:
-        refused += unnamed_removals.problems(verdict, deployed.teams, pulumi.get_stack())
+        refused += removal_problems(verdict, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings

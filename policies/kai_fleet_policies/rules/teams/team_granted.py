@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.claims import gpus, labels
+from kai_fleet_policies.rules.teams import labels
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
 
@@ -97,10 +97,17 @@ def _written(team: DeclaredTeam) -> str:
     if team.node_pool is not UNKNOWN and team.node_pool:
         parts.append(f"nodePool: {labels(team.node_pool)}")
     if team.gpus is not None and team.gpus is not UNKNOWN:
-        parts.append(f"gpus: {gpus(team)}")
+        parts.append(f"gpus: {_written_gpus(team)}")
     if team.mode == "host":
         parts.append("parentQueue: …")
     return f"{{{', '.join(parts)}}}"
+
+
+def _written_gpus(team: DeclaredTeam) -> str:
+    """A team's GPUs as a stack file writes them: `8`, or `{nvidia.com/mig-1g.10gb: 14}`."""
+    if not team.slices:
+        return f"{team.gpus:g}"
+    return "{" + ", ".join(f"{kind}: {count}" for kind, count in team.kinds.items()) + "}"
 
 
 def _others(grants: Mapping[str, DeclaredTeam]) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.claims import claims, labels
+from kai_fleet_policies.rules.teams import claims, labels
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_team
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.claims import claims
+from kai_fleet_policies.rules.teams import claims
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
 
