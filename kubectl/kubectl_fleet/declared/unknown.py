@@ -67,6 +67,11 @@ def mapping(value: Any) -> Any:
     return value if isinstance(value, Mapping) else {}
 
 
+def pairs(value: Any) -> Mapping[Any, Any]:
+    """A mapping; an empty one in place of anything else, UNKNOWN among it."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def items(value: Any) -> Sequence[object]:
     """The elements of a list; none of anything else."""
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

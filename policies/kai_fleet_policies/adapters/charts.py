@@ -7,10 +7,9 @@ from typing import Any, Final
 
 import yaml
 
-from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases.sources import from_mirror
-from kai_fleet_policies.image_names import Chart as Of
 from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, mapping, text
 from kubectl_fleet.releases import has_sharing_modes
 from kubectl_fleet.releases.sharing import mode_in, of_switch
@@ -18,7 +17,7 @@ from kubectl_fleet.rules.problem import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
-_OF: Final[Mapping[str, Of]] = {
+_OF: Final[Mapping[str, ChartName]] = {
     KAI: "kai",
     VCLUSTER: "vcluster",
     **dict.fromkeys(DEVICE_PLUGINS, "gpu"),

@@ -9,9 +9,7 @@ from pulumi.runtime import proto
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
-from kai_fleet_policies.rules import RULES
-from kai_fleet_policies.rules.charts import sources_known
-from kai_fleet_policies.rules.workloads import namespace_reserved
+from kai_fleet_policies.rules import RULES, namespace_reserved, sources_known
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import RESERVED

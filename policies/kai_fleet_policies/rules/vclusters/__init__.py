@@ -1,9 +1,11 @@
 """Rules about vClusters; those about the values of their charts have this in common."""
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.declared.unknown import UNKNOWN, get
+from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import Problem, ProblemPlace, called
 
 Values = Mapping[str, object]
@@ -27,6 +29,14 @@ def judged(team: DeclaredTeam, judge: Judge) -> Iterator[Problem]:
 def of_vcluster(team: DeclaredTeam, *keys: str) -> ProblemPlace:
     """For example `vCluster ml`; `keys` are below its section, or that of all vClusters."""
     return ProblemPlace(f"vCluster {called(team.name)}", team.written_at("vcluster", *keys))
+
+
+def amount(quantity: object) -> Decimal | None:
+    """The number of a quantity; None for what is none: the chart says what is wrong with it."""
+    try:
+        return parse_quantity(quantity)
+    except ValueError:
+        return None
 
 
 def value_of(values: Values, key: str) -> object:

@@ -13,8 +13,8 @@ from kai_fleet.fleet.control_plane import (
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import ETCD, store_of
-from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
-from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number
+from kai_fleet_policies.rules.vclusters import amount, of_vcluster, value_of
+from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number, pairs
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
@@ -46,7 +46,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         if requests is UNKNOWN or limits is UNKNOWN:
             continue
         for name, key in _NAMES.items():
-            asked, most = _amount(requests.get(name)), _amount(limits.get(name))
+            asked, most = amount(requests.get(name)), amount(limits.get(name))
             if asked is None:
                 continue
             place = of_vcluster(team, "resources", "requests", key)
@@ -65,7 +65,7 @@ def _within_bounds(
     isolation = team.isolation
     if isolation is None or not isolation.on:
         return
-    bound = _amount(getattr(isolation.bounds, _BOUNDS[name]))
+    bound = amount(getattr(isolation.bounds, _BOUNDS[name]))
     if bound is None:
         return
     replicas = number(value_of(values, REPLICAS)) or 1
@@ -74,8 +74,9 @@ def _within_bounds(
     store = store_of(values)
     whole = asked * int(replicas)
     if store.type == "etcd":
-        chart = {**ETCD_REQUESTS, **_requests_of_etcd(values)}
-        whole += (_amount(chart.get(name)) or 0) * store.members
+        own = pairs(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
+        chart = {**ETCD_REQUESTS, **own}
+        whole += (amount(chart.get(name)) or 0) * store.members
     if whole > bound:
         yield place.mandatory(
             f"makes {_shown(name, whole)} of {_NAMES[name]} for all pods of the control plane, and"
@@ -84,20 +85,5 @@ def _within_bounds(
         )
 
 
-def _requests_of_etcd(values: Any) -> dict[str, Any]:
-    found = mapping(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
-    return {} if found is UNKNOWN else dict(found)
-
-
-def _amount(quantity: Any) -> Decimal | None:
-    # A policy pack starts without the types of settings.
-    from kubectl_fleet.quantities import parse_quantity
-
-    try:
-        return None if quantity is None else parse_quantity(quantity)
-    except ValueError:
-        return None  # the chart says what is wrong with it
-
-
-def _shown(name: str, amount: Decimal) -> str:
-    return f"{amount.normalize():f}" if name == "cpu" else f"{amount / 2**20:.0f}Mi"
+def _shown(name: str, quantity: Decimal) -> str:
+    return f"{quantity.normalize():f}" if name == "cpu" else f"{quantity / 2**20:.0f}Mi"

@@ -1,14 +1,12 @@
 """The volume of a vCluster that runs keeps its storage class and size."""
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import CLAIM
-from kai_fleet_policies.rules.vclusters import of_vcluster
+from kai_fleet_policies.rules.vclusters import amount, of_vcluster
 from kubectl_fleet.paths import value_at
-from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "vcluster-volume"
@@ -50,22 +48,15 @@ def same_claim(key: str, before: Any, after: Any) -> bool:
     """Whether two values of `size` or `storageClass` mean the same."""
     if before == after:
         return True
-    amount = _amount(before) if key == "size" else None
-    return amount is not None and amount == _amount(after)
-
-
-def _amount(size: Any) -> Decimal | None:
-    try:
-        return parse_quantity(size)
-    except ValueError:
-        return None  # the chart says what is wrong with it
+    size = amount(before) if key == "size" else None
+    return size is not None and size == amount(after)
 
 
 def _sentence(team: DeclaredTeam, key: str, before: Any, after: Any) -> str:
     was, is_now = before or "the cluster's default class", after or "the cluster's default class"
     written = before or '""'
     says = f"changes from {was} to {is_now}, and the volume is made already; write {written}"
-    if key == "size" and (_amount(after) or 0) > (_amount(before) or 0):
+    if key == "size" and (amount(after) or 0) > (amount(before) or 0):
         etcds = [f"data-{team.name}-etcd-{n}" for n in range(team.store.members)]
         claims = " ".join(etcds) if team.store.type == "etcd" else f"data-{team.name}-0"
         grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'

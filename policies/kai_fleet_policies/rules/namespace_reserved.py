@@ -6,7 +6,7 @@ from typing import Final
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, pairs
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_workload
 
@@ -21,15 +21,10 @@ REMEDY = "Put workloads in a namespace of the team, and only KAI in kai-schedule
 
 # What KAI itself needs beside its release: pull secrets, rights, network rules, scraping.
 _KAI_SUPPORT: Final = frozenset(
-    {
-        "NetworkPolicy",
-        "PodMonitor",
-        "Role",
-        "RoleBinding",
-        "Secret",
-        "ServiceAccount",
-        "ServiceMonitor",
-    }
+    (
+        *("NetworkPolicy", "PodMonitor", "ServiceMonitor"),
+        *("Role", "RoleBinding", "Secret", "ServiceAccount"),
+    )
 )
 
 
@@ -68,5 +63,5 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 
 def _is_scaling_pod(workload: PodTemplate) -> bool:
     """Whether it is one of those that KAI's node-scale-adjuster makes in its namespace."""
-    labels = {} if workload.labels is UNKNOWN else workload.labels
-    return workload.namespace == SCALING_NAMESPACE and "shared-gpu-pod-name" in labels
+    has_label = "shared-gpu-pod-name" in pairs(workload.labels)
+    return workload.namespace == SCALING_NAMESPACE and has_label
