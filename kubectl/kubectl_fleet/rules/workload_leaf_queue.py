@@ -42,7 +42,10 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
         elif queue is None and workload.pod_group and _takes_pod_groups(cluster):
             continue  # the PodGroup that it names has the queue
         elif queue is None:
-            yield place.mandatory(_names_none(workload, cluster, tree))
+            yield place.mandatory(
+                "asks for KAI and names no queue: KAI would look for one called default-queue;"
+                f" write the label {QUEUE_LABEL}: {_choice(cluster, tree)}"
+            )
         elif isinstance(queue, str):
             yield from _allowed(queue, cluster, workload, place)
             yield from _on_pods(queue, cluster, workload, place)
@@ -174,14 +177,6 @@ def _judge(
     elif tree.unknown_parents:
         until = f"the parents of all queues in {host} are known: {queue} may have children"
         yield place.undecided(until)
-
-
-def _names_none(workload: PodTemplate, cluster: JudgedCluster, tree: QueueIndex) -> str:
-    choice = _choice(cluster, tree)
-    return (
-        "asks for KAI and names no queue: KAI would look for one called default-queue;"
-        f" write the label {QUEUE_LABEL}: {choice}"
-    )
 
 
 def _choice(cluster: JudgedCluster, tree: QueueIndex) -> str:

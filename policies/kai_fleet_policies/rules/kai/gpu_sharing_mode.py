@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
@@ -37,7 +37,12 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         schedulers = cluster.kai if team.mode == "host" else team.kai
         if team.isolated and any(kai.sharing == HAMI_CORE for kai in schedulers):
-            yield _mounts(team)
+            # The isolator mounts its library from the node into each pod.
+            yield of_team(team, "isolation", "level").mandatory(
+                f"is {team.level}, and mode {HAMI_CORE} mounts a library of the node into each pod"
+                " that shares a GPU (hostPath), which that level refuses; write level: off for the"
+                f" team, or mode: {NOT_ENFORCED} for its KAI"
+            )
 
 
 def _of_kai(cluster: DeclaredCluster, kai: DeclaredKai) -> Iterator[Problem]:
@@ -71,12 +76,3 @@ def _of_kai(cluster: DeclaredCluster, kai: DeclaredKai) -> Iterator[Problem]:
             " host, and only on nodes that have the label nvidia.com/gpu.memory before KAI starts;"
             " nobody ran it with this program"
         )
-
-
-def _mounts(team: DeclaredTeam) -> Problem:
-    """The isolator mounts its library from the node into each pod."""
-    return of_team(team, "isolation", "level").mandatory(
-        f"is {team.level}, and mode {HAMI_CORE} mounts a library of the node into each pod that"
-        " shares a GPU (hostPath), which that level refuses; write level: off for the team, or"
-        f" mode: {NOT_ENFORCED} for its KAI"
-    )

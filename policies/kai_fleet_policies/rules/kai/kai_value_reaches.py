@@ -27,14 +27,11 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         if not known.has_operator:
             continue  # there the chart makes every part itself
+        to = releases.advised(releases.KAI, known.version)
+        remedy = f"move to {to} for it to reach them" if to else "drop it"
         for key in _KEYS:
             if get(release.values, "global", key):
                 yield of_kai(release, cluster, "values", "global", key).advisory(
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"
-                    f" parts that the operator makes; {_remedy(known.version)}"
+                    f" parts that the operator makes; {remedy}"
                 )
-
-
-def _remedy(version: str) -> str:
-    to = releases.advised(releases.KAI, version)
-    return f"move to {to} for it to reach them" if to else "drop it"

@@ -1,7 +1,6 @@
 """Quotas and limits of a queue fit each other, its parent's and the team's GPUs."""
 
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import written
@@ -65,14 +64,15 @@ def _alone(
             yield place.mandatory(f"has {resource} {word} {amount:g}; write {instead}")
     quota, limit = share.quota, share.limit
     place = of_queue(queue, cluster, resource, "limit")
+    of_team = (cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD))
     if limit is None:
         yield place.mandatory(
             f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
             f" {resource} ever runs; write limit: -1 for unlimited, or a number"
         )
-    elif resource == "gpu" and queue.parent is None and limit in _of_team(cluster, queue):
+    elif resource == "gpu" and queue.parent is None and limit in of_team:
         pass  # it may be the limit of the team, not written here: the sum below says it better
-    elif _known(quota) and _known(limit) and _above(quota, limit):
+    elif quota is not UNKNOWN and limit is not UNKNOWN and _above(quota, limit):
         q, bound = written(resource, quota, queue.path), written(resource, limit, queue.path)
         if quota == UNLIMITED:
             advice = f"write quota {bound}, or limit {q}"
@@ -113,17 +113,12 @@ def _children(
         return
     children = cluster.tree.children.get(queue.name)
     bound = queue.shares.get(resource, _NOTHING).quota
-    if not children or not _known(bound) or bound == UNLIMITED:
+    if not children or bound is UNKNOWN or bound == UNLIMITED:
         return
     if cluster.tree.by_name[queue.name] is not queue:
         return  # a second queue of that name, which queue-tree reports
     place = of_queue(queue, cluster, resource, "quota")
     yield from _sum(children, resource, bound, place, "its quota", "that")
-
-
-def _of_team(cluster: DeclaredCluster, queue: DeclaredQueue) -> tuple[float | None, ...]:
-    """The GPUs of a team, and of the pool that a top-level queue is on."""
-    return cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD)
 
 
 def _team(
@@ -141,7 +136,7 @@ def _team(
         limit = None if share is None else share.limit
         if share is not None and limit == share.quota:
             continue  # it may not be written at all: the sum of the quotas says it better
-        if limit is not None and _known(limit) and _above(limit, gpus):
+        if limit is not None and limit is not UNKNOWN and _above(limit, gpus):
             has, most = written("gpu", limit, queue.path), written("gpu", gpus, queue.path)
             yield of_queue(queue, cluster, "gpu", "limit").mandatory(
                 f"has gpu limit {has}, but the team has {most} GPUs{where}: its scheduler would"
@@ -164,7 +159,7 @@ def _sum(
             open_ = True
             continue
         quota = queue.shares.get(resource, _NOTHING).quota
-        if not _known(quota):
+        if quota is UNKNOWN:
             open_ = True
         elif quota == UNLIMITED:
             unlimited.append(called(queue.name))
@@ -187,10 +182,6 @@ def _sum(
         )
     elif open_:
         yield place.undecided(f"the {resource} quotas of its children are known")
-
-
-def _known(amount: float) -> TypeGuard[float]:
-    return amount is not UNKNOWN
 
 
 def _above(amount: float, bound: float) -> bool:

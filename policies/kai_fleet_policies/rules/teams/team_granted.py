@@ -1,6 +1,6 @@
 """A team stack has what its platform grants it, and no more."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.teams import labels
@@ -20,6 +20,7 @@ REMEDY = "Agree on the grant in kai-fleet:teamStacks of the platform stack, and 
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The team of a team stack against its grant; and a grant for a team that has not moved."""
     grants = {grant.name: grant for grant in cluster.grants}
+    others = f" (it grants {', '.join(sorted(grants))})" if grants else ""
     for team in cluster.virtual_clusters:
         if not team.own_stack or not isinstance(team.name, str):
             continue
@@ -29,12 +30,17 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         else:
             yield of_team(team, "name").mandatory(
                 f"is not granted by stack {cluster.platform}: write it there, kai-fleet:teamStacks:"
-                f" {team.name}: {_written(team)}, and update that stack first{_others(grants)}"
+                f" {team.name}: {_written(team)}, and update that stack first{others}"
             )
     if not cluster.platform:
         for grant in cluster.grants:
             if grant.runs_here:
-                yield _not_moved(grant)
+                yield of_team(grant).mandatory(
+                    "still runs in this stack, and this update would delete it with all its pods"
+                    " and volumes; move it first (.venv/bin/fleet team move"
+                    f" {grant.name} --stack STACK --to STACK-{grant.name}), or put it back into"
+                    " kai-fleet:teams"
+                )
 
 
 def _against(
@@ -47,16 +53,9 @@ def _against(
             f"has nodes {labels(team.node_pool)}, but {where} grants {pool}; write {pool}, or"
             " have the grant changed"
         )
-    own, most = team.gpus, grant.gpus
-    if own is not None and most is not None and own is not UNKNOWN:
-        yield from _gpus(team, grant, where)
-    if team.mode == "host":
-        yield from _queue(team, grant, cluster)
-
-
-def _gpus(team: DeclaredTeam, grant: DeclaredTeam, where: str) -> Iterator[Problem]:
-    """Each kind of GPU against the grant: a slice is no whole GPU, whatever KAI counts it as."""
-    for kind, own in team.kinds.items():
+    bounded = None not in (team.gpus, grant.gpus) and team.gpus is not UNKNOWN
+    # Each kind of its own: a slice is no whole GPU, whatever KAI counts it as.
+    for kind, own in team.kinds.items() if bounded else ():
         most = grant.kinds.get(kind, 0)
         if own > most:
             what = "GPUs" if kind == team.inside.gpu_resource else kind
@@ -64,6 +63,8 @@ def _gpus(team: DeclaredTeam, grant: DeclaredTeam, where: str) -> Iterator[Probl
                 f"has {own} {what}, but {where} grants {most}; write {most} or less,"
                 " or have the grant raised"
             )
+    if team.mode == "host":
+        yield from _queue(team, grant, cluster)
 
 
 def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Iterator[Problem]:
@@ -84,14 +85,6 @@ def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) ->
         )
 
 
-def _not_moved(grant: DeclaredTeam) -> Problem:
-    return of_team(grant).mandatory(
-        "still runs in this stack, and this update would delete it with all its pods and volumes;"
-        f" move it first (.venv/bin/fleet team move {grant.name} --stack STACK --to"
-        f" STACK-{grant.name}), or put it back into kai-fleet:teams"
-    )
-
-
 def _written(team: DeclaredTeam) -> str:
     parts = []
     if team.node_pool is not UNKNOWN and team.node_pool:
@@ -108,7 +101,3 @@ def _written_gpus(team: DeclaredTeam) -> str:
     if not team.slices:
         return f"{team.gpus:g}"
     return "{" + ", ".join(f"{kind}: {count}" for kind, count in team.kinds.items()) + "}"
-
-
-def _others(grants: Mapping[str, DeclaredTeam]) -> str:
-    return f" (it grants {', '.join(sorted(grants))})" if grants else ""

@@ -28,12 +28,14 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         if team.guard is None:
             continue
+        default = releases.VCLUSTER[releases.DEFAULT_VCLUSTER]
+        known = releases.VCLUSTER.get(team.version or "", default)
         for place, version in _written(team):
             if _is_older(version):
                 yield place.mandatory(
                     f"is {version}, and the guard inside needs Kubernetes {OLDEST_KUBERNETES} or"
-                    f" newer, for {POLICY}: write {_own(team)}, which this vCluster has of itself,"
-                    " or kai-fleet:guard: {mode: off} to do without the guard"
+                    f" newer, for {POLICY}: write {known.kubernetes}, which this vCluster has of"
+                    " itself, or kai-fleet:guard: {mode: off} to do without the guard"
                 )
 
 
@@ -52,9 +54,3 @@ def _is_older(version: str) -> bool:
     return number is not None and releases.version_key(number[1]) < releases.version_key(
         OLDEST_KUBERNETES
     )
-
-
-def _own(team: DeclaredTeam) -> str:
-    version = team.version or releases.DEFAULT_VCLUSTER
-    known = releases.VCLUSTER.get(version) or releases.VCLUSTER[releases.DEFAULT_VCLUSTER]
-    return known.kubernetes
