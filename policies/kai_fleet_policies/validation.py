@@ -1,6 +1,7 @@
 """The gate in front of a program: its settings, once no rule has anything against them."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -68,7 +69,8 @@ def validate(
     problems = _as_problems([*more, *in_clear(raw, encrypted), *loaded.mistakes])
 
     def judge(settings: Settings) -> list[Problem]:
-        return _judge(settings, deployed, only, hidden=bool(encrypted))
+        fleet = fleet_of(settings, deployed, hidden=bool(encrypted))
+        return from_fleet.about_stack(fleet, rules.check(from_fleet.clusters(fleet), only))
 
     problems += partly_read.judged(raw, loaded, judge)
     return SettingsVerdict(loaded.settings, tuple(told_once(problems)), loaded.dropped)
@@ -86,16 +88,9 @@ def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
 
 def _as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
     return [
-        mandatory(f"key {_last(mistake.path)}", mistake.path, mistake.message, CONFIG_RULE)
-        for mistake in mistakes
+        mandatory(f"key {re.split('[:.]', it.path)[-1]}", it.path, it.message, CONFIG_RULE)
+        for it in mistakes
     ]
-
-
-def _judge(
-    settings: Settings, deployed: DeployedState | None, only: Sequence[Rule], *, hidden: bool
-) -> list[Problem]:
-    fleet = fleet_of(settings, deployed, hidden=hidden)
-    return from_fleet.about_stack(fleet, rules.check(from_fleet.clusters(fleet), only))
 
 
 def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[str]:
@@ -156,10 +151,6 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
-
-
-def _last(path: str) -> str:
-    return path.replace(":", ".").rsplit(".", 1)[-1]
 
 
 def report(problems: list[Problem]) -> str:

@@ -54,13 +54,8 @@ class Problem:
 
     def record(self) -> dict[str, str]:
         """The five fields that the plan's JSON shows."""
-        return {
-            "rule": self.rule,
-            "level": self.level.value,
-            "subject": self.subject,
-            "path": self.path,
-            "message": self.message,
-        }
+        fields = ("rule", "level", "subject", "path", "message")
+        return {name: str(getattr(self, name)) for name in fields}
 
     def __str__(self) -> str:
         """One line for a terminal or a log."""

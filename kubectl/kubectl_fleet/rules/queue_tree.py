@@ -46,19 +46,18 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
         elif parent is not None and parent not in tree.by_name:
             if tree.unknown_names:
                 yield above.undecided("all queue names are known")
-                continue
-            if _made_elsewhere(parent, cluster):
+            elif _made_elsewhere(parent, cluster):
                 yield above.undecided(
                     f"it is known that its parent {parent}, which nothing here declares, is in"
                     f" {cluster.name}; {EXISTING_QUEUES}: [{parent}] in the pack's configuration of"
                     f" {NAME} says so"
                 )
-                continue
-            others = [name for name in tree.by_name if name != queue.name]
-            yield above.mandatory(
-                f"has the parent {parent}, which is not declared in {cluster.name};"
-                f" {_instead(parent, others, cluster)}"
-            )
+            else:
+                others = [name for name in tree.by_name if name != queue.name]
+                yield above.mandatory(
+                    f"has the parent {parent}, which is not declared in {cluster.name};"
+                    f" {_instead(parent, others, cluster)}"
+                )
     for ring in tree.cycles():
         circle = " → ".join((*ring, ring[0]))
         yield of_queue(tree.by_name[ring[0]], cluster, "parent").mandatory(
@@ -69,7 +68,7 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
 
 def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
     choice = listed(nearest_first(parent, others))
-    if _all_here(cluster):
+    if cluster.declared or cluster.kai:  # then all its queues are at hand
         declare = f"declare {parent} with no parent of its own"
     else:
         declare = (
@@ -77,11 +76,6 @@ def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
             " program makes it"
         )
     return f"write {choice}, or {declare}" if choice else declare
-
-
-def _all_here(cluster: JudgedCluster) -> bool:
-    """Whether all queues of the cluster are at hand: of a stack, or beside the KAI itself."""
-    return cluster.declared or bool(cluster.kai)
 
 
 def _made_elsewhere(parent: str, cluster: JudgedCluster) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DISABLED
-from kubectl_fleet.releases.keys import SCHEDULER
+from kubectl_fleet.releases.keys import DEVICES, FRACTION, MEMORY, SCHEDULER
 from kubectl_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_workload
@@ -17,7 +17,7 @@ SEVERITY = Severity.MEDIUM
 WHY = "While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4)."
 REMEDY = "Switch gpuSharing on for that KAI, or into the mode that reads the key."
 
-_SHARES = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+_SHARES = (FRACTION, MEMORY, DEVICES)
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 
 

@@ -36,7 +36,7 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
             if message not in reported:
                 reported.add(message)
                 yield place.mandatory(message)
-        if _any_unknown(workload):
+        if UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels):
             until = "all its labels and annotations are known"
             yield place.undecided(until)
 
@@ -50,10 +50,6 @@ def has_non_strings(workload: PodTemplate) -> bool:
         )
         for pairs in (workload.labels, workload.annotations, workload.owner_labels)
     )
-
-
-def _any_unknown(workload: PodTemplate) -> bool:
-    return UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels)
 
 
 def _resources(workload: PodTemplate) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.declared.unknown import UNKNOWN, pairs
+from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problem, Severity, of_workload
 from kubectl_fleet.wording import listed
@@ -16,8 +16,6 @@ WHY = (
     " ignored without a word. Without the label KAI leaves it Pending (W6)."
 )
 REMEDY = f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {QUEUE_LABEL} on it."
-
-_FRACTIONS = ("gpu-fraction", "gpu-memory")
 
 
 def check(cluster: JudgedCluster) -> Iterator[Problem]:
@@ -39,9 +37,7 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
             continue
         if scheduler is None and names_queue is False and writer is not None and writer.scheduler:
             continue  # its operator writes it; workload-leaf-queue says that no queue is named
-        fractions = (
-            [] if annotations is UNKNOWN else [key for key in _FRACTIONS if key in annotations]
-        )
+        fractions = [key for key in (FRACTION, MEMORY) if key in pairs(annotations)]
         reasons = [f"the label {QUEUE_LABEL}"] if names_queue is True else []
         reasons += [f"the annotation {key}" for key in fractions]
         if reasons and scheduler is UNKNOWN:

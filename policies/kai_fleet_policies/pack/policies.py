@@ -24,13 +24,6 @@ QUEUES_KEY: Final = "queuesByNamespace"
 CHARTS_KEY: Final = "charts"
 IMAGES_KEY: Final = "images"
 
-_LEVELS: Final = {Level.MANDATORY: proto.MANDATORY, Level.ADVISORY: proto.ADVISORY}
-_SEVERITIES: Final = {
-    Severity.LOW: proto.POLICY_SEVERITY_LOW,
-    Severity.MEDIUM: proto.POLICY_SEVERITY_MEDIUM,
-    Severity.HIGH: proto.POLICY_SEVERITY_HIGH,
-    Severity.CRITICAL: proto.POLICY_SEVERITY_CRITICAL,
-}
 _NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
 
 
@@ -109,37 +102,29 @@ def _places(read: Callable[[str], object], texts: Iterable[str]) -> tuple[str, .
     return tuple(filter(is_place, texts))
 
 
-def _policy(
-    name: str, description: str, level: Any, severity: Any, remedy: str, properties: Any = None
-) -> Any:
+def _policy(name: str, description: str, level: Level, severity: Severity, remedy: str) -> Any:
     """The protocol's own record of a policy."""
     info = proto.PolicyInfo(
         name=name,
         description=description,
-        enforcementLevel=level,
+        enforcementLevel=getattr(proto, level.name),
         policy_type=proto.POLICY_TYPE_STACK,
-        severity=severity,
+        severity=getattr(proto, f"POLICY_SEVERITY_{severity.name}"),
         remediation_steps=remedy,
     )
-    if properties:
+    if properties := schema(name):
         json_format.ParseDict(properties, info.configSchema.properties)
     return info
 
 
 # A policy for each rule, and last the one for what is not decided yet.
 POLICIES: Final = (
-    *(
-        _policy(
-            *(rule.NAME, rule.WHY, _LEVELS[rule.LEVEL], _SEVERITIES[rule.SEVERITY], rule.REMEDY),
-            schema(rule.NAME),
-        )
-        for rule in RULES
-    ),
+    *(_policy(it.NAME, it.WHY, it.LEVEL, it.SEVERITY, it.REMEDY) for it in RULES),
     _policy(
         UNDECIDED,
         "Some values are known only during the update; these rules decide then.",
-        proto.ADVISORY,
-        proto.POLICY_SEVERITY_LOW,
+        Level.ADVISORY,
+        Severity.LOW,
         "Nothing to do: the rules are asked again during the update.",
     ),
 )
