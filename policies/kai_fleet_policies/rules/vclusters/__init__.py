@@ -2,12 +2,18 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from typing import Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import Problem, ProblemPlace, called
 
+# What a store or a volume takes that cannot be changed.
+ANOTHER: Final = (
+    "needs another vCluster: add a team of another name beside it and move what it runs, or remove"
+    " the team, which deletes all that is in it, and add it again"
+)
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
 Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]

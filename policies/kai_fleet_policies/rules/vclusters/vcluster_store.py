@@ -6,7 +6,7 @@ from typing import Final
 from kai_fleet.fleet.control_plane import REPLICAS
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import EMBEDDED, SWITCHES, ChartStore, store_of
-from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
+from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster, value_of
 from kubectl_fleet.declared.unknown import UNKNOWN, number
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 
@@ -19,10 +19,7 @@ WHY = (
 )
 REMEDY = "Choose the store before the vCluster is made, and keep it."
 
-_ANOTHER: Final = (
-    "Another store needs another vCluster: add a team of another name beside it and move what it"
-    " runs, or remove the team, which deletes all that is in it, and add it again"
-)
+_ANOTHER: Final = f"Another store {ANOTHER}"
 _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
 _LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tier Prod has it"}
 

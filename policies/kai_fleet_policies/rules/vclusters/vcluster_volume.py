@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import CLAIM
-from kai_fleet_policies.rules.vclusters import amount, of_vcluster
+from kai_fleet_policies.rules.vclusters import ANOTHER, amount, of_vcluster
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
@@ -64,7 +64,4 @@ def _sentence(team: DeclaredTeam, key: str, before: Any, after: Any) -> str:
             f"{says}, and have the volume itself grow where its class can: `kubectl -n"
             f" {team.namespace} patch pvc {claims} -p '{grow}'`"
         )
-    return (
-        f"{says}. Another volume needs another vCluster: add a team of another name beside it and"
-        " move what it runs, or remove the team, which deletes all that is in it, and add it again"
-    )
+    return f"{says}. Another volume {ANOTHER}"
