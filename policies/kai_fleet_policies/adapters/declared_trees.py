@@ -91,7 +91,15 @@ def queue(
 def _shares(resources: Any) -> Any:
     if resources is UNKNOWN:
         return UNKNOWN
-    return {r: _share(get(resources, r)) for r in RESOURCES if get(resources, r) is not None}
+    return {
+        resource: QueueShare(
+            quota=number(get(share, "quota")) or 0.0,
+            limit=number(get(share, "limit")),
+            weight=number(get(share, "overQuotaWeight")) or 0.0,
+        )
+        for resource in RESOURCES
+        if (share := get(resources, resource)) is not None
+    }
 
 
 def _quoted(resources: Any) -> Iterator[str]:
@@ -100,11 +108,3 @@ def _quoted(resources: Any) -> Iterator[str]:
             amount = get(resources, resource, word)
             if amount is not UNKNOWN and isinstance(amount, str):
                 yield f'{resource} {word} "{amount}"'
-
-
-def _share(value: object) -> QueueShare:
-    return QueueShare(
-        quota=number(get(value, "quota")) or 0.0,
-        limit=number(get(value, "limit")),
-        weight=number(get(value, "overQuotaWeight")) or 0.0,
-    )

@@ -43,7 +43,6 @@ def one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
         name=resource.name,
         props=struct(properties),
         provider=urn,
-        parent=getattr(resource, "parent", ""),  # an AnalyzeRequest has none
         default_namespace=namespaces[urn],
     )
 
@@ -61,18 +60,12 @@ def _value(value: Any) -> Any:
     if kind == "struct_value":
         fields = value.struct_value.fields
         if SIGNATURE in fields:
-            return _special(fields)
+            # A secret is read like its value, which no rule repeats; files are nothing to a rule.
+            secret = fields[SIGNATURE].string_value == SECRET_MARK and "value" in fields
+            return _value(fields["value"]) if secret else None
         return {key: _value(inner) for key, inner in fields.items()}
     if kind == "list_value":
         return [_value(inner) for inner in value.list_value.values]
     if kind == "bool_value":
         return value.bool_value
     return value.number_value if kind == "number_value" else None
-
-
-def _special(fields: Any) -> Any:
-    """A secret is read like its value, which no rule repeats; files are nothing to a rule."""
-    signature = fields[SIGNATURE].string_value
-    if signature == SECRET_MARK and "value" in fields:
-        return _value(fields["value"])
-    return None

@@ -51,7 +51,6 @@ class Declared:
     name: str
     props: Mapping[str, object]
     provider: str = ""
-    parent: str = ""
     default_namespace: str = "default"
 
 
