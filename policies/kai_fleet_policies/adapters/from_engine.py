@@ -60,12 +60,18 @@ def _value(value: Any) -> Any:
     if kind == "struct_value":
         fields = value.struct_value.fields
         if SIGNATURE in fields:
-            # A secret is read like its value, which no rule repeats; files are nothing to a rule.
-            secret = fields[SIGNATURE].string_value == SECRET_MARK and "value" in fields
-            return _value(fields["value"]) if secret else None
+            return _special(fields)
         return {key: _value(inner) for key, inner in fields.items()}
     if kind == "list_value":
         return [_value(inner) for inner in value.list_value.values]
     if kind == "bool_value":
         return value.bool_value
     return value.number_value if kind == "number_value" else None
+
+
+def _special(fields: Any) -> Any:
+    """A secret is read like its value, which no rule repeats; files are nothing to a rule."""
+    signature = fields[SIGNATURE].string_value
+    if signature == SECRET_MARK and "value" in fields:
+        return _value(fields["value"])
+    return None
