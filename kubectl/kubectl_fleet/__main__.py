@@ -2,7 +2,7 @@
 
 import sys
 
-from kubectl_fleet.interrupted import ended
+from kubectl_fleet.errors import ended
 
 sys.excepthook = ended
 

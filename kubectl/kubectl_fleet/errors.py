@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 
@@ -19,3 +20,11 @@ def run_command(app: Callable[[], Any]) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; run the same command again to go on\n")
         raise SystemExit(130) from None
+
+
+def ended(kind: type[BaseException], why: BaseException, trace: TracebackType | None) -> None:
+    """Say what ended Python, as its `sys.excepthook`; one word for Ctrl-C while a command loads."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write("interrupted\n")
+    else:
+        sys.__excepthook__(kind, why, trace)

@@ -12,12 +12,11 @@ from typing import Final, Literal
 
 import yaml
 
+from kai_fleet.fleet.installed import ChartName
 from kai_fleet.releases.sources import KAI_IMAGES, is_tag
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.wording import MASK
 
-Chart = Literal["kai", "vcluster", "gpu"]
 # What a value names: an image, a registry with whatever is in it, a chart, only a version of one,
 # or something that cannot be read.
 Names = Literal["image", "registry", "chart", "tag", "unreadable", "unknown"]
@@ -57,7 +56,7 @@ class Named:
     name: str
 
 
-def names(chart: Chart, values: Mapping[str, object]) -> Iterator[Named]:
+def names(chart: ChartName, values: Mapping[str, object]) -> Iterator[Named]:
     """Everything that the values of a chart name, in the order of the keys."""
     for named in _Reader(chart, values).mapping(values, ()):
         yield replace(named, what="unknown", name="") if MASK in named.name else named
@@ -66,10 +65,10 @@ def names(chart: Chart, values: Mapping[str, object]) -> Iterator[Named]:
 class _Reader:
     """The values of one chart; two of them are what others are relative to."""
 
-    def __init__(self, chart: Chart, values: Mapping[str, object]) -> None:
+    def __init__(self, chart: ChartName, values: Mapping[str, object]) -> None:
         self.chart = chart
-        registry = plain.get(values, "global", "registry")
-        everywhere = plain.get(values, "controlPlane", "advanced", "defaultImageRegistry")
+        registry = get(values, "global", "registry")
+        everywhere = get(values, "controlPlane", "advanced", "defaultImageRegistry")
         self.of_kai = registry if isinstance(registry, str) and registry else KAI_IMAGES[-1]
         self.of_vcluster = everywhere if isinstance(everywhere, str) else ""
 

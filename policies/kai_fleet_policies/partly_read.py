@@ -52,7 +52,8 @@ def judged(raw: Mapping[str, Any], loaded: Loaded, judge: Judge) -> Iterator[Pro
         yield from judge(whole)
         return
     teams = {n: p for n in whole.teams if within(p := whole.team_path(n), loaded.dropped)}
-    grants = {n: p for n in whole.team_stacks if within(p := _grant(n), loaded.dropped)}
+    grants = {n: key_path(("teamStacks", n)) for n in whole.team_stacks}
+    grants = {n: path for n, path in grants.items() if within(path, loaded.dropped)}
     partly = (*teams.values(), *grants.values())
     if whole.platform_facts is None or not partly:  # a team stack has no other team
         read = {
@@ -69,10 +70,6 @@ def judged(raw: Mapping[str, Any], loaded: Loaded, judge: Judge) -> Iterator[Pro
         by_others = problem.rule.startswith(_BY_OTHER_KEYS)
         if of_itself and not by_others and not _is_doubtful(problem, loaded.dropped):
             yield problem
-
-
-def _grant(name: str) -> str:
-    return key_path(("teamStacks", name))
 
 
 def _is_doubtful(problem: Problem, dropped: Sequence[str], queues: Set[str] = frozenset()) -> bool:

@@ -1,5 +1,7 @@
 """The gate in front of a program: its settings, once no rule has anything against them."""
 
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -9,17 +11,21 @@ import pulumi
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.clear_secrets import in_clear
+from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.platform import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet_policies import partly_read, rules, unnamed_removals
+from kai_fleet_policies import partly_read, rules
 from kai_fleet_policies.adapters import from_fleet
 from kai_fleet_policies.rules import Rule
 from kubectl_fleet.rules.problem import Level, Problem, mandatory, told_once
 from kubectl_fleet.wording import counted
 
 CONFIG_RULE: Final = "config"
+REMOVAL_RULE: Final = "team-removal"
+# Names of teams, with commas between: for one run, in place of kai-fleet:removed in the file.
+REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ def validate(
     problems = _as_problems([*more, *in_clear(raw, encrypted), *loaded.mistakes])
 
     def judge(settings: Settings) -> list[Problem]:
-        return _judge(settings, deployed, only, hidden=bool(encrypted))
+        fleet = fleet_of(settings, deployed, hidden=bool(encrypted))
+        return from_fleet.about_stack(fleet, rules.check(from_fleet.clusters(fleet), only))
 
     problems += partly_read.judged(raw, loaded, judge)
     return SettingsVerdict(loaded.settings, tuple(told_once(problems)), loaded.dropped)
@@ -81,16 +88,46 @@ def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
 
 def _as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
     return [
-        mandatory(f"key {_last(mistake.path)}", mistake.path, mistake.message, CONFIG_RULE)
-        for mistake in mistakes
+        mandatory(f"key {re.split('[:.]', it.path)[-1]}", it.path, it.message, CONFIG_RULE)
+        for it in mistakes
     ]
 
 
-def _judge(
-    settings: Settings, deployed: DeployedState | None, only: Sequence[Rule], *, hidden: bool
+def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[str]:
+    """The deployed teams that a run would remove without being told to.
+
+    A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
+    None that the file may have in a part that could not be read.
+    """
+    settings = verdict.settings
+    if settings is None or within(key_path(("removed",)), verdict.dropped):
+        return []
+    named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
+    kept = settings.teams.keys() | settings.team_stacks.keys()  # a grant has a rule of its own
+    gone = sorted(set(deployed) - kept - named - set(settings.removed))
+    return [
+        name
+        for name in gone
+        if not any(within(key_path((it, name)), verdict.dropped) for it in ("teams", "teamStacks"))
+    ]
+
+
+def removal_problems(
+    verdict: SettingsVerdict, deployed: Iterable[str], stack: str
 ) -> list[Problem]:
-    fleet = fleet_of(settings, deployed, hidden=hidden)
-    return from_fleet.about_stack(fleet, rules.check(from_fleet.clusters(fleet), only))
+    """One for each of them; `stack` is where they are deployed."""
+    return [
+        mandatory(
+            f"team {name}",
+            key_path(("teams", name)),
+            "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
+            f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one run"
+            f" .venv/bin/fleet up --stack {stack} --remove-team {name}, or"
+            f" {REMOVE_VARIABLE}={name} for plain pulumi",
+            REMOVAL_RULE,
+        )
+        for name in unnamed_removals(verdict, deployed)
+    ]
 
 
 def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = True) -> Settings:
@@ -110,14 +147,10 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
             pulumi.log.warn(str(problem))
     refused = verdict.refused
     if whole and verdict.settings is not None:
-        refused += unnamed_removals.problems(verdict, deployed.teams, pulumi.get_stack())
+        refused += removal_problems(verdict, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
-
-
-def _last(path: str) -> str:
-    return path.replace(":", ".").rsplit(".", 1)[-1]
 
 
 def report(problems: list[Problem]) -> str:

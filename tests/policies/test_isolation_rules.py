@@ -8,7 +8,7 @@ import pytest
 
 from kai_fleet.releases import chart_values
 from kai_fleet_policies import validation
-from kai_fleet_policies.vcluster_tables import vcluster_areas
+from kai_fleet_policies.rules.vclusters import vcluster_isolation
 from kubectl_fleet.rules.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
@@ -222,7 +222,7 @@ def test_every_key_of_every_version_has_been_decided_about():
     read = json.loads((Path(chart_values.__file__).parent / "vcluster_value_keys.json").read_text())
     keys = {key for group in read["keys"] for key in group["keys"]}
     assert len(keys) > 600
-    assert [key for key in sorted(keys) if vcluster_areas.decided(key) is None] == []
+    assert [key for key in sorted(keys) if vcluster_isolation.decided(key) is None] == []
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,9 @@ def test_kais_namespace_is_for_kai_alone():
 
 
 def test_kai_itself_goes_nowhere_else():
-    problem = refusal(RULE, cluster(kai=(DeclaredKai("v0.9.3", "gpu", path="kai-fleet:kai"),)))
+    problem = refusal(
+        RULE, cluster(kai=(DeclaredKai("v0.9.3", namespace="gpu", path="kai-fleet:kai"),))
+    )
     assert problem.path == "kai-fleet:kai.namespace"
     assert problem.message.endswith("write namespace: kai-scheduler")
 
@@ -48,7 +50,8 @@ def test_kai_itself_goes_nowhere_else():
 def test_unknown_namespaces_are_told():
     assert "namespace" in open_question(RULE, cluster(workload(namespace=UNKNOWN))).message
     assert (
-        "namespace" in open_question(RULE, cluster(kai=(DeclaredKai("v0.9.3", UNKNOWN),))).message
+        "namespace"
+        in open_question(RULE, cluster(kai=(DeclaredKai("v0.9.3", namespace=UNKNOWN),))).message
     )
     release = NamespacedObject("Release", "x", UNKNOWN)
     assert "namespace" in open_question(RULE, cluster(namespaced=(release,))).message

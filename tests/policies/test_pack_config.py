@@ -85,7 +85,7 @@ def test_a_disabled_rule_asks_no_open_questions_either(configured):
 
 
 def test_the_schemas_refuse_what_nobody_can_mean():
-    told = {policy.name: json_format.MessageToDict(policy.info()) for policy in POLICIES}
+    told = {policy.name: json_format.MessageToDict(policy) for policy in POLICIES}
     assert "configSchema" not in told["queue-quota"]
     properties = {"type": "object", **told[LEAF]["configSchema"]}
     jsonschema.validate({"queuesByNamespace": {"web": ["serve"]}}, properties)

@@ -15,7 +15,7 @@ from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.image_names import names
-from kai_fleet_policies.pack.config import RuleConfig
+from kai_fleet_policies.pack.policies import configured
 from kai_fleet_policies.rules import check
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import KAI, VCLUSTER
@@ -412,7 +412,7 @@ def release(**props):
 
 
 def refused(resource, config=None):
-    read = [RuleConfig.of(config or {}).applied(it) for it in clusters([resource])]
+    read = [configured(it, config or {}) for it in clusters([resource])]
     return [p for p in check(read) if p.rule == NAME]
 
 

@@ -10,7 +10,7 @@ from kai_fleet_cli.engine.runs import EngineError, Outcome
 from kai_fleet_cli.recovery import file_backend, reconcile, resume, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_policies import unnamed_removals, validation
+from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from tests.unit.team_project import ADD, LAB, FakeStack
 
@@ -55,8 +55,8 @@ class Cluster:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
         if teams is None and "team" not in raw:
-            named = stack.workspace.env_vars.get(unnamed_removals.VARIABLE, "").split(",")
-            unnamed = unnamed_removals.unnamed(validation.validate(raw), had)
+            named = stack.workspace.env_vars.get(validation.REMOVE_VARIABLE, "").split(",")
+            unnamed = validation.unnamed_removals(validation.validate(raw), had)
             if refused := set(unnamed) - set(named):
                 raise EngineError(f"not in the file any more: {refused}", began=False)
         self.teams[stack.name] = declared

@@ -20,7 +20,7 @@ from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
-from kai_fleet_policies.unnamed_removals import VARIABLE
+from kai_fleet_policies.validation import REMOVE_VARIABLE
 from kubectl_fleet.errors import UserError
 
 CLUSTER = {"name": "prod", "context": "prod"}
@@ -50,7 +50,7 @@ def test_the_program_refuses_to_remove_a_team_that_nobody_named(monkeypatch, tea
     assert "kai-fleet:teams.research: team research" in said
     assert "its volumes would go" in said
     assert "kai-fleet:removed: [research]" in said
-    assert "--remove-team research" in said and f"{VARIABLE}=research" in said
+    assert "--remove-team research" in said and f"{REMOVE_VARIABLE}=research" in said
     assert ("team ml" in said) == (not teams)
     assert "other" not in said
 
@@ -58,7 +58,7 @@ def test_the_program_refuses_to_remove_a_team_that_nobody_named(monkeypatch, tea
 def test_a_named_team_may_go(monkeypatch):
     past = deployed("ml", "research", "dev")
     assert settings(monkeypatch, past, removed=["research", "dev", "long-gone"])
-    monkeypatch.setenv(VARIABLE, "research,dev")
+    monkeypatch.setenv(REMOVE_VARIABLE, "research,dev")
     assert settings(monkeypatch, past)
 
 
@@ -87,12 +87,12 @@ def prod(tmp_path, monkeypatch):
     told = []
 
     def up(stack, *_, **__):
-        told.append(stack.environment.get(VARIABLE))
-        if stack.environment.get(VARIABLE) != "research":
+        told.append(stack.environment.get(REMOVE_VARIABLE))
+        if stack.environment.get(REMOVE_VARIABLE) != "research":
             raise runs.EngineError("the program refused")
         return SimpleNamespace()
 
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(REMOVE_VARIABLE, raising=False)
     monkeypatch.setattr(updates, "for_stack", lambda *_, **__: Environment())
     opened = lambda name, environment: SimpleNamespace(name=name, environment=environment)  # noqa: E731
     monkeypatch.setattr(runs, "stack", opened)

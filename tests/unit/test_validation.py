@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_policies import unnamed_removals, validation
+from kai_fleet_policies import validation
 from kubectl_fleet.rules.problem import Level
 
 CLUSTER = {"name": "lab", "context": "lab"}
@@ -192,11 +192,11 @@ def test_values_are_not_judged_by_a_version_or_licence_that_was_not_read(vcluste
 
 def test_a_deployed_team_that_cannot_be_read_is_not_removed():
     raw = {"cluster": CLUSTER, "teams": {"ml": {**OWN_NODES, "scheduler": {}}, "nlp": OWN_NODES}}
-    assert unnamed_removals.unnamed(validation.validate(raw), ["ml", "nlp", "web"]) == ["web"]
+    assert validation.unnamed_removals(validation.validate(raw), ["ml", "nlp", "web"]) == ["web"]
     raw["teams"] = [*raw["teams"]]
-    assert unnamed_removals.unnamed(validation.validate(raw), ["ml", "nlp", "web"]) == []
+    assert validation.unnamed_removals(validation.validate(raw), ["ml", "nlp", "web"]) == []
     raw = {"cluster": CLUSTER, "removed": "web"}
-    assert unnamed_removals.unnamed(validation.validate(raw), ["web"]) == []
+    assert validation.unnamed_removals(validation.validate(raw), ["web"]) == []
 
 
 def test_a_team_stacks_own_errors_come_in_one_report():

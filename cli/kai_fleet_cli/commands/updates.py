@@ -46,14 +46,14 @@ def up(
     """
     from kai_fleet_cli.engine import runs, summary
     from kai_fleet_cli.recovery import failures
-    from kai_fleet_policies.unnamed_removals import VARIABLE
+    from kai_fleet_policies.validation import REMOVE_VARIABLE
 
     names = remove_team or []
     with resumable_by(lambda: resume.up(stack, names), say):
         environment = for_stack(stack, say)
 
         def opened() -> automation.Stack:
-            by_name = {VARIABLE: ",".join(names)} if names else {}
+            by_name = {REMOVE_VARIABLE: ",".join(names)} if names else {}
             return runs.stack(stack, {**environment.variables, **by_name})
 
         def update(of: automation.Stack) -> runs.Outcome:
@@ -102,7 +102,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
-    from kai_fleet_policies import unnamed_removals, validation
+    from kai_fleet_policies import validation
 
     path = reading.path_of(stack.name)
     verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
@@ -110,7 +110,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
         deployed = teams_of(state.exported(stack).urns())
     except automation.errors.CommandError:
         return ()
-    return [it for it in unnamed_removals.unnamed(verdict, deployed) if it not in names]
+    return [it for it in validation.unnamed_removals(verdict, deployed) if it not in names]
 
 
 def preview(

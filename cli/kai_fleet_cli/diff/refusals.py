@@ -9,7 +9,7 @@ from kai_fleet_cli.diff.hazards import Hazard, Part
 from kai_fleet_cli.diff.sentences import Sentence
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_policies import unnamed_removals, validation
+from kai_fleet_policies import validation
 
 
 def refusals(stack: str, file: Path, resources: Sequence[Mapping[str, Any]]) -> list[Sentence]:
@@ -21,7 +21,7 @@ def refusals(stack: str, file: Path, resources: Sequence[Mapping[str, Any]]) -> 
     verdict = validation.validate(reading.read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
-        problems += unnamed_removals.problems(verdict, deployed.teams, stack)
+        problems += validation.removal_problems(verdict, deployed.teams, stack)
     return [
         Sentence(it.subject, (Part(f"{it.message} [{it.rule}]", Hazard.REFUSED),))
         for it in problems

@@ -107,7 +107,6 @@ def as_declared(resources: Iterable[Registered]) -> list[from_resources.Declared
             name=resource.name,
             props=_with_unknowns(resource.inputs),
             provider=resource.provider,
-            parent=resource.parent,
         )
         for resource in resources
     ]

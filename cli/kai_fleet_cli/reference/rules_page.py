@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from kai_fleet_policies.pack.config import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
+from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
 from kai_fleet_policies.rules import RULES, Rule
 from kubectl_fleet.rules.queue_tree import CHART_PARENT, EXISTING_QUEUES
 

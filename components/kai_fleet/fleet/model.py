@@ -19,12 +19,12 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.releases.vcluster_store import ChartStore
 from kubectl_fleet import releases
-from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
+from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.paths import at
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
+from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
@@ -53,7 +53,7 @@ class KaiFeature:
 
 
 @dataclass(frozen=True)
-class DeclaredKai:
+class DeclaredKai(JudgedKai):
     """A KAI scheduler; `version` is None where it is left open.
 
     `values` are those that were written for it, `untested` lets a version newer than the table by.
@@ -61,11 +61,8 @@ class DeclaredKai:
     the Secrets that are made of them.
     """
 
-    version: str | None
     namespace: str | None = KAI_NAMESPACE
-    sharing: SharingMode = NOT_ENFORCED
     path: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     untested: bool = False
     chart: str | None = None
     scheduling: Scheduling | None = field(default=None, hash=False)
@@ -103,57 +100,34 @@ class DevicePlugin:
 
 
 @dataclass(frozen=True)
-class DeclaredCluster:
+class DeclaredCluster(JudgedCluster):
     """One API server, the host's or a vCluster's, with what is declared in it.
 
     `declared` is False where there is no stack file: then only what is wrong in itself can be said.
-    `path` is where the cluster stands in the file, `key` where its KAI does, `queues_key` where its
-    queues do. `gpus` bounds all pods in it (the quota of the team whose vCluster this is), `pools`
-    those of each shard. `scheduled_by` is the host where the host's KAI places the pods of this
-    vCluster, and `team_queue` the only queue that its pods may name then. `reserved` are the
-    namespaces of the platform, and `queues_of` the only queues that pods of a namespace may name,
-    for the namespaces that it lists. `guarded` is whether a QueueGuard denies pods in every
-    namespace. `grants` is what team stacks may have here; `platform` is the stack that says so,
-    where this is a team stack. `installed` are charts, which come from `sources`: those of a whole
-    stack are the host's.
+    `key` is where its KAI stands in the file, `queues_key` where its queues do. `gpus` bounds all
+    pods in it (the quota of the team whose vCluster this is), `pools` those of each shard.
+    `reserved` are the namespaces of the platform. `grants` is what team stacks may have here;
+    `platform` is the stack that says so, where this is a team stack. `installed` are charts, which
+    come from `sources`: those of a whole stack are the host's.
     """
 
-    name: str = ""
-    path: str = ""
     kai: tuple[DeclaredKai, ...] = ()
-    queues: tuple[DeclaredQueue, ...] = ()
-    workloads: tuple[PodTemplate, ...] = ()
     namespaced: tuple[NamespacedObject, ...] = ()
     virtual_clusters: tuple[DeclaredTeam, ...] = ()
     device_plugins: tuple[DevicePlugin, ...] = ()
     gpus: float | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
-    scheduled_by: DeclaredCluster | None = None
-    team_queue: str | None = None
     reserved: frozenset[str] = RESERVED
-    queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    guarded: bool = False
     grants: tuple[DeclaredTeam, ...] = ()
     platform: str = ""
     features: tuple[KaiFeature, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
     installed: tuple[InstalledChart, ...] = ()
-    declared: bool = False
     gpu_resource: str = NVIDIA
     monitoring: Monitoring | None = None
     prices: Prices | None = None
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
-
-    @property
-    def scheduling(self) -> DeclaredCluster:
-        """The cluster whose queues and KAI count for the pods here."""
-        return self.scheduled_by or self
-
-    @cached_property
-    def tree(self) -> QueueIndex:
-        """The queues of this cluster, indexed by name and parent."""
-        return QueueIndex(self.queues)
 
     @property
     def release(self) -> releases.KaiRelease | None:

@@ -4,42 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kubectl_fleet.declared.plain import get, items, mapping, text
-from kubectl_fleet.declared.pod_writers import owner_labels, written
-from kubectl_fleet.declared.pods import PodContainer, PodTemplate
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.pods import PodContainer, PodTemplate, owner_labels, written
+from kubectl_fleet.declared.unknown import UNKNOWN, get, items, mapping, text
 from kubectl_fleet.releases.keys import GPU_RESOURCES
 
 # Kinds that always carry pods: here an unknown part may hide a template, so it is told.
 _CARRIERS = frozenset(
-    {
-        "CronJob",
-        "ClusterTrainingRuntime",
-        "DaemonSet",
-        "Deployment",
-        "DynamoGraphDeployment",
-        "InferenceService",
-        "JAXJob",
-        "Job",
-        "JobSet",
-        "LeaderWorkerSet",
-        "MPIJob",
-        "Notebook",
-        "PaddleJob",
-        "PodCliqueSet",
-        "PodGangSet",
-        "PyTorchJob",
-        "RayCluster",
-        "RayCronJob",
-        "RayJob",
-        "RayService",
-        "ReplicaSet",
-        "ReplicationController",
-        "StatefulSet",
-        "TFJob",
-        "TrainingRuntime",
-        "XGBoostJob",
-    }
+    (
+        *("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController"),
+        *("StatefulSet", "JobSet", "LeaderWorkerSet", "PodCliqueSet", "PodGangSet"),
+        *("RayCluster", "RayCronJob", "RayJob", "RayService", "DynamoGraphDeployment"),
+        *("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
+        *("TrainingRuntime", "ClusterTrainingRuntime", "InferenceService", "Notebook"),
+    )
 )
 # Kinds whose spec may look like a template without being one, or is large and has none.
 _NOT_CARRIERS = frozenset({"CustomResourceDefinition", "ConfigMap", "Secret", "Queue"})
@@ -129,14 +106,14 @@ def _workload(base: PodTemplate, part: str, metadata: object, spec: object) -> P
         scheduler=text(get(spec, "schedulerName")),
         labels=mapping(get(metadata, "labels")),
         annotations=mapping(get(metadata, "annotations")),
-        containers=_containers(spec, "containers", "initContainers"),
+        containers=_containers(spec),
         part=part,
     )
 
 
-def _containers(spec: object, *keys: str) -> Any:
+def _containers(spec: object) -> Any:
     found: list[PodContainer] = []
-    for key in keys:
+    for key in ("containers", "initContainers"):
         listed = get(spec, key)
         if listed is UNKNOWN:
             return UNKNOWN
@@ -169,23 +146,15 @@ def _services(base: PodTemplate, spec: object) -> Iterator[PodTemplate]:
         return  # said already, as a part that may hide a template
     for name, service in services.items():
         pod = get(service, "extraPodSpec")
-        main = get(pod, "mainContainer")
-        containers = _containers(pod, "containers", "initContainers")
-        if containers is not UNKNOWN:
-            own = replace(
-                _container(main),
+        made = _workload(base, str(name), service, pod)
+        if made.containers is not UNKNOWN:
+            main = replace(
+                _container(get(pod, "mainContainer")),
                 requests=_dynamo_amounts(get(service, "resources", "requests")),
                 limits=_dynamo_amounts(get(service, "resources", "limits")),
             )
-            containers = (own, *containers)
-        yield replace(
-            base,
-            scheduler=text(get(pod, "schedulerName")),
-            labels=mapping(get(service, "labels")),
-            annotations=mapping(get(service, "annotations")),
-            containers=containers,
-            part=str(name),
-        )
+            made = replace(made, containers=(main, *made.containers))
+        yield made
 
 
 def _dynamo_amounts(amounts: object) -> Any:
@@ -206,18 +175,15 @@ def _serving(base: PodTemplate, metadata: object, spec: object) -> Iterator[PodT
             yield _unknown(base)
         if not isinstance(pod, Mapping):
             continue
-        containers = _containers(pod, "containers", "initContainers")
-        if containers is not UNKNOWN:
+        made = _workload(base, "" if part == "predictor" else part, pod, pod)
+        if made.containers is not UNKNOWN:
             models = (_container(pod[key]) for key in _SERVING_MODELS if key in pod)
-            containers = (*containers, *models)
+            made = replace(made, containers=(*made.containers, *models))
         yield replace(
-            base,
-            scheduler=text(pod.get("schedulerName")),
-            labels=_merged(get(metadata, "labels"), pod.get("labels")),
-            annotations=_merged(get(metadata, "annotations"), pod.get("annotations")),
-            containers=containers,
+            made,
+            labels=_merged(get(metadata, "labels"), made.labels),
+            annotations=_merged(get(metadata, "annotations"), made.annotations),
             owner_labels={},
-            part="" if part == "predictor" else part,
         )
 
 

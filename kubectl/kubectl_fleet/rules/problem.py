@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Self
 
 from kubectl_fleet.declared.pods import PodTemplate
+from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.paths import at as at
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedTeam
@@ -52,13 +54,8 @@ class Problem:
 
     def record(self) -> dict[str, str]:
         """The five fields that the plan's JSON shows."""
-        return {
-            "rule": self.rule,
-            "level": self.level.value,
-            "subject": self.subject,
-            "path": self.path,
-            "message": self.message,
-        }
+        fields = ("rule", "level", "subject", "path", "message")
+        return {name: str(getattr(self, name)) for name in fields}
 
     def __str__(self) -> str:
         """One line for a terminal or a log."""
@@ -70,18 +67,32 @@ def mandatory(subject: str, path: str, message: str, rule: str = "") -> Problem:
     return Problem(rule, Level.MANDATORY, subject, path, on_one_line(message))
 
 
-def advisory(subject: str, path: str, message: str, rule: str = "") -> Problem:
-    """A warning."""
-    return Problem(rule, Level.ADVISORY, subject, path, on_one_line(message))
+@dataclass(frozen=True)
+class ProblemPlace:
+    """What a rule looks at, in words (`queue train in ml`), and its key or its URN."""
 
+    subject: str
+    path: str
 
-def undecided(subject: str, path: str, until: str) -> Problem:
-    """The rule needs a value that only the update will know; it decides then.
+    def at(self, *keys: str) -> Self:
+        """A key below it."""
+        return replace(self, path=at(self.path, *keys))
 
-    `until` completes "cannot decide until …".
-    """
-    message = f"cannot decide until {until}; the rule is checked again when it is known"
-    return Problem("", Level.ADVISORY, subject, path, message, undecided=True)
+    def mandatory(self, message: str) -> Problem:
+        """A mistake that stops the preview."""
+        return mandatory(self.subject, self.path, message)
+
+    def advisory(self, message: str) -> Problem:
+        """A warning."""
+        return Problem("", Level.ADVISORY, self.subject, self.path, on_one_line(message))
+
+    def undecided(self, until: str) -> Problem:
+        """The rule needs a value that only the update will know; it decides then.
+
+        `until` completes "cannot decide until …".
+        """
+        message = f"cannot decide until {until}; the rule is checked again when it is known"
+        return Problem("", Level.ADVISORY, self.subject, self.path, message, undecided=True)
 
 
 def told_once(problems: Iterable[Problem]) -> list[Problem]:
@@ -114,18 +125,19 @@ def called(name: str | None) -> str:
     return name or "(no name)"
 
 
-def workload_subject(workload: PodTemplate, cluster: JudgedCluster) -> str:
+def of_workload(workload: PodTemplate, cluster: JudgedCluster) -> ProblemPlace:
     """For example `Deployment api in namespace team-a of ml`."""
     name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
     namespace = called(workload.namespace) if workload.namespace else "default"
-    return f"{workload.kind} {name} in namespace {namespace} of {cluster.name}"
+    subject = f"{workload.kind} {name} in namespace {namespace} of {cluster.name}"
+    return ProblemPlace(subject, workload.path)
 
 
-def vcluster_subject(team: JudgedTeam) -> str:
-    """For example `vCluster ml`."""
-    return f"vCluster {called(team.name)}"
+def of_queue(queue: DeclaredQueue, cluster: JudgedCluster, *keys: str) -> ProblemPlace:
+    """For example `queue train in ml`; `keys` are below where it stands."""
+    return ProblemPlace(f"queue {called(queue.name)} in {cluster.name}", at(queue.path, *keys))
 
 
-def queue_subject(name: str, cluster: JudgedCluster) -> str:
-    """For example `queue train in ml`."""
-    return f"queue {called(name)} in {cluster.name}"
+def of_team(team: JudgedTeam, *keys: str) -> ProblemPlace:
+    """For example `team ml`; `keys` are below where it stands."""
+    return ProblemPlace(f"team {called(team.name)}", at(team.path, *keys))

@@ -5,14 +5,7 @@ from collections.abc import Iterator
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    mandatory,
-    queue_subject,
-    undecided,
-)
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_queue
 
 NAME = "queue-depth"
 LEVEL = Level.MANDATORY
@@ -35,29 +28,25 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
             level > 2 or (level == 1 and tree.is_leaf(name)) for name, level in levels.items()
         ):
             until = "the KAI version is known: through v0.12 only two levels of queues work"
-            yield undecided(f"queues of {cluster.name}", cluster.path, until)
+            yield ProblemPlace(f"queues of {cluster.name}", cluster.path).undecided(until)
         return
     for name, level in sorted(levels.items()):
-        queue, subject = tree.by_name[name], queue_subject(name, cluster)
+        place = of_queue(tree.by_name[name], cluster)
         if strict and level == 1 and tree.is_leaf(name):
             if tree.unknown_parents:
                 until = f"all parents are known: {name} may have children"
-                yield undecided(subject, queue.path, until)
+                yield place.undecided(until)
                 continue
-            yield mandatory(
-                subject,
-                queue.path,
+            yield place.mandatory(
                 f"is a top-level queue without children, and KAI {strict[0].version} never"
                 f" schedules pods from those; add a child queue below {name} and let pods"
-                " name that one",
+                " name that one"
             )
         for release in bounded:
             deepest = release.max_queue_depth
             if deepest is not None and level == deepest + 1:
-                yield mandatory(
-                    subject,
-                    queue.path,
+                yield place.mandatory(
                     f"is on level {level}, and KAI {release.version} schedules from {deepest}"
-                    " levels only; hang it below a top-level queue, or use KAI v0.14 or newer",
+                    " levels only; hang it below a top-level queue, or use KAI v0.14 or newer"
                 )
                 break

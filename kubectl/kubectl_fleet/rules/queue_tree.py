@@ -5,15 +5,7 @@ from typing import Final
 
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    at,
-    mandatory,
-    queue_subject,
-    undecided,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
 from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "queue-tree"
@@ -33,60 +25,50 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
     tree = cluster.tree
     seen: set[str] = set()
     for queue in tree.queues:
-        subject, parent_path = queue_subject(queue.name, cluster), at(queue.path, "parent")
+        place = of_queue(queue, cluster)
+        above = place.at("parent")
         if queue.name is UNKNOWN:
-            yield undecided(subject, queue.path, "the name of the queue is known")
+            yield place.undecided("the name of the queue is known")
         elif queue.name in seen:
-            yield mandatory(
-                subject,
-                queue.path,
+            yield place.mandatory(
                 f"is declared twice: queues are cluster-wide, and the later one overwrites the"
-                f" first; rename one of the two queues {queue.name}",
+                f" first; rename one of the two queues {queue.name}"
             )
         else:
             seen.add(queue.name)
         parent = queue.parent
         if parent is UNKNOWN:
-            yield undecided(subject, parent_path, "the name of its parent is known")
+            yield above.undecided("the name of its parent is known")
         elif parent is not None and parent == queue.name:
-            yield mandatory(
-                subject,
-                parent_path,
-                "is its own parent; leave the parent out for a top-level queue, or name another",
+            yield above.mandatory(
+                "is its own parent; leave the parent out for a top-level queue, or name another"
             )
         elif parent is not None and parent not in tree.by_name:
             if tree.unknown_names:
-                yield undecided(subject, parent_path, "all queue names are known")
-                continue
-            if _made_elsewhere(parent, cluster):
-                yield undecided(
-                    subject,
-                    parent_path,
+                yield above.undecided("all queue names are known")
+            elif _made_elsewhere(parent, cluster):
+                yield above.undecided(
                     f"it is known that its parent {parent}, which nothing here declares, is in"
                     f" {cluster.name}; {EXISTING_QUEUES}: [{parent}] in the pack's configuration of"
-                    f" {NAME} says so",
+                    f" {NAME} says so"
                 )
-                continue
-            others = [name for name in tree.by_name if name != queue.name]
-            yield mandatory(
-                subject,
-                parent_path,
-                f"has the parent {parent}, which is not declared in {cluster.name};"
-                f" {_instead(parent, others, cluster)}",
-            )
+            else:
+                others = [name for name in tree.by_name if name != queue.name]
+                yield above.mandatory(
+                    f"has the parent {parent}, which is not declared in {cluster.name};"
+                    f" {_instead(parent, others, cluster)}"
+                )
     for ring in tree.cycles():
         circle = " → ".join((*ring, ring[0]))
-        yield mandatory(
-            queue_subject(ring[0], cluster),
-            at(tree.by_name[ring[0]].path, "parent"),
+        yield of_queue(tree.by_name[ring[0]], cluster, "parent").mandatory(
             f"is below itself ({circle}); leave the parent of {listed(ring)} out, which then is"
-            " the top of the others",
+            " the top of the others"
         )
 
 
 def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
     choice = listed(nearest_first(parent, others))
-    if _all_here(cluster):
+    if cluster.declared or cluster.kai:  # then all its queues are at hand
         declare = f"declare {parent} with no parent of its own"
     else:
         declare = (
@@ -94,11 +76,6 @@ def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
             " program makes it"
         )
     return f"write {choice}, or {declare}" if choice else declare
-
-
-def _all_here(cluster: JudgedCluster) -> bool:
-    """Whether all queues of the cluster are at hand: of a stack, or beside the KAI itself."""
-    return cluster.declared or bool(cluster.kai)
 
 
 def _made_elsewhere(parent: str, cluster: JudgedCluster) -> bool:

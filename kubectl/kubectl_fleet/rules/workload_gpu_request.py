@@ -17,15 +17,7 @@ from kubectl_fleet.releases.keys import (
     SCHEDULER,
 )
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    called,
-    mandatory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_workload
 from kubectl_fleet.wording import listed
 
 NAME = "workload-gpu-request"
@@ -46,22 +38,22 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Each workload that asks KAI for a part of a GPU."""
     for workload in cluster.workloads:
         annotations = workload.annotations
-        subject = workload_subject(workload, cluster)
+        place = of_workload(workload, cluster)
         if annotations is UNKNOWN:
-            yield undecided(subject, workload.path, "its annotations are known")
+            yield place.undecided("its annotations are known")
             continue
         if not annotations.keys() & {FRACTION, MEMORY, DEVICES, CONTAINER, MPS}:
             continue
         for message in _messages(annotations, workload):
-            yield mandatory(subject, workload.path, message)
+            yield place.mandatory(message)
         unknown = [k for k in (FRACTION, MEMORY, DEVICES) if annotations.get(k) is UNKNOWN]
         if unknown:
             until = f"the value of {listed(unknown, 'and')} is known"
-            yield undecided(subject, workload.path, until)
+            yield place.undecided(until)
         if FRACTION in annotations or MEMORY in annotations:
-            yield from _whole_gpus(workload, subject)
+            yield from _whole_gpus(workload, place)
         if CONTAINER in annotations:
-            yield from _container(cluster, workload, annotations, subject)
+            yield from _container(cluster, workload, annotations, place)
 
 
 def _messages(annotations: Mapping[str, object], workload: PodTemplate) -> Iterator[str]:
@@ -105,42 +97,41 @@ def _fraction(text: str) -> Iterator[str]:
     yield f'has {FRACTION}: "{text}", which is not a number between 0 and 1; {instead}'
 
 
-def _whole_gpus(workload: PodTemplate, subject: str) -> Iterator[Problem]:
+def _whole_gpus(workload: PodTemplate, place: ProblemPlace) -> Iterator[Problem]:
     if workload.containers is UNKNOWN:
-        yield undecided(subject, workload.path, "its containers are known")
+        yield place.undecided("its containers are known")
         return
     for container in workload.containers:
         for resource in (*GPU_RESOURCES, *container.slices):
             asks = container.asks_for(resource)
             if asks is UNKNOWN:
                 until = f"the resources of container {called(container.name)} are known"
-                yield undecided(subject, workload.path, until)
+                yield place.undecided(until)
                 return
             if asks:
-                yield mandatory(
-                    subject,
-                    workload.path,
+                yield place.mandatory(
                     f"asks for a share of a GPU and, in container {called(container.name)}, for"
                     f" {'slices' if resource in container.slices else 'whole GPUs'}; drop"
-                    f" {resource} there or the annotation",
+                    f" {resource} there or the annotation"
                 )
 
 
 def _container(
-    cluster: JudgedCluster, workload: PodTemplate, annotations: Mapping[str, object], subject: str
+    cluster: JudgedCluster,
+    workload: PodTemplate,
+    annotations: Mapping[str, object],
+    place: ProblemPlace,
 ) -> Iterator[Problem]:
     scheduling = cluster.scheduling
     if not scheduling.kai or any(release.version is UNKNOWN for release in scheduling.kai):
         until = f"the KAI version of {scheduling.name} is known: {CONTAINER} works from v0.10"
-        yield undecided(subject, workload.path, until)
+        yield place.undecided(until)
     for release in scheduling.kai:
         known = releases.KAI.get(str(release.version))
         if known is not None and not known.container_name_annotation:
-            yield mandatory(
-                subject,
-                workload.path,
+            yield place.mandatory(
                 f"has {CONTAINER}, which KAI reads from v0.10 on, and {scheduling.name} runs"
-                f" {known.version}; make that container the first one and drop the annotation",
+                f" {known.version}; make that container the first one and drop the annotation"
             )
     name, containers = annotations[CONTAINER], workload.containers
     if name is UNKNOWN or containers is UNKNOWN:
@@ -148,10 +139,8 @@ def _container(
     names = [container.name for container in containers]
     if UNKNOWN not in names and name not in names:
         choice = listed([called(n) for n in names])
-        yield mandatory(
-            subject,
-            workload.path,
-            f'has {CONTAINER}: "{name}", but no container of that name; write {choice}',
+        yield place.mandatory(
+            f'has {CONTAINER}: "{name}", but no container of that name; write {choice}'
         )
 
 

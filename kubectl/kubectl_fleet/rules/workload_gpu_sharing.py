@@ -6,17 +6,10 @@ from typing import Final
 
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DISABLED
-from kubectl_fleet.releases.keys import SCHEDULER
+from kubectl_fleet.releases.keys import DEVICES, FRACTION, MEMORY, SCHEDULER
 from kubectl_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    mandatory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_workload
 
 NAME = "workload-gpu-sharing"
 LEVEL = Level.MANDATORY
@@ -24,7 +17,7 @@ SEVERITY = Severity.MEDIUM
 WHY = "While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4)."
 REMEDY = "Switch gpuSharing on for that KAI, or into the mode that reads the key."
 
-_SHARES = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+_SHARES = (FRACTION, MEMORY, DEVICES)
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 
 
@@ -41,28 +34,22 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
         key = next((key for key in _SHARES if key in workload.annotations), None)
         own = next(filter(_OWN_KEY.fullmatch, map(str, workload.annotations)), None)
         if own and not fractions and not off:
-            yield mandatory(
-                workload_subject(workload, cluster),
-                workload.path,
+            yield of_workload(workload, cluster).mandatory(
                 f"has {own}, which only a KAI in mode {NV_FRACTIONS} reads; write gpu-fraction or"
-                f" gpu-memory, or gpuSharing: {{mode: {NV_FRACTIONS}}} for the KAI of {host.name}",
+                f" gpu-memory, or gpuSharing: {{mode: {NV_FRACTIONS}}} for the KAI of {host.name}"
             )
         key = key or own
         if key is None:
             continue
         if off:
-            yield mandatory(
-                workload_subject(workload, cluster),
-                workload.path,
+            yield of_workload(workload, cluster).mandatory(
                 f"has {key}, but GPU sharing is off in the KAI of {host.name}; set gpuSharing: true"
-                f" there (Helm value global.gpuSharing), or drop {key} and ask for whole GPUs",
+                f" there (Helm value global.gpuSharing), or drop {key} and ask for whole GPUs"
             )
         else:
             waiting += 1
     if unclear and waiting and not off:
-        yield undecided(
-            f"KAI of {host.name}",
-            cluster.path,
+        yield ProblemPlace(f"KAI of {host.name}", cluster.path).undecided(
             f"it is known whether GPU sharing is on in {host.name}:"
-            f" {waiting} workload(s) ask for a share of a GPU",
+            f" {waiting} workload(s) ask for a share of a GPU"
         )

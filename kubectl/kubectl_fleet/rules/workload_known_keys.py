@@ -6,15 +6,7 @@ from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import QUEUE_LABEL, right_key
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    called,
-    mandatory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_workload
 from kubectl_fleet.wording import quoted
 
 NAME = "workload-known-keys"
@@ -33,7 +25,7 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
         # The commercial product that KAI came from has a scheduler and keys of its own.
         if isinstance(workload.scheduler, str) and workload.scheduler.startswith("runai"):
             continue
-        subject = workload_subject(workload, cluster)
+        place = of_workload(workload, cluster)
         reported: set[str] = set()
         for message in (
             *_in(workload.labels, "label"),
@@ -43,10 +35,10 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
         ):
             if message not in reported:
                 reported.add(message)
-                yield mandatory(subject, workload.path, message)
-        if _any_unknown(workload):
+                yield place.mandatory(message)
+        if UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels):
             until = "all its labels and annotations are known"
-            yield undecided(subject, workload.path, until)
+            yield place.undecided(until)
 
 
 def has_non_strings(workload: PodTemplate) -> bool:
@@ -58,10 +50,6 @@ def has_non_strings(workload: PodTemplate) -> bool:
         )
         for pairs in (workload.labels, workload.annotations, workload.owner_labels)
     )
-
-
-def _any_unknown(workload: PodTemplate) -> bool:
-    return UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels)
 
 
 def _resources(workload: PodTemplate) -> Iterator[str]:

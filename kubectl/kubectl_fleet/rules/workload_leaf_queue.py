@@ -8,16 +8,7 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import takes_external_pod_groups
 from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    at,
-    called,
-    mandatory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_team, of_workload
 from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "workload-leaf-queue"
@@ -35,45 +26,46 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
     tree = cluster.scheduling.tree
     queues: list[str] = []
     for workload in cluster.workloads:
-        subject = workload_subject(workload, cluster)
+        place = of_workload(workload, cluster)
         if workload.scheduler not in (SCHEDULER, UNKNOWN):
             # workload-scheduler says what is wrong if it names a queue
             if message := _left_to_operator(workload, cluster, tree):
-                yield mandatory(subject, workload.path, message)
+                yield place.mandatory(message)
             continue
         if workload.writer is not None and workload.writer.queue_elsewhere:
             continue
         queue = workload.queue
         if queue is UNKNOWN:
-            yield undecided(subject, workload.path, f"its label {QUEUE_LABEL} is known")
+            yield place.undecided(f"its label {QUEUE_LABEL} is known")
         elif queue is None and workload.scheduler is UNKNOWN:
-            yield undecided(subject, workload.path, "its schedulerName is known")
+            yield place.undecided("its schedulerName is known")
         elif queue is None and workload.pod_group and _takes_pod_groups(cluster):
             continue  # the PodGroup that it names has the queue
         elif queue is None:
-            yield mandatory(subject, workload.path, _names_none(workload, cluster, tree))
+            yield place.mandatory(
+                "asks for KAI and names no queue: KAI would look for one called default-queue;"
+                f" write the label {QUEUE_LABEL}: {_choice(cluster, tree)}"
+            )
         elif isinstance(queue, str):
-            yield from _allowed(queue, cluster, workload, subject)
-            yield from _on_pods(queue, cluster, workload, subject)
+            yield from _allowed(queue, cluster, workload, place)
+            yield from _on_pods(queue, cluster, workload, place)
             if not tree.queues:
                 queues.append(queue)
                 continue
-            yield from _judge(queue, cluster, tree, subject, workload.path, _place(workload))
+            yield from _judge(queue, cluster, tree, place, _where(workload))
     if queues:
-        yield undecided(
-            f"queues of {cluster.scheduling.name}",
-            cluster.path,
+        yield ProblemPlace(f"queues of {cluster.scheduling.name}", cluster.path).undecided(
             f"the queues of {cluster.scheduling.name} are declared here:"
-            f" {len(queues)} workload(s) name queues such as {queues[0]}",
+            f" {len(queues)} workload(s) name queues such as {queues[0]}"
         )
     for team in cluster.virtual_clusters:
         if team.mode != "host" or team.queue is None:
             continue
-        subject, path = f"team {called(team.name)}", at(team.path, "queue")
+        place = of_team(team, "queue")
         if team.queue is UNKNOWN:
-            yield undecided(subject, path, "the name of its queue is known")
+            yield place.undecided("the name of its queue is known")
         else:
-            yield from _judge(team.queue, cluster, cluster.tree, subject, path)
+            yield from _judge(team.queue, cluster, cluster.tree, place)
 
 
 def _takes_pod_groups(cluster: JudgedCluster) -> bool:
@@ -90,7 +82,7 @@ def _takes_pod_groups(cluster: JudgedCluster) -> bool:
 
 
 def _on_pods(
-    queue: str, cluster: JudgedCluster, workload: PodTemplate, subject: str
+    queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
 ) -> Iterator[Problem]:
     """KAI reads the label of a pod's owner too, where it can see one."""
     if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
@@ -103,32 +95,28 @@ def _on_pods(
         who = "the guard at admission denies pods that do not name it themselves"
     else:
         return
-    yield mandatory(
-        subject,
-        workload.path,
+    yield place.mandatory(
         f"names queue {queue} on the {workload.kind} only, and {who};"
-        f" write {QUEUE_LABEL}: {queue} in the labels of the pod template too",
+        f" write {QUEUE_LABEL}: {queue} in the labels of the pod template too"
     )
 
 
 def _allowed(
-    queue: str, cluster: JudgedCluster, workload: PodTemplate, subject: str
+    queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
 ) -> Iterator[Problem]:
     """The queues that the pack's configuration leaves to a namespace (W10)."""
     if not cluster.queues_of:
         return
     if workload.namespace is UNKNOWN:
-        yield undecided(subject, workload.path, "its namespace is known")
+        yield place.undecided("its namespace is known")
         return
     namespace = workload.namespace or "default"
     own = cluster.queues_of.get(namespace)
     if own is not None and queue not in own:
         choice = listed(nearest_first(queue, list(own))) or "none"
-        yield mandatory(
-            subject,
-            workload.path,
+        yield place.mandatory(
             f"names queue {queue}, which pods in namespace {namespace} may not use;"
-            f" write {QUEUE_LABEL}: {choice}",
+            f" write {QUEUE_LABEL}: {choice}"
         )
 
 
@@ -154,7 +142,7 @@ def _left_to_operator(
     )
 
 
-def _place(workload: PodTemplate) -> str:
+def _where(workload: PodTemplate) -> str:
     """Where the queue is written, if not in the label."""
     writer = workload.writer
     if writer is None or QUEUE_LABEL in writer.queue_key:
@@ -163,51 +151,32 @@ def _place(workload: PodTemplate) -> str:
 
 
 def _judge(
-    queue: str,
-    cluster: JudgedCluster,
-    tree: QueueIndex,
-    subject: str,
-    path: str,
-    place: str = "",
+    queue: str, cluster: JudgedCluster, tree: QueueIndex, place: ProblemPlace, where: str = ""
 ) -> Iterator[Problem]:
     host = cluster.scheduling.name
     own = cluster.team_queue
     if own is not None and own is not UNKNOWN and queue != own:
-        write = f"{own}{place}" if place else f"{QUEUE_LABEL}: {own}"
-        yield mandatory(
-            subject,
-            path,
-            f"names queue {queue}, but the queue of team {cluster.name} is {own}; write {write}",
+        write = f"{own}{where}" if where else f"{QUEUE_LABEL}: {own}"
+        yield place.mandatory(
+            f"names queue {queue}, but the queue of team {cluster.name} is {own}; write {write}"
         )
     elif queue not in tree.by_name:
         if tree.unknown_names:
-            yield undecided(subject, path, f"all queue names of {host} are known")
+            yield place.undecided(f"all queue names of {host} are known")
             return
         hint = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
-        yield mandatory(
-            subject,
-            path,
+        yield place.mandatory(
             f"names queue {queue}, which is not declared in {host}: its pods would stay Pending;"
-            f" write {hint}{place}",
+            f" write {hint}{where}"
         )
     elif not tree.is_leaf(queue):
         below = listed(tree.leaves_below(queue)) or "a queue without children"
-        yield mandatory(
-            subject,
-            path,
-            f"names queue {queue}, which has children and so takes no pods; write {below}{place}",
+        yield place.mandatory(
+            f"names queue {queue}, which has children and so takes no pods; write {below}{where}"
         )
     elif tree.unknown_parents:
         until = f"the parents of all queues in {host} are known: {queue} may have children"
-        yield undecided(subject, path, until)
-
-
-def _names_none(workload: PodTemplate, cluster: JudgedCluster, tree: QueueIndex) -> str:
-    choice = _choice(cluster, tree)
-    return (
-        "asks for KAI and names no queue: KAI would look for one called default-queue;"
-        f" write the label {QUEUE_LABEL}: {choice}"
-    )
+        yield place.undecided(until)
 
 
 def _choice(cluster: JudgedCluster, tree: QueueIndex) -> str:

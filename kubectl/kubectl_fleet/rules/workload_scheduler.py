@@ -2,17 +2,10 @@
 
 from collections.abc import Iterator
 
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.declared.unknown import UNKNOWN, pairs
+from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    mandatory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_workload
 from kubectl_fleet.wording import listed
 
 NAME = "workload-scheduler"
@@ -24,44 +17,36 @@ WHY = (
 )
 REMEDY = f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {QUEUE_LABEL} on it."
 
-_FRACTIONS = ("gpu-fraction", "gpu-memory")
-
 
 def check(cluster: JudgedCluster) -> Iterator[Problem]:
     """Each workload: label, GPU annotations and scheduler fit together."""
     for workload in cluster.workloads:
-        subject = workload_subject(workload, cluster)
+        place = of_workload(workload, cluster)
         scheduler, names_queue = workload.scheduler, workload.names_queue
         annotations, writer = workload.annotations, workload.writer
         if scheduler == SCHEDULER:
             if writer is not None and writer.queue_elsewhere:
                 continue
             if names_queue is UNKNOWN:
-                yield undecided(subject, workload.path, "its labels are known")
+                yield place.undecided("its labels are known")
             elif not names_queue and not workload.pod_group:
-                yield mandatory(
-                    subject,
-                    workload.path,
+                yield place.mandatory(
                     f"has schedulerName: {SCHEDULER} but no label {QUEUE_LABEL}; write the label"
-                    " with a leaf queue, or drop schedulerName to use the default scheduler",
+                    " with a leaf queue, or drop schedulerName to use the default scheduler"
                 )
             continue
         if scheduler is None and names_queue is False and writer is not None and writer.scheduler:
             continue  # its operator writes it; workload-leaf-queue says that no queue is named
-        fractions = (
-            [] if annotations is UNKNOWN else [key for key in _FRACTIONS if key in annotations]
-        )
+        fractions = [key for key in (FRACTION, MEMORY) if key in pairs(annotations)]
         reasons = [f"the label {QUEUE_LABEL}"] if names_queue is True else []
         reasons += [f"the annotation {key}" for key in fractions]
         if reasons and scheduler is UNKNOWN:
-            yield undecided(subject, workload.path, "its schedulerName is known")
+            yield place.undecided("its schedulerName is known")
         elif reasons:
             has = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
-            yield mandatory(
-                subject,
-                workload.path,
+            yield place.mandatory(
                 f"has {listed(reasons, 'and')} but {has}, so KAI never sees it and they are"
-                f" ignored; write schedulerName: {SCHEDULER}",
+                f" ignored; write schedulerName: {SCHEDULER}"
             )
         elif names_queue is UNKNOWN or annotations is UNKNOWN:
-            yield undecided(subject, workload.path, "its labels and annotations are known")
+            yield place.undecided("its labels and annotations are known")

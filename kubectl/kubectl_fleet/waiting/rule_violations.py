@@ -19,7 +19,7 @@ from kubectl_fleet.rules import (
     workload_leaf_queue,
     workload_scheduler,
 )
-from kubectl_fleet.rules.judged import JudgedCluster, RunningCluster, RunningKai
+from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.rules.problem import Level, Problem
 
 QUEUES = "queue-tree"
@@ -88,7 +88,7 @@ def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
     return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[_Rule], cluster: RunningCluster) -> list[Problem]:
+def _judge(rules: Sequence[_Rule], cluster: JudgedCluster) -> list[Problem]:
     return [
         replace(problem, rule=rule.NAME)
         for rule in rules
@@ -97,7 +97,7 @@ def _judge(rules: Sequence[_Rule], cluster: RunningCluster) -> list[Problem]:
     ]
 
 
-def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> RunningCluster:
+def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> JudgedCluster:
     """What the rules look at, from live objects.
 
     A queue that the stack declares and nobody has is `queues`': who needs it is well written.
@@ -106,10 +106,10 @@ def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> RunningCluster:
     queues = [(item.name, item.spec) for item in state.all("queues")]
     there = {name for name, _ in queues}
     queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
-    return RunningCluster(
+    return JudgedCluster(
         name=state.name,
         path=state.wanted.key,
-        kai=(RunningKai(release.version, sharing=sharing),) if release else (),
+        kai=(JudgedKai(release.version, sharing=sharing),) if release else (),
         queues=tuple(_queue(name, spec) for name, spec in queues),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )

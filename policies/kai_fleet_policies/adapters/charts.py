@@ -7,19 +7,17 @@ from typing import Any, Final
 
 import yaml
 
-from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases.sources import from_mirror
-from kai_fleet_policies.image_names import Chart as Of
-from kubectl_fleet.declared.plain import flag, get, items, mapping, text
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, mapping, text
 from kubectl_fleet.releases import has_sharing_modes
 from kubectl_fleet.releases.sharing import mode_in, of_switch
 from kubectl_fleet.rules.problem import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
-_OF: Final[Mapping[str, Of]] = {
+_OF: Final[Mapping[str, ChartName]] = {
     KAI: "kai",
     VCLUSTER: "vcluster",
     **dict.fromkeys(DEVICE_PLUGINS, "gpu"),
@@ -96,13 +94,12 @@ def _sharing(chart: Chart, props: Mapping[str, object]) -> Any:
 
 def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> DeclaredKai:
     """The KAI that a release of its chart installs."""
-    values = mapping(props.get("values"))
     return DeclaredKai(
         chart.version,
-        text(props.get("namespace")),
         _sharing(chart, props),
-        path,
-        values,
+        mapping(props.get("values")),
+        namespace=text(props.get("namespace")),
+        path=path,
         untested=f"{_OWN}KaiScheduler$" in path,
     )
 

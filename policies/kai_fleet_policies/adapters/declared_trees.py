@@ -1,12 +1,12 @@
-"""A queue tree, which is one resource, read as the Queues that it is made of."""
+"""Queues that resources declare: each by itself, or all of a tree by one resource."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.provider.values import unpacked
-from kubectl_fleet.declared.plain import get, mapping, text
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
+from kubectl_fleet.declared.unknown import UNKNOWN, get, mapping, number, text
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"
@@ -68,3 +68,43 @@ def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Itera
             "spec": spec,
         }
         yield Member(str(queue), manifest, provider)
+
+
+def queue(
+    props: Mapping[str, object], name: str, path: str, filled_in_namespace: str
+) -> DeclaredQueue:
+    """A Queue; `filled_in_namespace` is what its provider writes before it knows the CRD."""
+    spec = props.get("spec")
+    return DeclaredQueue(
+        name=name,
+        parent=text(get(spec, "parentQueue")) or None,
+        shares=_shares(get(spec, "resources")),
+        namespace=text(get(props.get("metadata"), "namespace")),
+        preempt_min_runtime=get(spec, "preemptMinRuntime"),
+        reclaim_min_runtime=get(spec, "reclaimMinRuntime"),
+        path=path,
+        filled_in_namespace=filled_in_namespace,
+        quoted=tuple(_quoted(get(spec, "resources"))),
+    )
+
+
+def _shares(resources: Any) -> Any:
+    if resources is UNKNOWN:
+        return UNKNOWN
+    return {
+        resource: QueueShare(
+            quota=number(get(share, "quota")) or 0.0,
+            limit=number(get(share, "limit")),
+            weight=number(get(share, "overQuotaWeight")) or 0.0,
+        )
+        for resource in RESOURCES
+        if (share := get(resources, resource)) is not None
+    }
+
+
+def _quoted(resources: Any) -> Iterator[str]:
+    for resource in RESOURCES:
+        for word in ("quota", "limit", "overQuotaWeight"):
+            amount = get(resources, resource, word)
+            if amount is not UNKNOWN and isinstance(amount, str):
+                yield f'{resource} {word} "{amount}"'

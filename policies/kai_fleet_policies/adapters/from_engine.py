@@ -43,7 +43,6 @@ def one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
         name=resource.name,
         props=struct(properties),
         provider=urn,
-        parent=getattr(resource, "parent", ""),  # an AnalyzeRequest has none
         default_namespace=namespaces[urn],
     )
 

@@ -5,7 +5,7 @@ A cluster is a `kubernetes` provider; the inside of a vCluster is the provider w
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import (
@@ -21,11 +21,10 @@ from kai_fleet.provider import QUEUES
 from kai_fleet_policies.adapters import charts, declared_trees
 from kai_fleet_policies.adapters.declared_trees import PARENT_ELSEWHERE
 from kubectl_fleet import releases
-from kubectl_fleet.declared.plain import flag, get, items, mapping, number, text
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, number, pairs, text
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES
 
@@ -52,7 +51,6 @@ class Declared:
     name: str
     props: Mapping[str, object]
     provider: str = ""
-    parent: str = ""
     default_namespace: str = "default"
 
 
@@ -186,7 +184,7 @@ def _read(found: _Found, resource: Declared) -> None:
         _read_release(found, resource)
         return
     if resource.type == declared_trees.QUEUE:
-        queue = _queue(resource, name)
+        queue = declared_trees.queue(props, name, resource.urn, resource.default_namespace)
         found.queues.append(queue)
         if get(metadata, "annotations", PARENT_ELSEWHERE) == "true" and queue.parent is not None:
             # Another stack has it, and has been asked about what hangs below it.
@@ -210,7 +208,7 @@ def _read(found: _Found, resource: Declared) -> None:
             if amount is not None and (amount != 0 or namespace not in found.gpu_quotas):
                 found.gpu_quotas[namespace] = amount
         of_slices = found.slice_quotas.setdefault(namespace, {})
-        for key in () if hard is UNKNOWN else mapping(hard):
+        for key in pairs(hard):
             name = str(key).removeprefix("requests.")
             if name.startswith(mig.PREFIX) and (amount := number(get(hard, key))) is not None:
                 of_slices[name] = amount
@@ -228,9 +226,7 @@ def _read(found: _Found, resource: Declared) -> None:
 
 
 def _device_plugin_data(props: Mapping[str, object]) -> dict[str, object]:
-    data = mapping(props.get("data"))
-    if data is UNKNOWN:
-        return {}
+    data = pairs(props.get("data"))
     return {k: v for k, v in data.items() if isinstance(v, str) and "sharing" in v}
 
 
@@ -272,45 +268,3 @@ def _default_queues(
         DeclaredQueue(parent, None, _UNLIMITED, path=urn),
         DeclaredQueue(child, parent, _UNLIMITED, path=urn),
     ]
-
-
-def _queue(resource: Declared, name: str) -> DeclaredQueue:
-    spec = resource.props.get("spec")
-    unknown = spec is UNKNOWN
-    return DeclaredQueue(
-        name=name,
-        parent=UNKNOWN if unknown else (text(get(spec, "parentQueue")) or None),
-        shares=_shares(get(spec, "resources")),
-        namespace=text(get(resource.props.get("metadata"), "namespace")),
-        preempt_min_runtime=get(spec, "preemptMinRuntime"),
-        reclaim_min_runtime=get(spec, "reclaimMinRuntime"),
-        path=resource.urn,
-        filled_in_namespace=resource.default_namespace,
-        quoted=tuple(_quoted(get(spec, "resources"))),
-    )
-
-
-def _shares(resources: Any) -> Any:
-    if resources is UNKNOWN:
-        return UNKNOWN
-    return {r: _share(get(resources, r)) for r in RESOURCES if get(resources, r) is not None}
-
-
-def _quoted(resources: Any) -> Iterator[str]:
-    for resource in RESOURCES:
-        for word in ("quota", "limit", "overQuotaWeight"):
-            amount = get(resources, resource, word)
-            if amount is not UNKNOWN and isinstance(amount, str):
-                yield f'{resource} {word} "{amount}"'
-
-
-def _share(value: object) -> QueueShare:
-    return QueueShare(
-        quota=_or_zero(number(get(value, "quota"))),
-        limit=number(get(value, "limit")),
-        weight=_or_zero(number(get(value, "overQuotaWeight"))),
-    )
-
-
-def _or_zero(amount: float | None) -> float:
-    return 0.0 if amount is None else amount

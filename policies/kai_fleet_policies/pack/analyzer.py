@@ -17,15 +17,15 @@ from kai_fleet.provider import version
 from kai_fleet.provider.process import serve
 from kai_fleet_policies.adapters import from_engine
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
-from kai_fleet_policies.pack.config import RuleConfig
-from kai_fleet_policies.pack.policies import POLICIES, Policy
-from kai_fleet_policies.rules import problems_in
+from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
+from kai_fleet_policies.rules import RULES, problems_in
 from kubectl_fleet.rules import workload_known_keys
 from kubectl_fleet.rules.problem import Problem
 from kubectl_fleet.rules.workload_known_keys import has_non_strings
 
 NAME: Final = "kai-fleet"
-_EARLY: Final = [policy for policy in POLICIES if policy.rule is workload_known_keys]
+_RULES: Final = {rule.NAME: rule for rule in RULES}
+_EARLY: Final = [policy for policy in POLICIES if policy.name == workload_known_keys.NAME]
 _READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
 
 
@@ -46,7 +46,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             name=NAME,
             version=version(),
             supportsConfig=True,
-            policies=[policy.info() for policy in POLICIES],
+            policies=POLICIES,
         )
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -90,20 +90,22 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             return self._answer(_EARLY, [resource], early=True)
 
     def _answer(
-        self, policies: Sequence[Policy], declared: Iterable[Declared], *, early: bool = False
+        self, policies: Sequence[Any], declared: Iterable[Declared], *, early: bool = False
     ) -> Any:
         """What was told `early`, of one resource, is not told again with the stack."""
         every, undecided = clusters(declared), list[Problem]()
         answer = proto.AnalyzeResponse()
         for policy in policies:
-            level = self._level(policy)
+            config = self._config.get(policy.name)
+            level = policy.enforcementLevel if config is None else config.enforcementLevel
             if level == proto.DISABLED:
                 continue
-            if policy.rule is None:
+            if policy.name == UNDECIDED:
                 problems = undecided
             else:
-                config = self._properties(policy)
-                problems = problems_in(policy.rule, (config.applied(cluster) for cluster in every))
+                properties = {} if config is None else json_format.MessageToDict(config.properties)
+                seen = (configured(cluster, properties) for cluster in every)
+                problems = problems_in(_RULES[policy.name], seen)
                 undecided += [problem for problem in problems if problem.undecided]
                 problems = [it for it in problems if not it.undecided and it not in self._told]
             if early:
@@ -111,18 +113,9 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             answer.diagnostics.extend(_diagnostic(policy, level, problem) for problem in problems)
         return answer
 
-    def _level(self, policy: Policy) -> Any:
-        config = self._config.get(policy.name)
-        return policy.level if config is None else config.enforcementLevel
 
-    def _properties(self, policy: Policy) -> RuleConfig:
-        config = self._config.get(policy.name)
-        properties = {} if config is None else json_format.MessageToDict(config.properties)
-        return RuleConfig.of(properties)
-
-
-def _diagnostic(policy: Policy, level: Any, problem: Problem) -> Any:
-    rule = f"{problem.rule}: " if policy.rule is None else ""
+def _diagnostic(policy: Any, level: Any, problem: Problem) -> Any:
+    rule = f"{problem.rule}: " if policy.name == UNDECIDED else ""
     return proto.AnalyzeDiagnostic(
         policyName=policy.name,
         policyPackName=NAME,

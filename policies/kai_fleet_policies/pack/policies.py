@@ -1,72 +1,130 @@
-"""Each rule as a policy of Pulumi, and last the one for what is not decided yet."""
+"""The rules as policies of Pulumi: what the engine is told of each, and what a stack may set."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
-from kai_fleet_policies.pack.config import schema
-from kai_fleet_policies.rules import RULES, Rule
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
+from kai_fleet_policies.rules import RULES, namespace_reserved, sources_known
+from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import RESERVED
+from kubectl_fleet.rules import queue_tree, workload_leaf_queue
 from kubectl_fleet.rules.problem import Level, Severity
+from kubectl_fleet.rules.queue_tree import EXISTING_QUEUES
 
 UNDECIDED: Final = "undecided"
-_LEVELS: Final = {Level.MANDATORY: proto.MANDATORY, Level.ADVISORY: proto.ADVISORY}
-_SEVERITIES: Final = {
-    Severity.LOW: proto.POLICY_SEVERITY_LOW,
-    Severity.MEDIUM: proto.POLICY_SEVERITY_MEDIUM,
-    Severity.HIGH: proto.POLICY_SEVERITY_HIGH,
-    Severity.CRITICAL: proto.POLICY_SEVERITY_CRITICAL,
+RESERVED_KEY: Final = "reservedNamespaces"
+EXEMPT_KEY: Final = "exemptNamespaces"
+QUEUES_KEY: Final = "queuesByNamespace"
+CHARTS_KEY: Final = "charts"
+IMAGES_KEY: Final = "images"
+
+_NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
+
+
+def _names(description: str) -> dict[str, Any]:
+    return _NAMES | {"description": description, "default": []}
+
+
+_EXEMPT: Final = {EXEMPT_KEY: _names("Namespaces whose workloads this rule leaves alone.")}
+_EXISTING: Final = {
+    EXISTING_QUEUES: _names("Queues that another program makes, such as KAI's chart.")
+}
+_OWN: Final[Mapping[str, dict[str, Any]]] = {
+    namespace_reserved.NAME: {
+        RESERVED_KEY: _names(f"Reserved beside {', '.join(sorted(RESERVED))}.")
+    },
+    queue_tree.NAME: _EXISTING,
+    workload_leaf_queue.NAME: _EXISTING
+    | {
+        QUEUES_KEY: {
+            "type": "object",
+            "additionalProperties": _NAMES,
+            "description": "The only queues that pods of a namespace may name, by namespace.",
+            "default": {},
+        }
+    },
+    sources_known.NAME: {
+        CHARTS_KEY: _names("Chart locations besides those of the release tables."),
+        IMAGES_KEY: _names("Image registries besides those of the release tables."),
+    },
 }
 
 
-@dataclass(frozen=True)
-class Policy:
-    """What the engine is told of a policy. `rule` is None for the one of open questions."""
-
-    name: str
-    description: str
-    level: Any
-    severity: Any
-    remedy: str
-    rule: Rule | None = None
-    properties: dict[str, Any] = field(default_factory=dict)
-    """What a stack may set, as JSON Schema."""
-
-    def info(self) -> Any:
-        """The protocol's own record of it."""
-        info = proto.PolicyInfo(
-            name=self.name,
-            description=self.description,
-            enforcementLevel=self.level,
-            policy_type=proto.POLICY_TYPE_STACK,
-            severity=self.severity,
-            remediation_steps=self.remedy,
-        )
-        if self.properties:
-            json_format.ParseDict(self.properties, info.configSchema.properties)
-        return info
+def schema(rule: str) -> dict[str, dict[str, Any]]:
+    """The properties that a rule takes, as JSON Schema; none for rules that look at no workload."""
+    workloads = rule.startswith("workload-") or rule == namespace_reserved.NAME
+    return (_EXEMPT if workloads else {}) | dict(_OWN.get(rule, {}))
 
 
-def _of(rule: Rule) -> Policy:
-    return Policy(
-        rule.NAME,
-        rule.WHY,
-        _LEVELS[rule.LEVEL],
-        _SEVERITIES[rule.SEVERITY],
-        rule.REMEDY,
-        rule,
-        schema(rule.NAME),
+def configured(cluster: DeclaredCluster, properties: Mapping[str, Any]) -> DeclaredCluster:
+    """The cluster as a rule is to see it; the same object where nothing is set.
+
+    `properties` are of the rule's `schema`: the engine has held them against it.
+    """
+    if not any(properties.values()):
+        return cluster
+    existing = set(properties.get(EXISTING_QUEUES) or ()) - cluster.tree.by_name.keys()
+    exempt = frozenset(properties.get(EXEMPT_KEY) or ())
+
+    def judged(namespace: str | None) -> bool:
+        # An unknown namespace may turn out not to be exempt: the rule keeps its question.
+        return namespace is UNKNOWN or (namespace or "default") not in exempt
+
+    charts = _places(chart_place, properties.get(CHARTS_KEY) or ())
+    images = _places(registry_place, properties.get(IMAGES_KEY) or ())
+    return replace(
+        cluster,
+        queues=(*cluster.queues, *map(DeclaredQueue, sorted(existing))),
+        workloads=tuple(w for w in cluster.workloads if judged(w.namespace)),
+        namespaced=tuple(n for n in cluster.namespaced if judged(n.namespace)),
+        reserved=cluster.reserved.union(properties.get(RESERVED_KEY) or ()),
+        queues_of=properties.get(QUEUES_KEY) or cluster.queues_of,
+        sources=KnownSources(charts, images) if charts or images else cluster.sources,
     )
 
 
+def _places(read: Callable[[str], object], texts: Iterable[str]) -> tuple[str, ...]:
+    """What is a place of these; another text names none, and allows nothing."""
+
+    def is_place(text: str) -> bool:
+        try:
+            read(text)
+        except NoPlaceError:
+            return False
+        return True
+
+    return tuple(filter(is_place, texts))
+
+
+def _policy(name: str, description: str, level: Level, severity: Severity, remedy: str) -> Any:
+    """The protocol's own record of a policy."""
+    info = proto.PolicyInfo(
+        name=name,
+        description=description,
+        enforcementLevel=getattr(proto, level.name),
+        policy_type=proto.POLICY_TYPE_STACK,
+        severity=getattr(proto, f"POLICY_SEVERITY_{severity.name}"),
+        remediation_steps=remedy,
+    )
+    if properties := schema(name):
+        json_format.ParseDict(properties, info.configSchema.properties)
+    return info
+
+
+# A policy for each rule, and last the one for what is not decided yet.
 POLICIES: Final = (
-    *map(_of, RULES),
-    Policy(
+    *(_policy(it.NAME, it.WHY, it.LEVEL, it.SEVERITY, it.REMEDY) for it in RULES),
+    _policy(
         UNDECIDED,
         "Some values are known only during the update; these rules decide then.",
-        proto.ADVISORY,
-        proto.POLICY_SEVERITY_LOW,
+        Level.ADVISORY,
+        Severity.LOW,
         "Nothing to do: the rules are asked again during the update.",
     ),
 )

@@ -25,8 +25,8 @@ class Rule(Protocol):
         """
 
 
-# In the order of the page of rules; each is a module of a folder here, or of those that judge what
-# runs in a team's own cluster, too.
+# In the order of the page of rules; each is a module here, or of those that judge what runs in a
+# team's own cluster, too.
 RULES: Final[tuple[Rule, ...]] = tuple(
     cast(Rule, import_module(module, __name__))
     for module in (
@@ -42,8 +42,8 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         "kubectl_fleet.rules.workload_known_keys",
         "kubectl_fleet.rules.workload_gpu_request",
         "kubectl_fleet.rules.workload_gpu_sharing",
-        ".workloads.workload_vllm_memory",
-        ".workloads.namespace_reserved",
+        ".workload_vllm_memory",
+        ".namespace_reserved",
         ".teams.team_node_pools",
         ".teams.team_one_mode",
         ".teams.team_unique",
@@ -52,7 +52,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ".teams.team_queue_limit",
         ".teams.team_isolation",
         ".teams.team_gang",
-        ".charts.sources_known",
+        ".sources_known",
         ".kai.kai_version_known",
         ".kai.kai_version_supported",
         ".kai.kai_value_known",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DISABLED
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called, mandatory, undecided
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called
 from kubectl_fleet.wording import listed
 
 NAME = "gpu-one-sharer"
@@ -30,19 +30,17 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             sharers.append(owner)
         elif any(release.sharing is UNKNOWN for release in kai):
             unclear.append(owner)
-    subject = f"device plugin of {cluster.name}"
     for plugin in cluster.device_plugins:
+        place = ProblemPlace(f"device plugin of {cluster.name}", plugin.path)
         if plugin.sharing is UNKNOWN:
             if sharers or unclear:
-                yield undecided(subject, plugin.path, "the device plugin's config is known")
+                yield place.undecided("the device plugin's config is known")
         elif plugin.sharing and sharers:
-            yield mandatory(
-                subject,
-                plugin.path,
+            yield place.mandatory(
                 f"shares GPUs by {plugin.sharing} while the KAI of {listed(sharers, 'and')} shares"
                 " them too; remove the sharing section from the device plugin's config, or set"
-                " gpuSharing: false for that KAI",
+                " gpuSharing: false for that KAI"
             )
         elif plugin.sharing and unclear:
             until = f"it is known whether the KAI of {listed(unclear, 'and')} shares GPUs"
-            yield undecided(subject, plugin.path, until)
+            yield place.undecided(until)

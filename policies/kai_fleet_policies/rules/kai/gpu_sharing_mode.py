@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.sharing import (
@@ -15,7 +16,7 @@ from kubectl_fleet.releases.sharing import (
     SINCE,
     has_mode,
 )
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_team
 from kubectl_fleet.wording import listed
 
 NAME = "gpu-sharing-mode"
@@ -36,57 +37,42 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         schedulers = cluster.kai if team.mode == "host" else team.kai
         if team.isolated and any(kai.sharing == HAMI_CORE for kai in schedulers):
-            yield _mounts(team)
+            # The isolator mounts its library from the node into each pod.
+            yield of_team(team, "isolation", "level").mandatory(
+                f"is {team.level}, and mode {HAMI_CORE} mounts a library of the node into each pod"
+                " that shares a GPU (hostPath), which that level refuses; write level: off for the"
+                f" team, or mode: {NOT_ENFORCED} for its KAI"
+            )
 
 
 def _of_kai(cluster: DeclaredCluster, kai: DeclaredKai) -> Iterator[Problem]:
-    subject, path, mode = f"KAI of {cluster.name}", at(kai.path, "gpuSharing"), kai.sharing
-    version = kai.version
+    place, mode, version = of_kai(kai, cluster, "gpuSharing"), kai.sharing, kai.version
     if mode is UNKNOWN or version is UNKNOWN or not version:
         return
     if mode not in MODES:
-        yield mandatory(subject, path, f"is {mode}, which is no mode; write {listed(MODES, 'or')}")
+        yield place.mandatory(f"is {mode}, which is no mode; write {listed(MODES, 'or')}")
     elif not has_mode(version, mode):
         newest = next(it for it in reversed(list(releases.KAI)) if has_mode(it, mode))
-        yield mandatory(
-            subject,
-            path,
+        yield place.mandatory(
             f"is {mode}, which KAI has from {SINCE[mode]} on, and the version is {version}; write"
-            f" version: {newest}, or mode: {NOT_ENFORCED}",
+            f" version: {newest}, or mode: {NOT_ENFORCED}"
         )
     elif mode == NV_FRACTIONS and cluster.declared and cluster.name != HOST:
-        yield mandatory(
-            subject,
-            path,
+        yield place.mandatory(
             f"is {mode}, whose operator works on the nodes themselves, with rights that no team's"
             f" pod has; write mode: {HAMI_CORE} or {NOT_ENFORCED}, or have the team in mode host"
-            " with a KAI of the host in this mode",
+            " with a KAI of the host in this mode"
         )
     elif mode == NV_FRACTIONS:
-        yield advisory(
-            subject,
-            path,
+        yield place.advisory(
             f"is {mode}: pods that share a GPU stay Pending on nodes without NVIDIA's GPU operator"
             f" {FRACTIONS_OPERATOR}, its NRI plugin in the container runtime and driver"
             f" {FRACTIONS_DRIVER} or newer, which is not the operator's own"
-            " (gpu.values: driver.version); nobody ran it with this program",
+            " (gpu.values: driver.version); nobody ran it with this program"
         )
     elif mode == HAMI_CORE:
-        yield advisory(
-            subject,
-            path,
+        yield place.advisory(
             f"is {mode}: GPU memory is enforced only with the chart kai-resource-isolator on the"
             " host, and only on nodes that have the label nvidia.com/gpu.memory before KAI starts;"
-            " nobody ran it with this program",
+            " nobody ran it with this program"
         )
-
-
-def _mounts(team: DeclaredTeam) -> Problem:
-    """The isolator mounts its library from the node into each pod."""
-    return mandatory(
-        f"team {called(team.name)}",
-        at(team.path, "isolation", "level"),
-        f"is {team.level}, and mode {HAMI_CORE} mounts a library of the node into each pod that"
-        " shares a GPU (hostPath), which that level refuses; write level: off for the team, or"
-        f" mode: {NOT_ENFORCED} for its KAI",
-    )

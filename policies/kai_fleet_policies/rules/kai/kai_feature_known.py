@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, KaiFeature
+from kai_fleet.fleet.model import DeclaredCluster, KaiFeature
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, undecided
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "kai-feature-known"
 LEVEL = Level.MANDATORY
@@ -20,30 +20,22 @@ REMEDY = "Use a version that has it, or leave the key out."
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each feature against the KAI of the cluster."""
     for feature in cluster.features:
-        subject = f"{feature.kind} of {cluster.name}"
+        place = ProblemPlace(f"{feature.kind} of {cluster.name}", feature.path)
+        since = "v0.12" if feature.kind == "topologies" else "v0.10"
+        having = [version for version, it in releases.KAI.items() if _has(it, feature)]
         for release in cluster.kai:
-            if release.version is UNKNOWN:
-                until = f"the KAI version is known: {feature.kind} come with {_since(feature)}"
-                yield undecided(subject, feature.path, until)
-                continue
-            known = releases.KAI.get(str(release.version))
-            if known is not None and not _has(known, feature):
-                yield mandatory(subject, feature.path, _message(release, feature))
+            version = release.version
+            if version is UNKNOWN:
+                until = f"the KAI version is known: {feature.kind} come with {since}"
+                yield place.undecided(until)
+            elif version in releases.KAI and version not in having:
+                to = releases.advised(releases.KAI, having[0])
+                wanted = f"{to} ({having[0]} is the first here)" if to else having[0]
+                yield place.mandatory(
+                    f"needs KAI {since} or newer, and the version is {version};"
+                    f" write version: {wanted}, or drop {feature.kind}"
+                )
 
 
 def _has(release: releases.KaiRelease, feature: KaiFeature) -> bool:
     return release.has_topologies if feature.kind == "topologies" else release.has_shards
-
-
-def _message(release: DeclaredKai, feature: KaiFeature) -> str:
-    first = next(v for v, entry in releases.KAI.items() if _has(entry, feature))
-    to = releases.advised(releases.KAI, first)
-    wanted = f"{to} ({first} is the first here)" if to else first
-    return (
-        f"needs KAI {_since(feature)} or newer, and the version is {release.version};"
-        f" write version: {wanted}, or drop {feature.kind}"
-    )
-
-
-def _since(feature: KaiFeature) -> str:
-    return "v0.12" if feature.kind == "topologies" else "v0.10"

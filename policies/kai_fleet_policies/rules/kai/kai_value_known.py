@@ -1,13 +1,13 @@
 """Only values that the KAI chart of that version reads, and none that undo what is handled."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, mandatory, undecided
+from kubectl_fleet.declared.unknown import UNKNOWN, get
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "kai-value-known"
@@ -21,37 +21,30 @@ REMEDY = "Write the key that the message names, or drop it."
 
 # What the program sets for a reason, and what an override would bring back.
 _UNDONE = {
-    "defaultQueue.createDefaultQueue": (True, "makes queues that collide with declared ones (K4)"),
-    "topologyMigration.enabled": (True, "runs a hook that fails beside Kueue's Topologies (K13)"),
-    "postCleanup.enabled": (True, "runs a hook that hangs on tainted nodes (K14)"),
+    "defaultQueue.createDefaultQueue": "makes queues that collide with declared ones (K4)",
+    "topologyMigration.enabled": "runs a hook that fails beside Kueue's Topologies (K13)",
+    "postCleanup.enabled": "runs a hook that hangs on tainted nodes (K14)",
 }
 
 
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The values of each KAI in the cluster against its version's chart."""
     for release in cluster.kai:
-        subject, path = f"KAI of {cluster.name}", at(release.path, "values")
+        place = of_kai(release, cluster, "values")
         if release.values is UNKNOWN:
-            yield undecided(subject, path, "its values are known")
+            yield place.undecided("its values are known")
             continue
         if not isinstance(release.version, str):
             continue  # kai-version-known says so
         if release.version not in releases.KAI and not release.untested:
             continue
-        for message, key in _wrong(release, release.version, release.values):
-            yield mandatory(subject, at(path, key), message)
-
-
-def _wrong(
-    release: DeclaredKai, version: str, values: Mapping[str, object]
-) -> Iterator[tuple[str, str]]:
-    for unknown in unknown_keys("kai", version, values):
-        readers = f"; {listed(unknown.versions)} read it" if unknown.versions else ""
-        instead = f"write {unknown.instead}" if unknown.instead else "drop it"
-        yield (
-            f"has the value {unknown.key}, which {version} does not read{readers}; {instead}",
-            (unknown.key),
-        )
-    for key, (bad, why) in _UNDONE.items():
-        if plain.get(values, *key.split(".")) is bad:
-            yield f"has {key}: {str(bad).lower()}, which {why}; drop it", key
+        for unknown in unknown_keys("kai", release.version, release.values):
+            readers = f"; {listed(unknown.versions)} read it" if unknown.versions else ""
+            instead = f"write {unknown.instead}" if unknown.instead else "drop it"
+            yield place.at(unknown.key).mandatory(
+                f"has the value {unknown.key}, which {release.version} does not read{readers};"
+                f" {instead}"
+            )
+        for key, why in _UNDONE.items():
+            if get(release.values, *key.split(".")) is True:
+                yield place.at(key).mandatory(f"has {key}: true, which {why}; drop it")

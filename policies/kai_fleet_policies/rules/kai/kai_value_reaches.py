@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at
+from kubectl_fleet.declared.unknown import UNKNOWN, get
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "kai-value-reaches"
 LEVEL = Level.ADVISORY
@@ -27,23 +27,16 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         if not known.has_operator:
             continue  # there the chart makes every part itself
+        to = releases.advised(releases.KAI, known.version)
+        remedy = f"move to {to} for it to reach them" if to else "drop it"
         for key in _KEYS:
-            if plain.get(release.values, "global", key):
-                yield advisory(
-                    f"KAI of {cluster.name}",
-                    at(release.path, "values", "global", key),
+            if get(release.values, "global", key):
+                yield of_kai(release, cluster, "values", "global", key).advisory(
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"
-                    f" parts that the operator makes; {_remedy(known.version)}",
+                    f" parts that the operator makes; {remedy}"
                 )
         if release.registries and cluster.name == HOST:  # in a vCluster they pull by the host's
-            yield advisory(
-                f"KAI of {cluster.name}",
-                "kai-fleet:registries",
+            yield ProblemPlace(f"KAI of {cluster.name}", "kai-fleet:registries").advisory(
                 f"reaches KAI's operator, and in {known.version} not the parts that it makes;"
-                f" {_remedy(known.version)}",
+                f" {remedy}"
             )
-
-
-def _remedy(version: str) -> str:
-    to = releases.advised(releases.KAI, version)
-    return f"move to {to} for it to reach them" if to else "drop it"

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, mandatory, undecided
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "kai-version-known"
 LEVEL = Level.MANDATORY
@@ -20,26 +21,21 @@ REMEDY = "Write one of the versions that the message names."
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The version of each KAI in the cluster."""
     for release in cluster.kai:
-        subject, path = f"KAI of {cluster.name}", at(release.path, "version")
-        version = release.version
+        place, version = of_kai(release, cluster, "version"), release.version
         if version is UNKNOWN:
-            yield undecided(subject, path, "its version is known")
+            yield place.undecided("its version is known")
         elif not version:
             begin = releases.advised(releases.KAI) or list(releases.KAI)[-1]
-            yield mandatory(
-                subject,
-                path,
+            yield place.mandatory(
                 "has no version, and the highest published one (v0.20.1) is retracted;"
-                f" write version: {begin}",
+                f" write version: {begin}"
             )
         elif release.untested and (known := releases.taken_for(releases.KAI, version)):
-            yield advisory(
-                subject,
-                path,
-                f"is {version}, which nobody tried with this program; it is taken for {known}",
+            yield place.advisory(
+                f"is {version}, which nobody tried with this program; it is taken for {known}"
             )
         elif version not in releases.KAI:
-            yield mandatory(subject, path, _message(version))
+            yield place.mandatory(_message(version))
 
 
 def _message(version: str) -> str:

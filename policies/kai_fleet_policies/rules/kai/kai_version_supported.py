@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "kai-version-supported"
 LEVEL = Level.ADVISORY
@@ -23,4 +24,4 @@ def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Probl
         message = (
             f"is {version}, and {support.words}; {releases.advice(releases.KAI, version, today)}"
         )
-        yield advisory(f"KAI of {cluster.name}", at(release.path, "version"), message)
+        yield of_kai(release, cluster, "version").advisory(message)

@@ -4,14 +4,7 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    mandatory,
-    queue_subject,
-    undecided,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
 
 NAME = "queue-cluster-scoped"
 LEVEL = Level.MANDATORY
@@ -26,13 +19,11 @@ REMEDY = "Leave metadata.namespace out."
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The namespace of each queue; what a provider fills in before it knows the CRD is let pass."""
     for queue in cluster.queues:
-        subject = queue_subject(queue.name, cluster)
+        place = of_queue(queue, cluster)
         if queue.namespace is UNKNOWN:
-            yield undecided(subject, queue.path, "its metadata.namespace is known")
+            yield place.undecided("its metadata.namespace is known")
         elif queue.namespace and queue.namespace not in ("default", queue.filled_in_namespace):
-            yield mandatory(
-                subject,
-                queue.path,
+            yield place.mandatory(
                 f"has the namespace {queue.namespace}, but queues are cluster-wide;"
-                " leave metadata.namespace out",
+                " leave metadata.namespace out"
             )

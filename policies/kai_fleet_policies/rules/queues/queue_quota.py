@@ -1,23 +1,13 @@
 """Quotas and limits of a queue fit each other, its parent's and the team's GPUs."""
 
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    at,
-    called,
-    mandatory,
-    queue_subject,
-    undecided,
-)
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_queue
 
 NAME = "queue-quota"
 LEVEL = Level.MANDATORY
@@ -41,8 +31,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Every queue by itself, against the queues above it, and against its children's sum."""
     for queue in cluster.tree.queues:
         if queue.shares is UNKNOWN:
-            subject = queue_subject(queue.name, cluster)
-            yield undecided(subject, at(queue.path, "resources"), "its resources are known")
+            yield of_queue(queue, cluster, "resources").undecided("its resources are known")
             continue
         for resource in RESOURCES:
             share = queue.shares.get(resource)
@@ -50,11 +39,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                 yield from _alone(cluster, queue, resource, share)
                 yield from _below_limits(cluster, queue, resource, share)
             elif resource != "gpu":  # without a share of GPUs it is a queue for CPU pods
-                yield mandatory(
-                    queue_subject(queue.name, cluster),
-                    at(queue.path, resource),
+                yield of_queue(queue, cluster, resource).mandatory(
                     f"has no share of {resource}, which KAI reads as limit 0: no pod that asks for"
-                    f" {resource} ever runs; write {resource}: quota 0, limit -1 (unlimited)",
+                    f" {resource} ever runs; write {resource}: quota 0, limit -1 (unlimited)"
                 )
             yield from _children(cluster, queue, resource)
     top = [queue for queue in cluster.tree.queues if queue.parent is None]
@@ -68,34 +55,30 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 def _alone(
     cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource, share: QueueShare
 ) -> Iterator[Problem]:
-    subject = queue_subject(queue.name, cluster)
     for word, amount in (("quota", share.quota), ("limit", share.limit), ("weight", share.weight)):
-        path = at(queue.path, resource, word)
+        place = of_queue(queue, cluster, resource, word)
         if amount is UNKNOWN:
-            yield undecided(subject, path, f"its {resource} {word} is known")
+            yield place.undecided(f"its {resource} {word} is known")
         elif amount is not None and amount < 0 and (amount != UNLIMITED or word == "weight"):
             instead = "0 or more" if word == "weight" else "0 or more, or -1 (unlimited)"
-            yield mandatory(subject, path, f"has {resource} {word} {amount:g}; write {instead}")
+            yield place.mandatory(f"has {resource} {word} {amount:g}; write {instead}")
     quota, limit = share.quota, share.limit
-    path = at(queue.path, resource, "limit")
+    place = of_queue(queue, cluster, resource, "limit")
+    of_team = (cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD))
     if limit is None:
-        yield mandatory(
-            subject,
-            path,
+        yield place.mandatory(
             f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
-            f" {resource} ever runs; write limit: -1 for unlimited, or a number",
+            f" {resource} ever runs; write limit: -1 for unlimited, or a number"
         )
-    elif resource == "gpu" and queue.parent is None and limit in _of_team(cluster, queue):
+    elif resource == "gpu" and queue.parent is None and limit in of_team:
         pass  # it may be the limit of the team, not written here: the sum below says it better
-    elif _known(quota) and _known(limit) and _above(quota, limit):
+    elif quota is not UNKNOWN and limit is not UNKNOWN and _above(quota, limit):
         q, bound = written(resource, quota, queue.path), written(resource, limit, queue.path)
         if quota == UNLIMITED:
             advice = f"write quota {bound}, or limit {q}"
         else:
             advice = f"raise the limit to {q} or lower the quota to {bound}"
-        yield mandatory(
-            subject, path, f"has {resource} limit {bound}, below its quota {q}; {advice}"
-        )
+        yield place.mandatory(f"has {resource} limit {bound}, below its quota {q}; {advice}")
 
 
 def _below_limits(
@@ -116,11 +99,9 @@ def _below_limits(
         if _above(limit, bound):
             high = written(resource, limit, queue.path)
             low = written(resource, bound, queue.path)
-            yield mandatory(
-                queue_subject(queue.name, cluster),
-                at(queue.path, resource, "limit"),
+            yield of_queue(queue, cluster, resource, "limit").mandatory(
                 f"has {resource} limit {high}, above the limit {low} of queue {called(above.name)}"
-                f" over it; write at most {low}, or raise that of {called(above.name)}",
+                f" over it; write at most {low}, or raise that of {called(above.name)}"
             )
         return
 
@@ -132,43 +113,34 @@ def _children(
         return
     children = cluster.tree.children.get(queue.name)
     bound = queue.shares.get(resource, _NOTHING).quota
-    if not children or not _known(bound) or bound == UNLIMITED:
+    if not children or bound is UNKNOWN or bound == UNLIMITED:
         return
     if cluster.tree.by_name[queue.name] is not queue:
         return  # a second queue of that name, which queue-tree reports
-    subject, path = queue_subject(queue.name, cluster), at(queue.path, resource, "quota")
-    yield from _sum(children, resource, bound, subject, path, queue.path, "its quota", "that")
-
-
-def _of_team(cluster: DeclaredCluster, queue: DeclaredQueue) -> tuple[float | None, ...]:
-    """The GPUs of a team, and of the pool that a top-level queue is on."""
-    return cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD)
+    place = of_queue(queue, cluster, resource, "quota")
+    yield from _sum(children, resource, bound, place, "its quota", "that")
 
 
 def _team(
     cluster: DeclaredCluster, top: list[DeclaredQueue], gpus: float, where: str = ""
 ) -> Iterator[Problem]:
     """The top-level queues of a team, or of one of its pools, against its GPUs there."""
-    subject = f"queues of {cluster.name}"
+    place = ProblemPlace(f"queues of {cluster.name}", cluster.path)
     if gpus is UNKNOWN:
-        yield undecided(subject, cluster.path, "the team's number of GPUs is known")
+        yield place.undecided("the team's number of GPUs is known")
         return
-    path, theirs = at(cluster.path, "queues"), "the team's pools" if where else "the team's gpus"
-    yield from _sum(
-        top, "gpu", gpus, subject, path, cluster.path, f"the team's GPUs{where}", theirs
-    )
+    what, theirs = f"the team's GPUs{where}", "the team's pools" if where else "the team's gpus"
+    yield from _sum(top, "gpu", gpus, place.at("queues"), what, theirs)
     for queue in top:
         share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
         limit = None if share is None else share.limit
         if share is not None and limit == share.quota:
             continue  # it may not be written at all: the sum of the quotas says it better
-        if limit is not None and _known(limit) and _above(limit, gpus):
+        if limit is not None and limit is not UNKNOWN and _above(limit, gpus):
             has, most = written("gpu", limit, queue.path), written("gpu", gpus, queue.path)
-            yield mandatory(
-                queue_subject(queue.name, cluster),
-                at(queue.path, "gpu", "limit"),
+            yield of_queue(queue, cluster, "gpu", "limit").mandatory(
                 f"has gpu limit {has}, but the team has {most} GPUs{where}: its scheduler would"
-                f" hand out GPUs that the host then refuses; write limit {most} or less",
+                f" hand out GPUs that the host then refuses; write limit {most} or less"
             )
 
 
@@ -176,9 +148,7 @@ def _sum(
     queues: list[DeclaredQueue],
     resource: Resource,
     bound: float,
-    subject: str,
-    path: str,
-    unit_path: str,
+    place: ProblemPlace,
     what: str,
     raise_what: str,
 ) -> Iterator[Problem]:
@@ -189,37 +159,29 @@ def _sum(
             open_ = True
             continue
         quota = queue.shares.get(resource, _NOTHING).quota
-        if not _known(quota):
+        if quota is UNKNOWN:
             open_ = True
         elif quota == UNLIMITED:
             unlimited.append(called(queue.name))
         elif quota > 0:
             total += quota
-    most = written(resource, bound, unit_path)
+    most = written(resource, bound, place.path)
     if unlimited:
-        yield mandatory(
-            subject,
-            path,
+        yield place.mandatory(
             f"the {resource} quota of {', '.join(unlimited[:3])} is unlimited, above {what} of"
-            f" {most}; write numbers that add up to at most {most}",
+            f" {most}; write numbers that add up to at most {most}"
         )
     elif _above(total, bound):
         names = ", ".join(called(queue.name) for queue in queues[:4])
         if len(queues) > 4:
             names += f" and {len(queues) - 4} more"
-        adds = written(resource, total, unit_path)
-        yield mandatory(
-            subject,
-            path,
+        adds = written(resource, total, place.path)
+        yield place.mandatory(
             f"the {resource} quotas of {names} add up to {adds}, above {what} of {most}; lower them"
-            f" to {most} together, or raise {raise_what} to {adds}",
+            f" to {most} together, or raise {raise_what} to {adds}"
         )
     elif open_:
-        yield undecided(subject, path, f"the {resource} quotas of its children are known")
-
-
-def _known(amount: float) -> TypeGuard[float]:
-    return amount is not UNKNOWN
+        yield place.undecided(f"the {resource} quotas of its children are known")
 
 
 def _above(amount: float, bound: float) -> bool:

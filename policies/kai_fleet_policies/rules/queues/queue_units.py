@@ -6,7 +6,7 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import plain, written
 from kubectl_fleet.declared.queues import DeclaredQueue, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, queue_subject
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_queue
 from kubectl_fleet.wording import listed
 
 NAME = "queue-units"
@@ -29,19 +29,17 @@ _MANY_MEGABYTES = 10**9
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each queue: amounts that are hardly meant, and amounts that are text."""
     for queue in cluster.queues:
-        subject = queue_subject(queue.name, cluster)
+        place = of_queue(queue, cluster)
         if queue.quoted is not UNKNOWN and queue.quoted:
-            yield advisory(
-                subject,
-                queue.path,
+            yield place.advisory(
                 f"has {listed(queue.quoted, 'and')} as text, and the Queue CRD takes numbers: the"
-                " API server refuses it; write the number without quotes",
+                " API server refuses it; write the number without quotes"
             )
         if queue.shares is UNKNOWN:
             continue  # queue-quota says so
-        yield from _odd(queue, "cpu", lambda it: 0 < it < _FEW_MILLICORES, _cores, subject)
-        yield from _odd(queue, "memory", lambda it: 0 < it < _FEW_MEGABYTES, _small, subject)
-        yield from _odd(queue, "memory", lambda it: it >= _MANY_MEGABYTES, _bytes, subject)
+        yield from _odd(queue, "cpu", lambda it: 0 < it < _FEW_MILLICORES, _cores, place)
+        yield from _odd(queue, "memory", lambda it: 0 < it < _FEW_MEGABYTES, _small, place)
+        yield from _odd(queue, "memory", lambda it: it >= _MANY_MEGABYTES, _bytes, place)
 
 
 def _odd(
@@ -49,7 +47,7 @@ def _odd(
     resource: Resource,
     is_odd: Callable[[float], bool],
     advice: Callable[[float, bool], str],
-    subject: str,
+    place: ProblemPlace,
 ) -> Iterator[Problem]:
     share = queue.shares.get(resource)
     if share is None:
@@ -62,9 +60,10 @@ def _odd(
     if not found:
         return
     has = listed([f"{word} {written(resource, it, queue.path)}" for word, it in found], "and")
-    path = at(queue.path, resource)
     in_kais_units = queue.path.startswith("urn:")
-    yield advisory(subject, path, f"has {resource} {has}; {advice(found[-1][1], in_kais_units)}")
+    yield place.at(resource).advisory(
+        f"has {resource} {has}; {advice(found[-1][1], in_kais_units)}"
+    )
 
 
 def _cores(amount: float, in_kais_units: bool) -> str:

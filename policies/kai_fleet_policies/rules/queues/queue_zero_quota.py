@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.queues import RESOURCES, QueueShare
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, queue_subject, undecided
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
 from kubectl_fleet.wording import listed
 
 NAME = "queue-zero-quota"
@@ -21,18 +21,16 @@ REMEDY = "Give the queue a quota, or run such pods with priorityClassName: train
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Queues that let a resource be used (their limit is not 0) but guarantee none of it."""
     for queue in cluster.queues:
-        subject = queue_subject(queue.name, cluster)
+        place = of_queue(queue, cluster)
         if queue.shares is UNKNOWN:
-            yield undecided(subject, queue.path, "its resources are known")
+            yield place.undecided("its resources are known")
             continue
         zero = [r for r in RESOURCES if _none_guaranteed(queue.shares.get(r))]
         if zero:
-            yield advisory(
-                subject,
-                queue.path,
+            yield place.advisory(
                 f"guarantees no {listed(zero, 'and')} (quota 0), so pods of Deployments that ask"
                 " for it stay Pending here and in every queue below; give a quota (or unlimited,"
-                " -1), or set priorityClassName: train on such pods",
+                " -1), or set priorityClassName: train on such pods"
             )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_team
 
 NAME = "team-gang"
 LEVEL = Level.ADVISORY
@@ -19,9 +19,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Each team in host mode."""
     for team in cluster.virtual_clusters:
         if team.mode == "host":
-            yield advisory(
-                f"team {called(team.name)}",
-                at(team.path, "scheduler", "mode"),
+            yield of_team(team, "scheduler", "mode").advisory(
                 "is in host mode, where KAI schedules the pods of a job one by one, not as a gang;"
-                " write mode virtual if its training jobs need all their pods at once",
+                " write mode virtual if its training jobs need all their pods at once"
             )

@@ -1,11 +1,11 @@
 """A team stack has what its platform grants it, and no more."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.claims import gpus, labels
+from kai_fleet_policies.rules.teams import labels
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
 
 NAME = "team-granted"
 LEVEL = Level.MANDATORY
@@ -20,6 +20,7 @@ REMEDY = "Agree on the grant in kai-fleet:teamStacks of the platform stack, and 
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The team of a team stack against its grant; and a grant for a team that has not moved."""
     grants = {grant.name: grant for grant in cluster.grants}
+    others = f" (it grants {', '.join(sorted(grants))})" if grants else ""
     for team in cluster.virtual_clusters:
         if not team.own_stack or not isinstance(team.name, str):
             continue
@@ -27,83 +28,61 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         if grant is not None:
             yield from _against(team, grant, cluster)
         else:
-            yield mandatory(
-                f"team {team.name}",
-                at(team.path, "name"),
+            yield of_team(team, "name").mandatory(
                 f"is not granted by stack {cluster.platform}: write it there, kai-fleet:teamStacks:"
-                f" {team.name}: {_written(team)}, and update that stack first{_others(grants)}",
+                f" {team.name}: {_written(team)}, and update that stack first{others}"
             )
     if not cluster.platform:
         for grant in cluster.grants:
             if grant.runs_here:
-                yield _not_moved(grant)
+                yield of_team(grant).mandatory(
+                    "still runs in this stack, and this update would delete it with all its pods"
+                    " and volumes; move it first (.venv/bin/fleet team move"
+                    f" {grant.name} --stack STACK --to STACK-{grant.name}), or put it back into"
+                    " kai-fleet:teams"
+                )
 
 
 def _against(
     team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster
 ) -> Iterator[Problem]:
-    subject, where = f"team {called(team.name)}", f"stack {cluster.platform}"
+    where = f"stack {cluster.platform}"
     if team.node_pool is not UNKNOWN and dict(team.node_pool) != dict(grant.node_pool):
         pool = labels(grant.node_pool)
-        yield mandatory(
-            subject,
-            at(team.path, "nodePool"),
+        yield of_team(team, "nodePool").mandatory(
             f"has nodes {labels(team.node_pool)}, but {where} grants {pool}; write {pool}, or"
-            " have the grant changed",
+            " have the grant changed"
         )
-    own, most = team.gpus, grant.gpus
-    if own is not None and most is not None and own is not UNKNOWN:
-        yield from _gpus(team, grant, where)
+    bounded = None not in (team.gpus, grant.gpus) and team.gpus is not UNKNOWN
+    # Each kind of its own: a slice is no whole GPU, whatever KAI counts it as.
+    for kind, own in team.kinds.items() if bounded else ():
+        most = grant.kinds.get(kind, 0)
+        if own > most:
+            what = "GPUs" if kind == team.inside.gpu_resource else kind
+            yield ProblemPlace(f"team {called(team.name)}", team.gpus_path).mandatory(
+                f"has {own} {what}, but {where} grants {most}; write {most} or less,"
+                " or have the grant raised"
+            )
     if team.mode == "host":
         yield from _queue(team, grant, cluster)
 
 
-def _gpus(team: DeclaredTeam, grant: DeclaredTeam, where: str) -> Iterator[Problem]:
-    """Each kind of GPU against the grant: a slice is no whole GPU, whatever KAI counts it as."""
-    for kind, own in team.kinds.items():
-        most = grant.kinds.get(kind, 0)
-        if own > most:
-            what = "GPUs" if kind == team.inside.gpu_resource else kind
-            yield mandatory(
-                f"team {called(team.name)}",
-                team.gpus_path,
-                f"has {own} {what}, but {where} grants {most}; write {most} or less,"
-                " or have the grant raised",
-            )
-
-
 def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Iterator[Problem]:
-    subject, where = f"team {called(team.name)}", f"stack {cluster.platform}"
+    mode, where = of_team(team, "scheduler", "mode"), f"stack {cluster.platform}"
     if not cluster.kai:
-        yield mandatory(
-            subject,
-            at(team.path, "scheduler", "mode"),
-            f"has mode host, but {where} runs no KAI on the host; write virtual or default",
+        yield mode.mandatory(
+            f"has mode host, but {where} runs no KAI on the host; write virtual or default"
         )
     elif grant.parent_queue is None:
-        yield mandatory(
-            subject,
-            at(team.path, "scheduler", "mode"),
+        yield mode.mandatory(
             f"has mode host, but {where} grants the team no queue; have parentQueue: added to its"
-            " grant, or write mode default",
+            " grant, or write mode default"
         )
     elif team.queue is not None and team.queue != grant.parent_queue:
-        yield mandatory(
-            subject,
-            at(team.path, "queue"),
+        yield of_team(team, "queue").mandatory(
             f"has queue {called(team.queue)}, but {where} grants {grant.parent_queue}; write queue:"
-            f" {grant.parent_queue}, or queues: {{…}} below it",
+            f" {grant.parent_queue}, or queues: {{…}} below it"
         )
-
-
-def _not_moved(grant: DeclaredTeam) -> Problem:
-    return mandatory(
-        f"team {grant.name}",
-        grant.path,
-        "still runs in this stack, and this update would delete it with all its pods and volumes;"
-        f" move it first (.venv/bin/fleet team move {grant.name} --stack STACK --to"
-        f" STACK-{grant.name}), or put it back into kai-fleet:teams",
-    )
 
 
 def _written(team: DeclaredTeam) -> str:
@@ -111,11 +90,14 @@ def _written(team: DeclaredTeam) -> str:
     if team.node_pool is not UNKNOWN and team.node_pool:
         parts.append(f"nodePool: {labels(team.node_pool)}")
     if team.gpus is not None and team.gpus is not UNKNOWN:
-        parts.append(f"gpus: {gpus(team)}")
+        parts.append(f"gpus: {_written_gpus(team)}")
     if team.mode == "host":
         parts.append("parentQueue: …")
     return f"{{{', '.join(parts)}}}"
 
 
-def _others(grants: Mapping[str, DeclaredTeam]) -> str:
-    return f" (it grants {', '.join(sorted(grants))})" if grants else ""
+def _written_gpus(team: DeclaredTeam) -> str:
+    """A team's GPUs as a stack file writes them: `8`, or `{nvidia.com/mig-1g.10gb: 14}`."""
+    if not team.slices:
+        return f"{team.gpus:g}"
+    return "{" + ", ".join(f"{kind}: {count}" for kind, count in team.kinds.items()) + "}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, at, called, of_team
 
 NAME = "team-isolation"
 LEVEL = Level.ADVISORY
@@ -23,19 +23,16 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Teams, and grants of team stacks, whose isolation is off."""
     for team in cluster.virtual_clusters:
         if team.level == "off":
-            yield advisory(
-                f"team {called(team.name)}",
-                team.written_at("isolation", "level"),
+            place = ProblemPlace(f"team {called(team.name)}", team.written_at("isolation", "level"))
+            yield place.advisory(
                 "is off: nothing on the host but a quota of GPUs keeps the team from the nodes, the"
-                " GPUs and the pods of others; write baseline",
+                " GPUs and the pods of others; write baseline"
             )
     for grant in () if cluster.platform else cluster.grants:
         if grant.level == "off":
-            yield mandatory(
-                f"team {grant.name}",
-                at(grant.path, "isolation", "level"),
+            yield of_team(grant, "isolation", "level").mandatory(
                 "is off, and the team has a stack of its own: its account could not install the"
                 " vCluster, whose chart brings a cluster role then, and with one pod it would be"
                 f" root on the nodes; write {at(grant.path, 'isolation')}: {{level: baseline}}, or"
-                f" run the team in this stack, under kai-fleet:teams.{grant.name}",
+                f" run the team in this stack, under kai-fleet:teams.{grant.name}"
             )

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.claims import claims, labels
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory, undecided
+from kai_fleet_policies.rules.teams import claims, labels
+from kubectl_fleet.declared.unknown import UNKNOWN, pairs
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_team
 
 NAME = "team-node-pools"
 LEVEL = Level.MANDATORY
@@ -32,9 +32,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):
         for team in waiting:
             until = "its node pool and scheduler mode are known"
-            yield undecided(_subject(team), at(team.path, "nodePool"), until)
+            yield of_team(team, "nodePool").undecided(until)
     for team, other in _overlaps(known):
-        yield mandatory(_subject(team), at(team.path, "nodePool"), _message(team, other))
+        yield of_team(team, "nodePool").mandatory(_message(team, other))
 
 
 def _unclear(team: DeclaredTeam) -> bool:
@@ -51,7 +51,7 @@ def _overlaps(teams: list[DeclaredTeam]) -> Iterator[tuple[DeclaredTeam, Declare
     key = _commonest_key(teams)
     groups: dict[str | None, list[DeclaredTeam]] = {}
     for team in teams:
-        value = _pool(team).get(key)
+        value = pairs(team.node_pool).get(key)
         candidates = (
             groups.get(value, []) + groups.get(None, [])
             if value is not None
@@ -60,31 +60,25 @@ def _overlaps(teams: list[DeclaredTeam]) -> Iterator[tuple[DeclaredTeam, Declare
         for other in candidates:
             if team.name == other.name:
                 continue  # team-unique says it
-            if "virtual" in (team.mode, other.mode) and not _disjoint(_pool(team), _pool(other)):
+            if "virtual" in (team.mode, other.mode) and not _disjoint(
+                pairs(team.node_pool), pairs(other.node_pool)
+            ):
                 yield team, other
                 break
         groups.setdefault(value, []).append(team)
 
 
 def _commonest_key(teams: list[DeclaredTeam]) -> str:
-    counts = Counter(key for team in teams for key in _pool(team))
+    counts = Counter(key for team in teams for key in pairs(team.node_pool))
     return min(counts, key=lambda key: (-counts[key], key), default="")
-
-
-def _pool(team: DeclaredTeam) -> Mapping[str, str]:
-    return {} if team.node_pool is UNKNOWN else team.node_pool
 
 
 def _disjoint(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     return any(key in other and other[key] != value for key, value in one.items())
 
 
-def _subject(team: DeclaredTeam) -> str:
-    return f"team {called(team.name)}"
-
-
 def _message(team: DeclaredTeam, other: DeclaredTeam) -> str:
-    mine, theirs = _pool(team), _pool(other)
+    mine, theirs = pairs(team.node_pool), pairs(other.node_pool)
     key = next(iter(theirs or mine), "kai-fleet/pool")
     if mine:
         nodes = f"has the node pool {labels(mine)}"

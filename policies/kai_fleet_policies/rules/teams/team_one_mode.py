@@ -4,16 +4,7 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    advisory,
-    at,
-    called,
-    mandatory,
-    undecided,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_team
 from kubectl_fleet.wording import listed
 
 NAME = "team-one-mode"
@@ -40,23 +31,19 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         on_host.append(f"the host mode of {listed(host_teams)}")
     virtual = [t for t in cluster.virtual_clusters if t.mode == "virtual"]
     for team in cluster.virtual_clusters:
-        subject, path = f"team {called(team.name)}", at(team.path, "scheduler", "mode")
+        place = of_team(team, "scheduler", "mode")
         if team.mode == "virtual" and on_host:
-            yield mandatory(
-                subject,
-                path,
+            yield place.mandatory(
                 f"runs a KAI of its own beside {listed(on_host, 'and')}: each start of the host's"
                 " KAI would delete this team's running pods; write mode host (or default) here, or"
-                " take KAI off the host and give every team mode virtual",
+                " take KAI off the host and give every team mode virtual"
             )
         elif team.mode is UNKNOWN and (on_host or virtual):
-            yield undecided(subject, path, "its scheduler mode is known")
+            yield place.undecided("its scheduler mode is known")
     for grant in () if cluster.platform else cluster.grants:
         if on_host and grant.parent_queue is None:
-            yield advisory(
-                f"team {grant.name}",
-                grant.path,
+            yield of_team(grant).advisory(
                 f"may have a stack of its own, which is not seen here, beside {on_host[0]}: if it"
                 " runs in mode virtual, that KAI deletes its running pods; write parentQueue: for"
-                " mode host, or make sure that it is in mode default",
+                " mode host, or make sure that it is in mode default"
             )

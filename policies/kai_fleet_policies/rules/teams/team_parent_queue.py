@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, called, mandatory
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
 from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "team-parent-queue"
@@ -34,8 +34,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         message = _wrong(grant.parent_queue, taken, cluster)
         if message is not None:
-            subject, path = f"team {grant.name}", at(grant.path, "parentQueue")
-            yield mandatory(subject, path, f"is {grant.parent_queue}, {message}")
+            yield of_team(grant, "parentQueue").mandatory(f"is {grant.parent_queue}, {message}")
         taken.setdefault(grant.parent_queue, f"the team stack of {grant.name}")
 
 
@@ -56,24 +55,18 @@ def _wrong(queue: str, taken: dict[str, str], cluster: DeclaredCluster) -> str |
 
 
 def _names(cluster: DeclaredCluster) -> Iterator[Problem]:
-    names = [grant.name for grant in cluster.grants]
     own = next((t for t in cluster.virtual_clusters if t.own_stack), None)
     if own is None or own.mode != "host" or not isinstance(own.name, str):
         return
+    names = [*(grant.name for grant in cluster.grants), own.name]
     for queue in cluster.tree.queues:
         name = queue.name
         if not queue.path.startswith(f"{own.path}.") or not isinstance(name, str):
             continue
-        if _owner(name, [*names, own.name]) != own.name:
-            yield mandatory(
-                f"queue {name}",
-                queue.path,
+        # The team to which the name belongs is the longest that it begins with.
+        owners = [it for it in names if name == it or name.startswith(f"{it}-")]
+        if max(owners, key=len, default=None) != own.name:
+            yield ProblemPlace(f"queue {name}", queue.path).mandatory(
                 f"does not carry the team's name, so that another team's stack may use it too;"
-                f" write {own.name}-{name}",
+                f" write {own.name}-{name}"
             )
-
-
-def _owner(queue: str, teams: list[str]) -> str | None:
-    """The team to which a queue's name belongs: the longest that it begins with."""
-    fitting = [team for team in teams if queue == team or queue.startswith(f"{team}-")]
-    return max(fitting, key=len, default=None)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.queues import UNLIMITED
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, mandatory, queue_subject
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
 
 NAME = "team-queue-limit"
 LEVEL = Level.MANDATORY
@@ -32,9 +32,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         for word, value in (("quota", share.quota), ("limit", share.limit)):
             if isinstance(value, float | int) and (value == UNLIMITED or value > most):
                 has = "unlimited" if value == UNLIMITED else f"{value:g}"
-                yield mandatory(
-                    queue_subject(each.name, cluster),
-                    at(each.path, "gpu", word),
+                yield of_queue(each, cluster, "gpu", word).mandatory(
                     f"has gpu {word} {has}, and the teams whose queue it is have {most:g} GPUs:"
-                    f" fractions would pass that; write {most:g} or less, or raise their gpus",
+                    f" fractions would pass that; write {most:g} or less, or raise their gpus"
                 )

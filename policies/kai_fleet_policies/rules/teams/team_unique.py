@@ -3,18 +3,9 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.claims import claims
+from kai_fleet_policies.rules.teams import claims
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    at,
-    called,
-    mandatory,
-    undecided,
-    vcluster_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
 
 NAME = "team-unique"
 LEVEL = Level.MANDATORY
@@ -30,30 +21,24 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The names of all vClusters on one host, and of those that team stacks may make."""
     first: dict[str, str] = {}
     for team in claims(cluster):
-        subject = f"{vcluster_subject(team)} in {cluster.name}"
+        place = ProblemPlace(f"vCluster {called(team.name)} in {cluster.name}", team.path)
         namespace = called(team.namespace) if team.namespace else "default"
         if team.name is UNKNOWN:
-            yield undecided(subject, team.path, "its name is known")
+            yield place.undecided("its name is known")
         elif team.name in first and team.granted:
-            yield mandatory(
-                f"team {team.name}",
-                team.path,
+            yield of_team(team).mandatory(
                 "is granted to a team stack and is a team of this stack too; drop one of the two"
-                f" (to give a running team its own stack: .venv/bin/fleet team move {team.name})",
+                f" (to give a running team its own stack: .venv/bin/fleet team move {team.name})"
             )
         elif team.name in first and team.own_stack:
-            yield mandatory(
-                f"team {team.name}",
-                at(team.path, "name"),
+            yield of_team(team, "name").mandatory(
                 f"is a team of the platform stack {cluster.platform} already; write another name,"
-                f" or take it out of kai-fleet:teams there",
+                f" or take it out of kai-fleet:teams there"
             )
         elif team.name in first:
-            yield mandatory(
-                subject,
-                team.path,
+            yield place.mandatory(
                 f"is declared in namespace {namespace} and again in {first[team.name]}: names are"
-                f" unique on a host; write another name, for example {team.name}-2",
+                f" unique on a host; write another name, for example {team.name}-2"
             )
         else:
             first[team.name] = namespace

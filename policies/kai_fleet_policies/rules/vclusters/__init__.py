@@ -1,12 +1,19 @@
 """Rules about vClusters; those about the values of their charts have this in common."""
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Final
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Problem, mandatory, undecided, vcluster_subject
+from kubectl_fleet.declared.unknown import UNKNOWN, get
+from kubectl_fleet.quantities import parse_quantity
+from kubectl_fleet.rules.problem import Problem, ProblemPlace, called
 
+# What a store or a volume takes that cannot be changed.
+ANOTHER: Final = (
+    "needs another vCluster: add a team of another name beside it and move what it runs, or remove"
+    " the team, which deletes all that is in it, and add it again"
+)
 Values = Mapping[str, object]
 # From a vCluster and its values to dotted keys and what is wrong there; "" is not known yet.
 Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]
@@ -14,18 +21,30 @@ Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]
 
 def judged(team: DeclaredTeam, judge: Judge) -> Iterator[Problem]:
     """The problems of one vCluster's values."""
-    subject = vcluster_subject(team)
     if team.values is UNKNOWN:
-        yield undecided(subject, team.written_at("vcluster", "values"), "its values are known")
+        yield of_vcluster(team, "values").undecided("its values are known")
         return
     for key, message in judge(team, team.values):
-        path = team.written_at("vcluster", "values", key)
+        place = of_vcluster(team, "values", key)
         if message:
-            yield mandatory(subject, path, message)
+            yield place.mandatory(message)
         else:
-            yield undecided(subject, path, f"{key} is known")
+            yield place.undecided(f"{key} is known")
+
+
+def of_vcluster(team: DeclaredTeam, *keys: str) -> ProblemPlace:
+    """For example `vCluster ml`; `keys` are below its section, or that of all vClusters."""
+    return ProblemPlace(f"vCluster {called(team.name)}", team.written_at("vcluster", *keys))
+
+
+def amount(quantity: object) -> Decimal | None:
+    """The number of a quantity; None for what is none: the chart says what is wrong with it."""
+    try:
+        return parse_quantity(quantity)
+    except ValueError:
+        return None
 
 
 def value_of(values: Values, key: str) -> object:
     """The value at a dotted key: UNKNOWN if any step is, None if one is absent."""
-    return plain.get(values, *key.split("."))
+    return get(values, *key.split("."))

@@ -7,11 +7,10 @@ from typing import Final
 from kai_fleet.fleet.control_plane import access_values
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet_policies.rules.vclusters import Values, value_of
+from kai_fleet_policies.rules.vclusters import Values, of_vcluster, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kubectl_fleet.declared.unknown import UNKNOWN, get, items, pairs
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "vcluster-access"
@@ -58,17 +57,13 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         for host, key in _hosts(team, values):
             other = first.setdefault(host.lower(), team.name)
             if host == "" or host.startswith("*"):
-                yield _problem(
-                    team,
-                    key,
-                    f"takes {host or 'every name'} of its controller; write the API's one name",
+                yield of_vcluster(team, key).mandatory(
+                    f"takes {host or 'every name'} of its controller; write the API's one name"
                 )
             elif other != team.name:
-                yield _problem(
-                    team,
-                    key,
+                yield of_vcluster(team, key).mandatory(
                     f"is {host}, where team {other} is reached already: clients of the one would"
-                    f" come to the other; write another name, such as {team.name}.{_domain(host)}",
+                    f" come to the other; write another name, such as {team.name}.{_domain(host)}"
                 )
         yield from _versions(team)
         yield from _annotations(team, values)
@@ -80,15 +75,16 @@ def _hosts(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     own = access.host if access is not None and access.type != "NodePort" else None
     if own is not None:
         yield own, "access.host"
-    for switch, name, more in (
-        (_INGRESS, "host", [plain.get(it, "host") for it in _rules(values)]),
-        (_ROUTE, "host", list(plain.items(value_of(values, f"{_ROUTE}.spec.hostnames")))),
+    rules = items(value_of(values, f"{_INGRESS}.spec.rules"))
+    for switch, hosts in (
+        (_INGRESS, [get(rule, "host") for rule in rules]),
+        (_ROUTE, [*items(value_of(values, f"{_ROUTE}.spec.hostnames"))]),
     ):
         if str(value_of(values, f"{switch}.enabled")).lower() != "true":
             continue
         if value_of(values, f"{switch}.spec.defaultBackend") is not None:
-            more.append("")  # what no rule leads elsewhere
-        for host in more or [value_of(values, f"{switch}.{name}")]:
+            hosts.append("")  # what no rule leads elsewhere
+        for host in hosts or [value_of(values, f"{switch}.host")]:
             if host is not UNKNOWN and (own is None or host != own):
                 yield str(host or ""), f"values.{switch}"
 
@@ -99,36 +95,31 @@ def _domain(host: str) -> str:
     return above if "." in above else host
 
 
-def _rules(values: Values) -> list[object]:
-    return list(plain.items(value_of(values, f"{_INGRESS}.spec.rules")))
-
-
 def _versions(team: DeclaredTeam) -> Iterator[Problem]:
     """A TLSRoute where the chart makes one."""
     access, version = team.access, team.version or ""
     if access is None or version not in releases.VCLUSTER:
         return  # vcluster-version-known says so
     for unknown in unknown_keys("vcluster", version, access_values(access))[:1]:
-        yield _problem(
-            team,
-            "access.type",
+        yield of_vcluster(team, "access.type").mandatory(
             f"is {access.type}, and the chart of {version} makes no TLSRoute"
             f" ({listed(unknown.versions)} do); write type: Ingress or LoadBalancer, or one of"
-            " those versions",
+            " those versions"
         )
 
 
 def _annotations(team: DeclaredTeam, values: Values) -> Iterator[Problem]:
     kept_apart = team.level not in (None, "off")
     for place in _ANNOTATED:
-        for annotation, value in _mapping(value_of(values, f"{place}.annotations")):
+        annotations = pairs(value_of(values, f"{place}.annotations"))
+        for annotation, value in ((str(key), value) for key, value in annotations.items()):
             why = _why_refused(team, annotation, value) if kept_apart else None
             if annotation == _PASSTHROUGH and str(value).lower() != "true":
                 why = "ends TLS before the API, and nobody is let in; drop it"
             if why:
                 own = team.access is not None and annotation in team.access.annotations
                 key = "access.annotations" if own else f"values.{place}.annotations"
-                yield _problem(team, key, f"has {annotation}, which {why}")
+                yield of_vcluster(team, key).mandatory(f"has {annotation}, which {why}")
 
 
 def _why_refused(team: DeclaredTeam, annotation: str, value: object) -> str | None:
@@ -149,12 +140,3 @@ def _why_refused(team: DeclaredTeam, annotation: str, value: object) -> str | No
                 " access.host too, or drop it"
             )
     return None
-
-
-def _mapping(value: object) -> list[tuple[str, object]]:
-    found = plain.mapping(value)
-    return [] if found is UNKNOWN else [(str(key), item) for key, item in found.items()]
-
-
-def _problem(team: DeclaredTeam, key: str, message: str) -> Problem:
-    return mandatory(vcluster_subject(team), team.written_at("vcluster", key), message)

@@ -1,13 +1,14 @@
 """No chart value that grants rights on the host, or undoes what keeps teams from each other."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from importlib.resources import files
+from typing import Any, Final
+
+import yaml
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.rules.vclusters import judged, value_of
-from kai_fleet_policies.vcluster_tables import vcluster_areas as areas
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kai_fleet_policies.rules.vclusters import Values, judged, value_of
+from kubectl_fleet.declared.unknown import UNKNOWN, items
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
@@ -19,6 +20,30 @@ WHY = (
     " (T12)."
 )
 REMEDY = "Drop the value, or write isolation: {level: off} for that team if it is meant."
+
+# The decisions about the values of the chart.
+_READ: Final[Mapping[str, Any]] = yaml.safe_load(
+    (files(__package__) / "vcluster_areas.yaml").read_text(encoding="utf-8")
+)
+_OWN: Final[Mapping[str, str]] = _READ["own"]
+_WRITTEN: Final = (*_READ["written"], *_OWN)
+_BY_NAME: Final = frozenset(_READ["byName"])
+_VOLUMES: Final = frozenset(_READ["volumes"])
+_VOLUME_LISTS: Final = tuple(_READ["volumeLists"])
+_SECRET_KEYS: Final = frozenset(_READ["secretKeys"])
+_TEXTS: Final = tuple(_READ["texts"])
+
+_DECIDED: Final[Mapping[str, str | None]] = {
+    **dict.fromkeys(_READ["allowed"]),
+    **{key: reason for reason, keys in _READ["refused"].items() for key in keys},
+}
+_ABOVE: Final = frozenset(
+    ".".join(key.split(".")[:n]) for key in (*_DECIDED, *_OWN) for n in range(1, key.count(".") + 1)
+)
+# The reasons by which the rule refuses more than single keys.
+_RIGHTS: Final = str(_DECIDED["rbac.role"])
+_ELSEWHERE: Final = str(_DECIDED["exportKubeConfig.secret.namespace"])
+_OPEN: Final = str(_DECIDED["exportKubeConfig.server"])
 
 _STANDARD: Final = "policies.podSecurityStandard"
 _SECRETS: Final = "exportKubeConfig.additionalSecrets"
@@ -34,13 +59,13 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             yield from judged(team, _judge)
 
 
-def _judge(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     for key, what in _below(values, ""):
         if key == _NAMESPACE and value_of(values, key) == team.namespace:
             continue  # that is where it is in any case
         yield key, f"has {key}, which {what}; {_MEANT}"
     yield from _taken_away(values)
-    for key, instead in areas.OWN.items():
+    for key, instead in _OWN.items():
         if value_of(values, key) is not None:
             yield key, f"has {key}, which is where the team's pods may go; write {instead} instead"
     if value_of(values, _STANDARD) in ("", "privileged"):
@@ -51,7 +76,7 @@ def _judge(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[s
 
 def _rendered(value: object, key: str) -> Iterator[tuple[str, str]]:
     """Texts that Helm would run, or read as more than a value: with the rights of who installs."""
-    if key in areas.TEXTS:
+    if key in _TEXTS:
         return
     if isinstance(value, Mapping):
         for name, item in value.items():
@@ -60,7 +85,7 @@ def _rendered(value: object, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, str):
         yield from _written(value, key)
     else:
-        for item in plain.items(value):
+        for item in items(value):
             yield from _rendered(item, key)
 
 
@@ -80,9 +105,9 @@ def _written(text: str, key: str) -> Iterator[tuple[str, str]]:
         )
 
 
-def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _taken_away(values: Values) -> Iterator[tuple[str, str]]:
     """What the program writes, and a value of the user's drops: the chart's own would come back."""
-    for written in areas.WRITTEN:
+    for written in _WRITTEN:
         here: object = values
         steps = written.split(".")
         for n, step in enumerate(steps, 1):
@@ -95,36 +120,46 @@ def _taken_away(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
                 break
     for role in _ROLES:
         if value_of(values, role) == "auto":
-            yield role, f"has {role}, which {areas.RIGHTS}; {_MEANT}"
+            yield role, f"has {role}, which {_RIGHTS}; {_MEANT}"
 
 
 def _below(value: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
     """The refused keys that switch something on: at the key that decides, or where none does."""
     for name, item in value.items():
         key = f"{above}.{name}" if above else str(name)
-        decision = areas.decided(key)
+        decision = decided(key)
         if name == "patches" and key.startswith("sync.") and _says(item, key):
             yield key, "changes what is synced to the host, or everybody's, by code of its own"
         elif isinstance(item, Mapping) and _goes_on(key, item):
             yield from _below(item, key)
         elif _says(item, key):
             if decision is None:
-                yield key, areas.UNJUDGED
+                yield key, "nobody has judged for teams that are kept apart"
             elif decision[1] is not None:
                 yield decision[0], decision[1]
 
 
+def decided(key: str) -> tuple[str, str | None] | None:
+    """The longest key that decides about this one, and why it is refused; None: none does."""
+    parts = key.split(".")
+    for n in range(len(parts), 0, -1):
+        above = ".".join(parts[:n])
+        if above in _DECIDED:
+            return above, _DECIDED[above]
+    return None
+
+
 def _goes_on(key: str, item: Mapping[str, object]) -> bool:
     """Whether single keys below have to be looked at."""
-    decision = areas.decided(key)
+    decision = decided(key)
     synced = key.startswith("sync.") and decision is not None and decision[1] is None
-    return areas.has_more_below(key) or (synced and item.get("enabled") is not False)
+    return key in _ABOVE or (synced and item.get("enabled") is not False)
 
 
-def _lists(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for key in areas.VOLUME_LISTS:
-        for volume in plain.items(value_of(values, key)):
-            kinds = set(volume) - areas.VOLUMES if isinstance(volume, Mapping) else set()
+def _lists(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
+    for key in _VOLUME_LISTS:
+        for volume in items(value_of(values, key)):
+            kinds = set(volume) - _VOLUMES if isinstance(volume, Mapping) else set()
             if kinds:
                 yield (
                     key,
@@ -132,19 +167,19 @@ def _lists(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[s
                     " reach beyond the team's namespace; write configMap, secret, emptyDir,"
                     " projected, downwardAPI or persistentVolumeClaim",
                 )
-    for secret in plain.items(value_of(values, _SECRETS)):
+    for secret in items(value_of(values, _SECRETS)):
         keys = {k for k, v in secret.items() if _says(v)} if isinstance(secret, Mapping) else set()
         if isinstance(secret, Mapping) and secret.get("namespace") == team.namespace:
             keys.discard("namespace")
-        for name in sorted(map(str, keys - areas.SECRET_KEYS)):
-            what = areas.ELSEWHERE if name == "namespace" else areas.OPEN
+        for name in sorted(map(str, keys - _SECRET_KEYS)):
+            what = _ELSEWHERE if name == "namespace" else _OPEN
             yield _SECRETS, f"has {name} in {_SECRETS}, which {what}; {_MEANT}"
 
 
 def _says(value: object, key: str = "") -> bool:
     """Whether a value switches something on, or adds something."""
     if isinstance(value, Mapping):
-        if value.get("enabled") is False and key not in areas.BY_NAME:
+        if value.get("enabled") is False and key not in _BY_NAME:
             return False
         return any(_says(item, f"{key}.{name}") for name, item in value.items())
     return value not in (None, False, "", [], "auto")

@@ -6,9 +6,9 @@ from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
-from kai_fleet_policies.rules.vclusters import value_of
+from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "vcluster-kubernetes"
 LEVEL = Level.MANDATORY
@@ -28,25 +28,25 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     for team in cluster.virtual_clusters:
         if team.guard is None:
             continue
-        for path, version in _written(team):
+        default = releases.VCLUSTER[releases.DEFAULT_VCLUSTER]
+        known = releases.VCLUSTER.get(team.version or "", default)
+        for place, version in _written(team):
             if _is_older(version):
-                yield mandatory(
-                    vcluster_subject(team),
-                    path,
+                yield place.mandatory(
                     f"is {version}, and the guard inside needs Kubernetes {OLDEST_KUBERNETES} or"
-                    f" newer, for {POLICY}: write {_own(team)}, which this vCluster has of itself,"
-                    " or kai-fleet:guard: {mode: off} to do without the guard",
+                    f" newer, for {POLICY}: write {known.kubernetes}, which this vCluster has of"
+                    " itself, or kai-fleet:guard: {mode: off} to do without the guard"
                 )
 
 
-def _written(team: DeclaredTeam) -> Iterator[tuple[str, str]]:
-    """The path and the version, as far as the stack says one."""
+def _written(team: DeclaredTeam) -> Iterator[tuple[ProblemPlace, str]]:
+    """The place and the version, as far as the stack says one."""
     for key in _VALUES:
         if isinstance(version := value_of(team.values, key), str):
-            yield team.written_at("vcluster", "values", key), version
+            yield of_vcluster(team, "values", key), version
             return
     if team.kubernetes_version:
-        yield team.written_at("vcluster", "kubernetesVersion"), team.kubernetes_version
+        yield of_vcluster(team, "kubernetesVersion"), team.kubernetes_version
 
 
 def _is_older(version: str) -> bool:
@@ -54,9 +54,3 @@ def _is_older(version: str) -> bool:
     return number is not None and releases.version_key(number[1]) < releases.version_key(
         OLDEST_KUBERNETES
     )
-
-
-def _own(team: DeclaredTeam) -> str:
-    version = team.version or releases.DEFAULT_VCLUSTER
-    known = releases.VCLUSTER.get(version) or releases.VCLUSTER[releases.DEFAULT_VCLUSTER]
-    return known.kubernetes

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "vcluster-kubernetes-known"
 LEVEL = Level.ADVISORY
@@ -21,9 +22,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         newest = VCLUSTER[version].kubernetes
         if version_key(own)[:2] > version_key(newest)[:2]:
-            yield advisory(
-                vcluster_subject(team),
-                team.written_at("vcluster", "kubernetesVersion"),
+            yield of_vcluster(team, "kubernetesVersion").advisory(
                 f"is {own}, and vCluster {version} lists Kubernetes up to"
-                f" {newest.rpartition('.')[0]} (KAI up to {KUBERNETES}); write {newest}",
+                f" {newest.rpartition('.')[0]} (KAI up to {KUBERNETES}); write {newest}"
             )

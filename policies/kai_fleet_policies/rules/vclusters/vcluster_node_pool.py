@@ -3,16 +3,10 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.claims import claims, labels
+from kai_fleet_policies.rules.teams import claims, labels
+from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    advisory,
-    called,
-    vcluster_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, called
 
 NAME = "vcluster-node-pool"
 LEVEL = Level.ADVISORY
@@ -37,11 +31,9 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         for owner, pool in known:
             if owner != team.name and pool.items() <= place.items():
-                yield advisory(
-                    vcluster_subject(team),
-                    team.written_at("vcluster", "nodePool"),
+                yield of_vcluster(team, "nodePool").advisory(
                     f"would run on {labels(place)}, the nodes of team {called(owner)}; write"
                     " the labels of nodes of no team, or drop the key: then the team's own nodes"
-                    " run it",
+                    " run it"
                 )
                 break

@@ -13,11 +13,10 @@ from kai_fleet.fleet.control_plane import (
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import ETCD, store_of
-from kai_fleet_policies.rules.vclusters import value_of
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kai_fleet_policies.rules.vclusters import amount, of_vcluster, value_of
+from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number, pairs
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "vcluster-resources"
 LEVEL = Level.MANDATORY
@@ -39,70 +38,52 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
         if values is UNKNOWN or version is UNKNOWN or not isinstance(version, str):
             continue  # other rules say so
-        own = plain.mapping(value_of(values, RESOURCES))
+        own = mapping(value_of(values, RESOURCES))
         if own is UNKNOWN:
             continue
         resources = merged(default_resources(version), own)
-        requests, limits = (plain.mapping(resources.get(it)) for it in ("requests", "limits"))
+        requests, limits = (mapping(resources.get(it)) for it in ("requests", "limits"))
         if requests is UNKNOWN or limits is UNKNOWN:
             continue
         for name, key in _NAMES.items():
-            asked, most = _amount(requests.get(name)), _amount(limits.get(name))
+            asked, most = amount(requests.get(name)), amount(limits.get(name))
             if asked is None:
                 continue
-            path = team.written_at("vcluster", "resources", "requests", key)
+            place = of_vcluster(team, "resources", "requests", key)
             if most is not None and asked > most:
-                yield mandatory(
-                    vcluster_subject(team),
-                    path,
+                yield place.mandatory(
                     f"is {requests[name]}, above its limit of {limits[name]}; write limits:"
-                    f" {{{key}: {requests[name]}}} or more beside requests",
+                    f" {{{key}: {requests[name]}}} or more beside requests"
                 )
-            yield from _within_bounds(team, values, name, asked, path)
+            yield from _within_bounds(team, values, name, asked, place)
 
 
 def _within_bounds(
-    team: DeclaredTeam, values: Any, name: str, asked: Decimal, path: str
+    team: DeclaredTeam, values: Any, name: str, asked: Decimal, place: ProblemPlace
 ) -> Iterator[Problem]:
     """All pods of a control plane against the team's quota, which counts them."""
     isolation = team.isolation
     if isolation is None or not isolation.on:
         return
-    bound = _amount(getattr(isolation.bounds, _BOUNDS[name]))
+    bound = amount(getattr(isolation.bounds, _BOUNDS[name]))
     if bound is None:
         return
-    replicas = plain.number(value_of(values, REPLICAS)) or 1
+    replicas = number(value_of(values, REPLICAS)) or 1
     if replicas is UNKNOWN:
         return
     store = store_of(values)
     whole = asked * int(replicas)
     if store.type == "etcd":
-        chart = {**ETCD_REQUESTS, **_requests_of_etcd(values)}
-        whole += (_amount(chart.get(name)) or 0) * store.members
+        own = pairs(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
+        chart = {**ETCD_REQUESTS, **own}
+        whole += (amount(chart.get(name)) or 0) * store.members
     if whole > bound:
-        yield mandatory(
-            vcluster_subject(team),
-            path,
+        yield place.mandatory(
             f"makes {_shown(name, whole)} of {_NAMES[name]} for all pods of the control plane, and"
             f" the team may have {_shown(name, bound)} with all that it runs: Kubernetes would make"
-            f" none; ask for less, or raise isolation.bounds.{_NAMES[name]}",
+            f" none; ask for less, or raise isolation.bounds.{_NAMES[name]}"
         )
 
 
-def _requests_of_etcd(values: Any) -> dict[str, Any]:
-    found = plain.mapping(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
-    return {} if found is UNKNOWN else dict(found)
-
-
-def _amount(quantity: Any) -> Decimal | None:
-    # A policy pack starts without the types of settings.
-    from kubectl_fleet.quantities import parse_quantity
-
-    try:
-        return None if quantity is None else parse_quantity(quantity)
-    except ValueError:
-        return None  # the chart says what is wrong with it
-
-
-def _shown(name: str, amount: Decimal) -> str:
-    return f"{amount.normalize():f}" if name == "cpu" else f"{amount / 2**20:.0f}Mi"
+def _shown(name: str, quantity: Decimal) -> str:
+    return f"{quantity.normalize():f}" if name == "cpu" else f"{quantity / 2**20:.0f}Mi"

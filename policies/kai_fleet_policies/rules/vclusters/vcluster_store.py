@@ -6,18 +6,9 @@ from typing import Final
 from kai_fleet.fleet.control_plane import REPLICAS
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import EMBEDDED, SWITCHES, ChartStore, store_of
-from kai_fleet_policies.rules.vclusters import value_of
-from kubectl_fleet.declared import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    advisory,
-    mandatory,
-    undecided,
-    vcluster_subject,
-)
+from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster, value_of
+from kubectl_fleet.declared.unknown import UNKNOWN, number
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "vcluster-store"
 LEVEL = Level.MANDATORY
@@ -28,10 +19,7 @@ WHY = (
 )
 REMEDY = "Choose the store before the vCluster is made, and keep it."
 
-_ANOTHER: Final = (
-    "Another store needs another vCluster: add a team of another name beside it and move what it"
-    " runs, or remove the team, which deletes all that is in it, and add it again"
-)
+_ANOTHER: Final = f"Another store {ANOTHER}"
 _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
 _LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tier Prod has it"}
 
@@ -43,12 +31,10 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         if values is UNKNOWN:
             continue  # vcluster-values says so
         if any(value_of(values, key) is UNKNOWN for key in SWITCHES.values()):
-            yield undecided(
-                vcluster_subject(team), team.written_at("vcluster", "store"), "its store is known"
-            )
+            yield of_vcluster(team, "store").undecided("its store is known")
             continue
         store = store_of(values)
-        yield from _replicas(team, store, plain.number(value_of(values, REPLICAS)))
+        yield from _replicas(team, store, number(value_of(values, REPLICAS)))
         yield from _licence(team)
         if team.store_before is not None:
             yield from _change(team, team.store_before, store)
@@ -57,28 +43,22 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Iterator[Problem]:
     if not isinstance(replicas, float) or replicas <= 1:
         return
-    path, count = team.written_at("vcluster", "replicas"), f"is {replicas:g}"
+    place, count = of_vcluster(team, "replicas"), f"is {replicas:g}"
     if store.type == EMBEDDED:
         runs = team.store_before is not None
         way = f"write 1. {_ANOTHER}" if runs else "write store: {type: etcd, replicas: 3}, or 1"
-        yield mandatory(
-            vcluster_subject(team),
-            path,
+        yield place.mandatory(
             f"{count}, and its store is SQLite, a file that one process has: none would start;"
-            f" {way}",
+            f" {way}"
         )
     elif store.type == "embeddedEtcd" and replicas % 2 == 0:
         more = "etcd is in each of them, and needs more than half"
-        yield mandatory(
-            vcluster_subject(team), path, f"{count}, and {more}; write {replicas + 1:g}"
-        )
+        yield place.mandatory(f"{count}, and {more}; write {replicas + 1:g}")
     elif store.type == "etcd" and store.members == 1:
         alone = "and all of them need its one etcd: without that one nothing answers"
-        yield advisory(
-            vcluster_subject(team),
-            path,
+        yield place.advisory(
             f"{count}, {alone}; write store: {{type: etcd, replicas: 3}}, which cannot be changed"
-            " once it is made",
+            " once it is made"
         )
 
 
@@ -86,11 +66,9 @@ def _licence(team: DeclaredTeam) -> Iterator[Problem]:
     """Of its own keys; of what its values say, vcluster-values tells."""
     kind = store_of(team.control_plane).type
     if kind in _LICENCES and not team.licensed:
-        yield mandatory(
-            vcluster_subject(team),
-            team.written_at("vcluster", "store", "type"),
+        yield of_vcluster(team, "store", "type").mandatory(
             f"is {kind}, which the open source image has in no version; write etcd, or licensed:"
-            f" true beside store if you have a licence ({_LICENCES[kind]})",
+            f" true beside store if you have a licence ({_LICENCES[kind]})"
         )
 
 
@@ -104,17 +82,13 @@ def _change(team: DeclaredTeam, before: ChartStore, after: ChartStore) -> Iterat
             if moves
             else f"write {before.type}. {_ANOTHER}"
         )
-        yield mandatory(
-            vcluster_subject(team),
-            team.written_at("vcluster", "store", "type"),
+        yield of_vcluster(team, "store", "type").mandatory(
             f"changes from {before.type} to {after.type}, and the state stays in the one before:"
-            f" {way}",
+            f" {way}"
         )
     elif before.members != after.members:
-        yield mandatory(
-            vcluster_subject(team),
-            team.written_at("vcluster", "store", "replicas"),
+        yield of_vcluster(team, "store", "replicas").mandatory(
             f"changes from {before.members} to {after.members}, and each etcd keeps the members of"
             " its first start: others would begin a second, empty store under the same name; write"
-            f" {before.members}. {_ANOTHER}",
+            f" {before.members}. {_ANOTHER}"
         )

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.state.transitions import vcluster_refusal
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kai_fleet_policies.rules.vclusters import of_vcluster
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "vcluster-upgrade"
 LEVEL = Level.MANDATORY
@@ -23,5 +24,4 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             continue
         refusal = vcluster_refusal(team.version_before, team.version)
         if refusal is not None:
-            subject, path = vcluster_subject(team), team.written_at("vcluster", "version")
-            yield mandatory(subject, path, refusal)
+            yield of_vcluster(team, "version").mandatory(refusal)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet_policies.rules.vclusters import judged, value_of
+from kai_fleet_policies.rules.vclusters import Values, judged, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.declared import plain
+from kubectl_fleet.declared.unknown import items
 from kubectl_fleet.rules.problem import Level, Problem, Severity
 from kubectl_fleet.wording import listed
 
@@ -53,25 +53,17 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         yield from judged(team, _judge)
 
 
-def _judge(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    yield from _unknown(team, values)
-    yield from _unfit(team, values)
-
-
-def _unknown(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    if not isinstance(team.version, str) or team.version not in releases.VCLUSTER:
-        return  # vcluster-version-known says so
-    for unknown in unknown_keys("vcluster", team.version, values):
+def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
+    version = team.version if isinstance(team.version, str) else ""
+    known = version in releases.VCLUSTER  # else vcluster-version-known says so
+    for unknown in unknown_keys("vcluster", version, values) if known else ():
         readers = f" ({listed(unknown.versions)} have it)" if unknown.versions else ""
         instead = f"write {unknown.instead}" if unknown.instead else "drop it"
         yield (
             unknown.key,
-            f"has the value {unknown.key}, which the chart of {team.version} refuses{readers};"
+            f"has the value {unknown.key}, which the chart of {version} refuses{readers};"
             f" {instead}",
         )
-
-
-def _unfit(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     if "podgroups" in str(value_of(values, "sync.fromHost.customResources")):
         yield (
             "sync.fromHost.customResources",
@@ -79,7 +71,7 @@ def _unfit(team: DeclaredTeam, values: Mapping[str, object]) -> Iterator[tuple[s
             " such sync; drop it",
         )
         return
-    if any(isinstance(it, Mapping) for it in plain.items(value_of(values, _TOLERATIONS))):
+    if any(isinstance(it, Mapping) for it in items(value_of(values, _TOLERATIONS))):
         yield (
             _TOLERATIONS,
             "has mappings, and the chart takes text such as dedicated=ml:NoSchedule; write them"

@@ -3,17 +3,10 @@
 from collections.abc import Iterator
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    advisory,
-    mandatory,
-    undecided,
-    vcluster_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "vcluster-version-known"
 LEVEL = Level.MANDATORY
@@ -25,20 +18,18 @@ REMEDY = "Write one of the versions that the message names."
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """The version of each vCluster on this host; one that names none gets the newest known."""
     for team in cluster.virtual_clusters:
-        subject, path = vcluster_subject(team), team.written_at("vcluster", "version")
+        place = of_vcluster(team, "version")
         if team.version is UNKNOWN:
-            yield undecided(subject, path, "its version is known")
+            yield place.undecided("its version is known")
         elif not team.version:
             continue
         elif team.untested and (newest := releases.taken_for(releases.VCLUSTER, team.version)):
             untried = f"is {team.version}, which nobody tried with this program"
-            yield advisory(subject, path, f"{untried}; it is taken for {newest}")
+            yield place.advisory(f"{untried}; it is taken for {newest}")
         elif team.version not in releases.VCLUSTER:
             write = releases.instead(releases.VCLUSTER, team.version)
             known = ", ".join(releases.VCLUSTER)
-            yield mandatory(
-                subject,
-                path,
+            yield place.mandatory(
                 f"has version {team.version}, which is not supported here; write {write}"
-                f" (all: {known})",
+                f" (all: {known})"
             )

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, advice, vcluster_support
-from kubectl_fleet.rules.problem import Level, Problem, Severity, advisory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, Severity
 
 NAME = "vcluster-version-supported"
 LEVEL = Level.ADVISORY
@@ -19,6 +20,5 @@ def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Probl
     for team in cluster.virtual_clusters:
         version = str(team.version or DEFAULT_VCLUSTER)
         if version in VCLUSTER and not (support := vcluster_support(version, today)).maintained:
-            path = team.written_at("vcluster", "version")
             message = f"is {version}: {support.words}; {advice(VCLUSTER, version, today)}"
-            yield advisory(vcluster_subject(team), path, message)
+            yield of_vcluster(team, "version").advisory(message)

@@ -1,14 +1,13 @@
 """The volume of a vCluster that runs keeps its storage class and size."""
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import CLAIM
+from kai_fleet_policies.rules.vclusters import ANOTHER, amount, of_vcluster
 from kubectl_fleet.paths import value_at
-from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.rules.problem import Level, Problem, Severity, mandatory, vcluster_subject
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
 
 NAME = "vcluster-volume"
 LEVEL = Level.MANDATORY
@@ -34,38 +33,30 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             if same_claim(key, before, after):
                 continue
             message = _sentence(team, key, before, after)
-            yield mandatory(vcluster_subject(team), _path(team, key), message)
+            yield _place(team, key).mandatory(message)
 
 
-def _path(team: DeclaredTeam, key: str) -> str:
+def _place(team: DeclaredTeam, key: str) -> ProblemPlace:
     """Where the value is written."""
     claim = value_at(team.values, CLAIM)
     if isinstance(claim, Mapping) and key in claim:
-        return team.written_at("vcluster", "values", CLAIM, key)
-    keys = ("vcluster", "store", key) if team.store.type == "etcd" else ("vcluster", key)
-    return team.written_at(*keys)
+        return of_vcluster(team, "values", CLAIM, key)
+    return of_vcluster(team, *(("store", key) if team.store.type == "etcd" else (key,)))
 
 
 def same_claim(key: str, before: Any, after: Any) -> bool:
     """Whether two values of `size` or `storageClass` mean the same."""
     if before == after:
         return True
-    amount = _amount(before) if key == "size" else None
-    return amount is not None and amount == _amount(after)
-
-
-def _amount(size: Any) -> Decimal | None:
-    try:
-        return parse_quantity(size)
-    except ValueError:
-        return None  # the chart says what is wrong with it
+    size = amount(before) if key == "size" else None
+    return size is not None and size == amount(after)
 
 
 def _sentence(team: DeclaredTeam, key: str, before: Any, after: Any) -> str:
     was, is_now = before or "the cluster's default class", after or "the cluster's default class"
     written = before or '""'
     says = f"changes from {was} to {is_now}, and the volume is made already; write {written}"
-    if key == "size" and (_amount(after) or 0) > (_amount(before) or 0):
+    if key == "size" and (amount(after) or 0) > (amount(before) or 0):
         etcds = [f"data-{team.name}-etcd-{n}" for n in range(team.store.members)]
         claims = " ".join(etcds) if team.store.type == "etcd" else f"data-{team.name}-0"
         grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
@@ -73,7 +64,4 @@ def _sentence(team: DeclaredTeam, key: str, before: Any, after: Any) -> str:
             f"{says}, and have the volume itself grow where its class can: `kubectl -n"
             f" {team.namespace} patch pvc {claims} -p '{grow}'`"
         )
-    return (
-        f"{says}. Another volume needs another vCluster: add a team of another name beside it and"
-        " move what it runs, or remove the team, which deletes all that is in it, and add it again"
-    )
+    return f"{says}. Another volume {ANOTHER}"

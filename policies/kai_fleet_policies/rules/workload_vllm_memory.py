@@ -6,18 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.pods import PodContainer, PodTemplate
+from kubectl_fleet.declared.pods import PodContainer
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import SCHEDULER
 from kubectl_fleet.releases.sharing import HAMI_CORE
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    advisory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, Severity, of_workload
 
 NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY
@@ -52,22 +45,12 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         memory = annotations.get("gpu-memory")
         if not annotations.keys() & {"gpu-fraction", "gpu-memory"}:
             continue
-        if UNKNOWN in (workload.containers, annotations.get("gpu-fraction"), memory):
-            yield from _open(workload, cluster)
-            continue
-        assert workload.containers is not UNKNOWN
-        for container in workload.containers:
-            message = _judge(container, fraction, memory)
-            if message is UNKNOWN:
-                yield from _open(workload, cluster)
-            elif message:
-                subject = workload_subject(workload, cluster)
-                yield advisory(subject, workload.path, message)
-
-
-def _open(workload: PodTemplate, cluster: DeclaredCluster) -> Iterator[Problem]:
-    until = "its share of a GPU and its containers' arguments are known"
-    yield undecided(workload_subject(workload, cluster), workload.path, until)
+        place, containers = of_workload(workload, cluster), workload.containers
+        is_open = UNKNOWN in (containers, annotations.get("gpu-fraction"), memory)
+        messages = [UNKNOWN] if is_open else [_judge(it, fraction, memory) for it in containers]
+        if UNKNOWN in messages:
+            yield place.undecided("its share of a GPU and its containers' arguments are known")
+        yield from (place.advisory(it) for it in messages if it and it is not UNKNOWN)
 
 
 def _judge(container: PodContainer, fraction: float | None, memory: object) -> Any:

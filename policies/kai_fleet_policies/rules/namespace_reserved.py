@@ -4,19 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.declared.unknown import UNKNOWN, pairs
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
-from kubectl_fleet.rules.problem import (
-    Level,
-    Problem,
-    Severity,
-    at,
-    called,
-    mandatory,
-    undecided,
-    workload_subject,
-)
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_workload
 
 NAME = "namespace-reserved"
 LEVEL = Level.MANDATORY
@@ -29,59 +21,47 @@ REMEDY = "Put workloads in a namespace of the team, and only KAI in kai-schedule
 
 # What KAI itself needs beside its release: pull secrets, rights, network rules, scraping.
 _KAI_SUPPORT: Final = frozenset(
-    {
-        "NetworkPolicy",
-        "PodMonitor",
-        "Role",
-        "RoleBinding",
-        "Secret",
-        "ServiceAccount",
-        "ServiceMonitor",
-    }
+    (
+        *("NetworkPolicy", "PodMonitor", "ServiceMonitor"),
+        *("Role", "RoleBinding", "Secret", "ServiceAccount"),
+    )
 )
 
 
 def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     """Workloads in any reserved namespace; in KAI's own, everything that is not KAI."""
     for workload in cluster.workloads:
-        subject = workload_subject(workload, cluster)
+        place = of_workload(workload, cluster)
         if workload.namespace is UNKNOWN:
-            yield undecided(subject, workload.path, "its namespace is known")
+            yield place.undecided("its namespace is known")
         elif workload.namespace in cluster.reserved and not _is_scaling_pod(workload):
-            yield mandatory(
-                subject,
-                workload.path,
+            yield place.mandatory(
                 f"runs in {workload.namespace}, which is reserved for the platform;"
-                " write a namespace of the team's own, for example team-a",
+                " write a namespace of the team's own, for example team-a"
             )
     for thing in cluster.namespaced:
-        subject = f"{thing.kind} {called(thing.name)} in {cluster.name}"
+        place = ProblemPlace(f"{thing.kind} {called(thing.name)} in {cluster.name}", thing.path)
         if thing.namespace is UNKNOWN:
             if thing.kind == "Release":
-                yield undecided(subject, thing.path, "its namespace is known")
+                yield place.undecided("its namespace is known")
         elif thing.namespace == KAI_NAMESPACE and thing.kind not in _KAI_SUPPORT:
             what = f"the chart {thing.chart}" if thing.chart else thing.kind
-            yield mandatory(
-                subject,
-                thing.path,
+            yield place.mandatory(
                 f"puts {what} in {KAI_NAMESPACE}, where removing KAI deletes every Deployment;"
-                " write another namespace",
+                " write another namespace"
             )
     for release in cluster.kai:
-        subject = f"KAI of {cluster.name}"
-        path = at(release.path, "namespace")
+        place = of_kai(release, cluster, "namespace")
         if release.namespace is UNKNOWN:
-            yield undecided(subject, path, "its namespace is known")
+            yield place.undecided("its namespace is known")
         elif release.namespace != KAI_NAMESPACE:
-            yield mandatory(
-                subject,
-                path,
+            yield place.mandatory(
                 f"is installed in {release.namespace or 'default'}, but its clean-up works in"
-                f" {KAI_NAMESPACE} only; write namespace: {KAI_NAMESPACE}",
+                f" {KAI_NAMESPACE} only; write namespace: {KAI_NAMESPACE}"
             )
 
 
 def _is_scaling_pod(workload: PodTemplate) -> bool:
     """Whether it is one of those that KAI's node-scale-adjuster makes in its namespace."""
-    labels = {} if workload.labels is UNKNOWN else workload.labels
-    return workload.namespace == SCALING_NAMESPACE and "shared-gpu-pod-name" in labels
+    has_label = "shared-gpu-pod-name" in pairs(workload.labels)
+    return workload.namespace == SCALING_NAMESPACE and has_label

@@ -10,7 +10,7 @@ from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError, SourcePlace
 from kai_fleet_policies.image_names import Named, names
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, at, mandatory, undecided
+from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, at
 from kubectl_fleet.wording import MASK
 
 NAME = "sources-known"
@@ -37,25 +37,23 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     for installed in cluster.installed:
         yield from _chart(installed, charts)
         if installed.values is UNKNOWN:
-            yield undecided(installed.subject, installed.path, "its values are known")
+            yield ProblemPlace(installed.subject, installed.path).undecided("its values are known")
             continue
         for named in names(installed.of, installed.values):
-            place = (installed.place_of(named.key), named.key)
-            if place not in seen:
+            where = (installed.place_of(named.key), named.key)
+            if where not in seen:
                 for problem in _named(installed, named, charts, images, exact):
-                    seen.add(place)
+                    seen.add(where)
                     yield problem
 
 
 def _chart(installed: InstalledChart, known: Sequence[SourcePlace]) -> Iterator[Problem]:
-    path = at(installed.path, "chart")
+    place = ProblemPlace(installed.subject, at(installed.path, "chart"))
     if installed.chart is UNKNOWN or installed.chart == MASK:
-        yield undecided(installed.subject, path, "its chart is known")
-    elif installed.chart is not None:
-        wrong = _elsewhere("chart", installed.chart, known)
-        if wrong:
-            message = f"has chart{_name(installed, installed.chart)}, which {wrong}"
-            yield mandatory(installed.subject, path, f"{message}; {_chart_remedy(installed)}")
+        yield place.undecided("its chart is known")
+    elif installed.chart is not None and (wrong := _elsewhere("chart", installed.chart, known)):
+        message = f"has chart{_name(installed, installed.chart)}, which {wrong}"
+        yield place.mandatory(f"{message}; {_chart_remedy(installed)}")
 
 
 def _named(
@@ -65,53 +63,46 @@ def _named(
     images: Sequence[SourcePlace],
     exact: Sequence[SourcePlace],
 ) -> Iterator[Problem]:
-    subject, path = installed.subject, installed.place_of(named.key)
+    place = ProblemPlace(installed.subject, installed.place_of(named.key))
     has = f"has {named.key}{_name(installed, named.name)}"
     match named.what:
         case "unknown":
-            yield undecided(subject, path, f"{named.key} is known")
+            yield place.undecided(f"{named.key} is known")
         case "unreadable":
-            yield mandatory(
-                subject,
-                path,
+            yield place.mandatory(
                 f"has {named.key}, in which the images cannot be read; drop it, or write plain"
-                " YAML whose images are those of the release tables",
+                " YAML whose images are those of the release tables"
             )
         case "tag":
             message = "which is no tag and no sha256 digest and may continue the image's name"
-            yield mandatory(subject, path, f"{has}, {message}; write a tag such as v1.2.3")
+            yield place.mandatory(f"{has}, {message}; write a tag such as v1.2.3")
         case "chart":
             if wrong := _elsewhere("chart", named.name, charts):
-                message = f"{has}, which {wrong}; {_chart_remedy(installed)}"
-                yield mandatory(subject, path, message)
+                yield place.mandatory(f"{has}, which {wrong}; {_chart_remedy(installed)}")
         case _:
             if wrong := _elsewhere(named.what, named.name, images):
-                yield mandatory(
-                    subject,
-                    path,
+                yield place.mandatory(
                     f"{has}, which {wrong}; drop it for the images of the release table, or have"
-                    f" its registry written in {_IMAGES}{_where(installed)}",
+                    f" its registry written in {_IMAGES}{_where(installed)}"
                 )
             elif installed.by_name:
-                yield from _by_name(installed, named, path, exact)
+                yield from _by_name(installed, named, place, exact)
 
 
 def _by_name(
-    installed: InstalledChart, named: Named, path: str, exact: Sequence[SourcePlace]
+    installed: InstalledChart, named: Named, place: ProblemPlace, exact: Sequence[SourcePlace]
 ) -> Iterator[Problem]:
     """At level restricted the host's guard knows KAI's images by the whole of their names."""
     if named.what == "image":
-        place = sources.image_place(named.name)
-        home = replace(place, path=place.path[:-1])
+        image = sources.image_place(named.name)
+        home = replace(image, path=image.path[:-1])
     else:
         home = sources.registry_place(named.name)
     if home not in exact:
-        yield mandatory(
-            installed.subject,
-            path,
+        yield place.mandatory(
             f"has {named.key}{_name(installed, named.name)}, which is only below what {_IMAGES}"
             " names: at isolation level restricted KAI's images pass by their whole names; have"
-            f" the very registry with its path written in {_IMAGES}{_where(installed)}",
+            f" the very registry with its path written in {_IMAGES}{_where(installed)}"
         )
 
 
