@@ -33,8 +33,7 @@ def doctor(
 
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
-    from kai_fleet_cli.doctor import show
-    from kai_fleet_cli.doctor.diagnosis import diagnose
+    from kai_fleet_cli.doctor.diagnosis import diagnose, show
     from kubectl_fleet.live.finding import ExitCode
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
@@ -47,5 +46,5 @@ def doctor(
     if json_:
         sys.stdout.write(json.dumps(diagnosis.record(), indent=2, ensure_ascii=False) + "\n")
     else:
-        show.show(diagnosis, Console())
+        show(diagnosis, Console())
     raise typer.Exit(diagnosis.exit_code)

@@ -6,7 +6,7 @@ from datetime import datetime
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
-from kai_fleet_cli.doctor.declared import host_of
+from kai_fleet_cli.doctor.sources import host_of
 from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import OWN_STACK
 from kubectl_fleet.declared.queues import DeclaredQueue

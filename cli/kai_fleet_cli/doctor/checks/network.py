@@ -68,8 +68,8 @@ def check_addresses(snapshot: Snapshot) -> Findings:
 
 def _networks(snapshot: Snapshot) -> list[Network]:
     """What the teams that have network policies say of them."""
-    isolations = [team.wanted.isolation for team in snapshot.teams.values()]
-    return [it.network for it in isolations if it is not None and it.on and it.network.enabled]
+    every = (team.wanted.isolation for team in snapshot.teams.values())
+    return [it.network for it in every if it is not None and it.on and it.network.enabled]
 
 
 def _real_nodes(host: ClusterState) -> list[KubeObject]:
