@@ -64,7 +64,7 @@ def report(
         say(f"{html} is written")
     match format or (None if html else DiffFormat.text):
         case DiffFormat.json:
-            from kai_fleet_cli.report.record import record
+            from kai_fleet_cli.report.model import record
 
             sys.stdout.write(json.dumps(record(stack_report), indent=2, ensure_ascii=False) + "\n")
         case DiffFormat.markdown:
