@@ -16,7 +16,7 @@ from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.doctor.reads import READS
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
-from kai_fleet_cli.report.usage_query import KINDS, usage_of
+from kai_fleet_cli.report.usage import KINDS, usage_of
 from kai_fleet_cli.stack_file import reading
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.kubeconfig import connection

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.doctor.reads import READS
-from kai_fleet_cli.report.usage_table import spelled
+from kai_fleet_cli.report.usage import spelled
 from kai_fleet_cli.stack_file import reading
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError

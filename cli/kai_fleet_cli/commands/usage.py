@@ -32,8 +32,7 @@ def usage(
 
     GPU-hours from the Prometheus of kai-fleet:monitoring, else a sample of now.
     """
-    from kai_fleet_cli.report import usage_table
-    from kai_fleet_cli.report.usage_query import usage_of
+    from kai_fleet_cli.report.usage import as_csv, show, usage_of
 
     if json_ and csv:
         raise UserError("--json and --csv are two forms of the same; write one of them")
@@ -47,9 +46,9 @@ def usage(
     if json_:
         sys.stdout.write(json.dumps(answer.record(), indent=2, ensure_ascii=False) + "\n")
     elif csv:
-        sys.stdout.write(usage_table.as_csv(answer))
+        sys.stdout.write(as_csv(answer))
     else:
-        usage_table.show(answer, Console())
+        show(answer, Console())
     for team in answer.foreign:
         say(f"error: {team}")
     if answer.foreign:

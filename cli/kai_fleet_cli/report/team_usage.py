@@ -1,11 +1,9 @@
 """Who holds GPUs of a stack now, and who waits: by the pods of the host and of each vCluster."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
@@ -32,7 +30,7 @@ class GpuBalance:
     owed: float = 0.0
 
     @classmethod
-    def of(cls, used: float, waiting: float, quota: float) -> GpuBalance:
+    def of(cls, used: float, waiting: float, quota: float) -> Self:
         """Of a queue that has and waits for so much; a quota of -1 is unlimited."""
         if quota == UNLIMITED:
             return cls(used, used, owed=waiting)
