@@ -11,6 +11,7 @@ from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.usage.amounts import UNLIMITED, rounded
 from kubectl_fleet.usage.pods import PodUse
 
+_LONGEST_WAITS: Final = 10  # of all that wait
 OWN_STACK: Final = "own stack"  # the mode of a team whose scheduler another stack declares
 
 
@@ -143,9 +144,20 @@ def teams_now(look: Snapshot) -> list[TeamUsageRow]:
     ]
 
 
-def waits_now(look: Snapshot, count: int = 10) -> list[PodWait]:
+def waits_now(look: Snapshot) -> list[PodWait]:
     """The pods that have waited longest for GPUs."""
-    return sorted(_waits(look), key=lambda wait: -wait.seconds)[:count]
+    waits = [
+        PodWait(
+            name,
+            _own_name(pod),
+            pod.queue,
+            pod.amounts.gpu,
+            seconds_since(pod.created, cluster.now),
+        )
+        for name, cluster, pod in _without_node(look)
+        if pod.created and not pod.never
+    ]
+    return sorted(waits, key=lambda wait: -wait.seconds)[:_LONGEST_WAITS]
 
 
 def never_now(look: Snapshot) -> list[str]:
@@ -214,13 +226,6 @@ def held(pods: Iterable[PodUse]) -> float:
 
 def _waiting(pods: Iterable[PodUse]) -> float:
     return sum(pod.amounts.gpu for pod in pods if pod.waits and not pod.never)
-
-
-def _waits(look: Snapshot) -> Iterator[PodWait]:
-    for name, cluster, pod in _without_node(look):
-        if pod.created and not pod.never:
-            seconds = seconds_since(pod.created, cluster.now)
-            yield PodWait(name, _own_name(pod), pod.queue, pod.amounts.gpu, seconds)
 
 
 def _without_node(look: Snapshot) -> Iterator[tuple[str, ClusterState, PodUse]]:

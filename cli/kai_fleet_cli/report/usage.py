@@ -22,7 +22,6 @@ from kai_fleet_cli.report.over_time import Window, gpu_hours
 from kai_fleet_cli.report.team_usage import (
     AMOUNTS,
     GpuBalance,
-    PodWait,
     StackUsage,
     balance,
     never_now,
@@ -76,21 +75,15 @@ def usage_of(
         teams, measured = gpu_hours(query, settings, names, window)
     except UnreachableError as error:
         raise UserError(f"{error}. For a sample of now: --now") from None
-    notes = []
-    if not window.covered_by(measured):
-        notes.append(
-            f"Prometheus has numbers of {measured:.1f} of the {window.hours:g} hours that"
-            " were asked for."
-        )
-    waits: list[PodWait] = []
-    foreign: list[str] = []
+    part = f"{measured:.1f} of the {window.hours:g} hours that were asked for"
+    notes = [] if window.covered_by(measured) else [f"Prometheus has numbers of {part}."]
+    usage = StackUsage(stack, teams, since=since, measured=measured)
     try:
         look = _look(sources)
-        waits, foreign = waits_now(look), look.foreign
-        notes += never_now(look)
     except UserError as error:
-        notes.append(f"Who waits now is not known: {error}")
-    return StackUsage(stack, teams, waits, since, measured, notes, foreign)
+        return replace(usage, notes=[*notes, f"Who waits now is not known: {error}"])
+    notes += never_now(look)
+    return replace(usage, waits=waits_now(look), notes=notes, foreign=look.foreign)
 
 
 def _look(sources: ClusterSources) -> Snapshot:
