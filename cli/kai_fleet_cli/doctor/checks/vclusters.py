@@ -10,6 +10,7 @@ from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot,
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
 from kubectl_fleet.live.known_messages import Reason
 from kubectl_fleet.live.objects import KubeObject, seconds_since
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
 
 _SOON = timedelta(days=30)
@@ -108,14 +109,14 @@ def _volume(host: ClusterState, team: TeamState) -> Findings:
     key_of = f"{wanted.path}.vcluster.store" if etcd else f"{wanted.path}.vcluster"
     name = f"{wanted.name}-etcd" if etcd else wanted.name
     item = host.named("statefulsets", name, wanted.namespace)
-    for template in (item.spec.get("volumeClaimTemplates") if item else None) or []:
-        spec = template.get("spec") or {}
-        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-        for key, has in (("storageClass", spec.get("storageClassName")), ("size", size)):
-            declared = wanted.store.claim.get(key)
-            if template["metadata"]["name"] == "data" and not (
-                has is None or not declared or same_claim(key, has, declared)
-            ):
+    templates = (item.spec.get("volumeClaimTemplates") if item else None) or []
+    for template in (it for it in templates if it["metadata"]["name"] == "data"):
+        for key, at in (
+            ("storageClass", "storageClassName"),
+            ("size", "resources.requests.storage"),
+        ):
+            has, declared = value_at(template, f"spec.{at}"), wanted.store.claim.get(key)
+            if has is not None and declared and not same_claim(key, has, declared):
                 yield host.warning(
                     f"volume of vCluster {wanted.name}",
                     f"its {key} is {has}, and {declared} is declared: no update changes it",
