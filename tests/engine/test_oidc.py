@@ -10,7 +10,7 @@ from kubernetes import client
 
 from kai_fleet.settings.sections.oidc import Oidc
 from kai_fleet.vcluster.oidc import runs_with
-from kai_fleet_cli.doctor.identity_provider import is_unanswered
+from kai_fleet_cli.doctor.gather import is_unanswered
 from kai_fleet_cli.teams import kubeconfigs, stack_state
 from kubectl_fleet.kube.api import Api
 from tests.engine import identity_provider

@@ -24,7 +24,7 @@ from kai_fleet.vcluster.oidc import group_roles
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.groups import KINDS
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.declared import host_of
+from kai_fleet_cli.doctor.sources import host_of
 from kubectl_fleet.live.finding import Finding, Health
 from kubectl_fleet.releases import kai
 

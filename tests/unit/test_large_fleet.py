@@ -13,9 +13,10 @@ import pytest
 import trustme
 
 from kai_fleet_cli.doctor import gather
+from kai_fleet_cli.doctor.reads import READS
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
-from kai_fleet_cli.report.usage_query import KINDS, usage_of
+from kai_fleet_cli.report.usage import KINDS, usage_of
 from kai_fleet_cli.stack_file import reading
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.kubeconfig import connection
@@ -25,7 +26,7 @@ from tests.unit.test_usage_now import pod, queue
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # a busy machine is no reason to fail
 TEAMS, QUEUES, PODS, WAIT = 100, 10, 50, 1
 AT_ONCE, SECONDS = 20, 60.0
-PATHS = {kind: path.format("").partition("?")[0] for kind, path in gather.READS.items()}
+PATHS = {kind: path.format("").partition("?")[0] for kind, path in READS.items()}
 
 
 class Many(BaseHTTPRequestHandler):

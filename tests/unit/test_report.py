@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 from kai_fleet.settings import load
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.report import build, charts
+from kai_fleet_cli.report import build
 from kai_fleet_cli.report import page as writing
 from kai_fleet_cli.report.build import of_file
 from kai_fleet_cli.report.last_changes import last_changes
 from kai_fleet_cli.report.live import live
-from kai_fleet_cli.report.page import age, gpus, page
+from kai_fleet_cli.report.page import page
 from kai_fleet_cli.report.planned import planned
+from kai_fleet_cli.report.sections import age, gpus
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import stack_state
 from kubectl_fleet.errors import UserError
@@ -148,7 +149,7 @@ def test_nodes_that_are_not_ready_have_no_gpus_to_give():
 
 def test_the_bar_adds_up():
     for found in (busy(), many(), report(Lab())):
-        total = sum(amount for _, amount in charts.parts_of(found))
+        total = sum(amount for _, amount in writing.parts_of(found))
         assert total == pytest.approx(found.gpus.ready + found.gpus.not_ready)
 
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor import gather
-from kai_fleet_cli.report.usage_table import spelled
+from kai_fleet_cli.doctor.reads import READS
+from kai_fleet_cli.report.usage import spelled
 from kai_fleet_cli.stack_file import reading
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
@@ -99,7 +100,7 @@ def fleet(tmp_path, monkeypatch):
 
 def lists(server, **kinds):
     """What a server answers for a collection; others are not served."""
-    paths = {kind: path.format("").partition("?")[0] for kind, path in gather.READS.items()}
+    paths = {kind: path.format("").partition("?")[0] for kind, path in READS.items()}
     for kind, items in kinds.items():
         server.answers[paths[kind]] = (200, {"items": items})
 

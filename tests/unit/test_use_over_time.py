@@ -10,11 +10,10 @@ from rich.console import Console
 
 from kai_fleet.settings import load
 from kai_fleet_cli.display import as_markdown, as_text
-from kai_fleet_cli.report.model import PeriodUse
+from kai_fleet_cli.report.model import PeriodUse, record
 from kai_fleet_cli.report.page import page
-from kai_fleet_cli.report.record import record
+from kai_fleet_cli.report.sections import trend_text
 from kai_fleet_cli.report.use_over_time import use_over_time
-from kai_fleet_cli.report.use_tables import trend_text
 from tests.unit.doctor_samples import Lab
 from tests.unit.report_samples import busy
 

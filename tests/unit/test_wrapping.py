@@ -6,8 +6,7 @@ import pytest
 from rich.console import Console
 
 from kai_fleet_cli.display.wrapping import told, units
-from kai_fleet_cli.doctor.diagnosis import Diagnosis
-from kai_fleet_cli.doctor.show import show
+from kai_fleet_cli.doctor.diagnosis import Diagnosis, show
 from kubectl_fleet.live.finding import Finding, Health
 
 REMOVE = ".venv/bin/fleet up --stack a-stack-of-a-long-name --remove-team a-team-of-forty-letters"

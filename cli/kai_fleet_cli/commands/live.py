@@ -34,8 +34,7 @@ def doctor(
 
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
-    from kai_fleet_cli.doctor import show
-    from kai_fleet_cli.doctor.diagnosis import diagnose
+    from kai_fleet_cli.doctor.diagnosis import diagnose, show
     from kubectl_fleet.live.finding import ExitCode
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
@@ -48,7 +47,7 @@ def doctor(
     if as_json:
         print_json(diagnosis.record())
     else:
-        show.show(diagnosis, Console())
+        show(diagnosis, Console())
     raise typer.Exit(diagnosis.exit_code)
 
 
@@ -72,8 +71,7 @@ def usage(
 
     GPU-hours from the Prometheus of kai-fleet:monitoring, else a sample of now.
     """
-    from kai_fleet_cli.report import usage_table
-    from kai_fleet_cli.report.usage_query import usage_of
+    from kai_fleet_cli.report.usage import as_csv, show, usage_of
 
     if as_json and csv:
         raise UserError("--json and --csv are two forms of the same; write one of them")
@@ -86,9 +84,9 @@ def usage(
     if as_json:
         print_json(answer.record())
     elif csv:
-        sys.stdout.write(usage_table.as_csv(answer))
+        sys.stdout.write(as_csv(answer))
     else:
-        usage_table.show(answer, Console())
+        show(answer, Console())
     for team in answer.foreign:
         say(f"error: {team}")
     if answer.foreign:
@@ -143,7 +141,7 @@ def report(
         say(f"{html} is written")
     match format or (None if html else DiffFormat.text):
         case DiffFormat.json:
-            from kai_fleet_cli.report.record import record
+            from kai_fleet_cli.report.model import record
 
             print_json(record(stack_report))
         case DiffFormat.markdown:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.guards.host_rules import CONTROL_PLANES
 from kai_fleet.releases.helm_record import Forged
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import OF_ITS_STACK as OF_ITS_STACK
@@ -19,10 +20,27 @@ class ClusterState(ReadCluster):
 
     wanted: DeclaredCluster = field(default_factory=DeclaredCluster)
 
+    def said_of(self, item: KubeObject) -> list[str]:
+        """The messages about an object: the last events first, then what a pod says of itself."""
+        events = [str(it.get("message") or "") for it in reversed(self.events_of(item))]
+        return [*events, item.unscheduled, *item.waiting]
+
     def control_plane(self, team: DeclaredTeam) -> KubeObject | None:
         """What runs a team's vCluster: a StatefulSet, or a Deployment where it has no volume."""
         kinds = ("statefulsets", "deployments")
         return next(filter(None, (self.named(k, team.name, team.namespace) for k in kinds)), None)
+
+    def vcluster_version(self, team: DeclaredTeam) -> str | None:
+        """The version of vCluster that runs for a team, by the label of its chart."""
+        item = self.control_plane(team)
+        chart = item.labels.get("chart", "").removeprefix("vcluster-") if item else ""
+        return f"v{chart}" if chart else None
+
+    def control_plane_pods(self, team: DeclaredTeam) -> Iterator[KubeObject]:
+        """The pods of a team's vCluster itself, not those that run in it."""
+        for pod in self.within("pods", team.namespace):
+            if pod.labels.get("app") in CONTROL_PLANES and pod.labels.get("release") == team.name:
+                yield pod
 
 
 @dataclass(frozen=True)
@@ -48,6 +66,11 @@ class TeamState:
     records: Sequence[Forged] | None = None
     pull_secrets: Mapping[str, str] = field(default_factory=dict)
 
+    def mending(self, host: ClusterState) -> tuple[str, ...]:
+        """The commands after which the vCluster has written its kubeconfig again."""
+        team = self.wanted
+        return mending_commands(team.name, team.namespace, host.kubectl, team.store.workload)
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -60,15 +83,8 @@ class Snapshot:
     def foreign(self) -> list[str]:
         """Of each team whose kubeconfig is not its vCluster's: what is there, and what mends it."""
         return [
-            f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again: "
-            + " and ".join(
-                mending_commands(
-                    name,
-                    team.wanted.namespace,
-                    self.host.kubectl,
-                    team.wanted.store.workload,
-                )
-            )
+            f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again:"
+            f" {' and '.join(team.mending(self.host))}"
             for name, team in self.teams.items()
             if team.foreign
         ]
@@ -89,11 +105,6 @@ class Snapshot:
             return frozenset()
         return frozenset(t.wanted.namespace for t in self.teams.values() if t.inside is not None)
 
-    def own_pods(self, cluster: ClusterState) -> list[KubeObject]:
-        """The users' pods of a cluster, each of which is in one cluster only."""
-        copied = self.copied(cluster)
-        return [pod for pod in cluster.user_pods if pod.namespace not in copied]
-
     def wanted_of(self, cluster: ClusterState) -> DeclaredTeam | None:
         """The team whose vCluster this is; None for the host."""
         team = self.teams.get(cluster.name)
@@ -101,14 +112,11 @@ class Snapshot:
 
     @property
     def pods_of_each(self) -> Iterator[ClusterPods]:
-        """The users' pods of each cluster, with what decides about them."""
+        """The users' pods of each cluster, with what decides about them; each in one only."""
         for cluster in self.clusters:
-            own, by, team = (
-                self.own_pods(cluster),
-                self.scheduling(cluster),
-                self.wanted_of(cluster),
-            )
-            yield ClusterPods(cluster, own, by, self.host, team)
+            copied, team = self.copied(cluster), self.wanted_of(cluster)
+            own = [pod for pod in cluster.user_pods if pod.namespace not in copied]
+            yield ClusterPods(cluster, own, self.scheduling(cluster), self.host, team)
 
     def scheduling(self, cluster: ClusterState) -> ClusterState:
         """The cluster whose KAI places the pods of this one: the host's in host mode."""

@@ -1,16 +1,23 @@
-"""One run of the doctor: from a stack's name, or a kubectl context, to its findings."""
+"""One run of the doctor: from a stack's name, or a kubectl context, to its findings in words."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.text import Text
+
 from kai_fleet.fleet.model import HOST
+from kai_fleet_cli.display.wrapping import told
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.gather import Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_context, of_stack
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
+from kubectl_fleet.wording import counted
+
+_STYLE = {Health.BROKEN: "red", Health.WARNING: "yellow"}
 
 
 @dataclass(frozen=True)
@@ -84,3 +91,36 @@ def diagnose(
     of_team = [it for it in examine(snapshot) if team is None or it.cluster in (HOST, team)]
     unread = tuple(cluster.name for cluster in snapshot.clusters if cluster.is_unread)
     return Diagnosis(stack, tuple(of_team), unread=unread)
+
+
+def show(diagnosis: Diagnosis, console: Console) -> None:
+    """Print each thing that is not well with its cure, what is broken first; the others counted."""
+    ill = [finding for finding in diagnosis.findings if finding.health is not Health.OK]
+    for finding in sorted(ill, key=lambda each: each.health is Health.WARNING):
+        lead = Text.assemble((finding.health.value, _STYLE[finding.health]), f" {finding.cluster}:")
+        told(console, finding.subject, lead, indent=4)
+        told(console, finding.cause, "    ", indent=4)
+        if finding.fix:
+            told(console, finding.fix, "  →", indent=4)
+    if ill:
+        console.print()
+    console.print(_sentence(diagnosis), markup=False, highlight=False, soft_wrap=True)
+
+
+def _sentence(diagnosis: Diagnosis) -> str:
+    what = f"stack {diagnosis.stack}" if diagnosis.stack else "the cluster"
+    if diagnosis.blind:
+        return f"{what} could not be looked at"
+    well, warned, broken = map(diagnosis.count, (Health.OK, Health.WARNING, Health.BROKEN))
+    names = sorted({it.check for it in diagnosis.findings if it.health is Health.OK})
+    healthy = f"{counted(well, 'check')} passed ({', '.join(names)})"
+    healthy = healthy if well else "no check passed"
+    warnings = counted(warned, "warning")
+    if broken:
+        return f"{what}: {broken} broken, {warnings}; {healthy}"
+    if diagnosis.unread:
+        unread = " and ".join(diagnosis.unread)
+        return f"{what} is not known to be healthy: nothing of {unread} may be read; {healthy}"
+    if warned:
+        return f"{what} works, with {warnings}; {healthy}"
+    return f"{what} is healthy: {healthy}"

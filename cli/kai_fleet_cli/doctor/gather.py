@@ -1,13 +1,13 @@
-"""Reading what the checks judge: each API server of a stack within its own time."""
+"""Looking at all API servers of a stack: the host, then each vCluster by the way that it tells."""
 
-from __future__ import annotations
-
+import base64
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Final, Self
 
 from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
@@ -15,75 +15,17 @@ from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import QUEUES
 from kai_fleet.releases import helm_record
 from kai_fleet_cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.declared import found_team
-from kai_fleet_cli.doctor.identity_provider import is_unanswered
+from kai_fleet_cli.doctor.reads import ABSENT, AT_ONCE, read
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import KubeError, RefusedError, UnreachableError
 from kubectl_fleet.live.objects import MALFORMED, malformed, well_named
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
 TEAM_LABEL: Final = "kai-fleet/team"
-_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
-_KAI: Final = f"namespaces/{KAI_NAMESPACE}"
-# What is read of every API server, by kind; a selector keeps the answer small. `{}` is where the
-# namespace goes for a user who may list the kind in one only.
-READS: Final[Mapping[str, str]] = {
-    "nodes": "/api/v1/nodes",
-    "namespaces": "/api/v1/namespaces",
-    "pods": "/api/v1/{}pods",
-    "services": "/api/v1/{}services",
-    "events": "/api/v1/{}events?fieldSelector=type=Warning",
-    "bound": "/api/v1/{}events?fieldSelector=reason=Bound",
-    "resourcequotas": "/api/v1/{}resourcequotas",
-    "networkpolicies": "/apis/networking.k8s.io/v1/{}networkpolicies",
-    "validatingadmissionpolicies": f"{_ADMISSION}/validatingadmissionpolicies",
-    "validatingadmissionpolicybindings": f"{_ADMISSION}/validatingadmissionpolicybindings",
-    "deployments": "/apis/apps/v1/{}deployments",
-    "daemonsets": "/apis/apps/v1/{}daemonsets",
-    "statefulsets": "/apis/apps/v1/{}statefulsets",
-    "replicasets": "/apis/apps/v1/{}replicasets",
-    "jobs": "/apis/batch/v1/{}jobs",
-    "endpointslices": f"/apis/discovery.k8s.io/v1/{_KAI}/endpointslices",
-    "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
-    "clusterroles": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "validatingwebhookconfigurations": f"{_ADMISSION}/validatingwebhookconfigurations",
-    "mutatingwebhookconfigurations": f"{_ADMISSION}/mutatingwebhookconfigurations",
-    "queues": "/apis/scheduling.run.ai/v2/queues",
-    "podgroups": "/apis/scheduling.run.ai/v2alpha2/podgroups",
-    "configs": "/apis/kai.scheduler/v1/configs",
-    "schedulingshards": "/apis/kai.scheduler/v1/schedulingshards",
-    "topologies": "/apis/kai.scheduler/v1alpha1/topologies",
-    "releases": f"/api/v1/{_KAI}/secrets?labelSelector=owner=helm,name=kai-scheduler",
-    "clusterpolicycrd": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    "?fieldSelector=metadata.name=clusterpolicies.nvidia.com",
-}
-# Of the host alone: what a control plane waits for. Who may not read it misses a cause only.
-_OF_HOST: Final[Mapping[str, str]] = {
-    "persistentvolumeclaims": "/api/v1/{}persistentvolumeclaims",
-    "storageclasses": "/apis/storage.k8s.io/v1/storageclasses",
-}
-# And where a stack tells Prometheus something.
-_OF_MONITORING: Final[Mapping[str, str]] = {
-    "podmonitors": "/apis/monitoring.coreos.com/v1/podmonitors"
-    "?fieldSelector=metadata.name=kai-fleet"
-}
-_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
-# And where groups of an identity provider enter a vCluster.
-_OF_GROUPS: Final[Mapping[str, str]] = {
-    "clusterrolebindings": f"{_RBAC}/clusterrolebindings",
-    "rolebindings": f"{_RBAC}/{{}}rolebindings",
-}
-# And where an Ingress or a Gateway leads to a vCluster: by the type of access.
-_OF_ACCESS: Final[Mapping[str, tuple[str, str]]] = {
-    "Ingress": ("ingressclasses", "/apis/networking.k8s.io/v1/ingressclasses"),
-    "Gateway": ("gateways", "/apis/gateway.networking.k8s.io/v1/gateways"),
-}
-_AT_ONCE: Final = 6  # questions to one API server
 _CLUSTERS_AT_ONCE: Final = 8
-_UNAUTHORIZED, _FORBIDDEN, _ABSENT, _FAILS = 401, 403, 404, 500
 _VCLUSTER_DNS: Final = "vcluster-kube-dns"  # the label of the DNS that vCluster brings
-_NOT_LET_IN: Final = "it does not accept the credentials (401)"
+_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+_NO_PROVIDER: Final = "oidc: authenticator not initialized"
 
 Heard = Callable[[int, int], None]  # how many clusters have answered, of how many
 
@@ -96,12 +38,13 @@ def no_progress(done: int, of: int) -> None:
 class ClusterSources:
     """Where to look, and how a stack speaks of it.
 
-    `host` opens the host cluster. `kubeconfigs` asks the stack's state for those of the teams,
-    which is slow: it is only asked where the host does not give them. `update` and `team_update`
-    say what makes the stack of the host, and that of the teams, as declared. `namespace` is read
-    where this user may not list a kind in all. `context` is what a cluster without a stack's file
-    is called by. `heard` is told how many of all clusters have answered. `kinds` are those that are
-    read, None is all. `seconds` is for each API.
+    `host` opens the host cluster. `teams` are those to look at, None is those that the host has,
+    and of these `only` one. `kubeconfigs` asks the stack's state for those of the teams, which is
+    slow: it is only asked where the host does not give them. `variables` is what the engine needs
+    in its environment for that. `update` and `team_update` say what makes the stack of the host,
+    and that of the teams, as declared. `namespace` is read where this user may not list a kind in
+    all. `context` is what a cluster without a stack's file is called by. `heard` is told how many
+    of all clusters have answered. `kinds` are those that are read, None is all.
     """
 
     host: Callable[[], Api]
@@ -109,6 +52,7 @@ class ClusterSources:
     teams: Mapping[str, DeclaredTeam] | None = None
     only: str | None = None
     kubeconfigs: Callable[[], Mapping[str, str]] = dict
+    variables: Mapping[str, str] = field(default_factory=dict)
     update: str = OF_ITS_STACK
     team_update: str = ""
     host_kubectl: str = "kubectl"
@@ -116,7 +60,6 @@ class ClusterSources:
     context: str = ""
     heard: Heard = no_progress
     kinds: frozenset[str] | None = None
-    seconds: float = SECONDS
 
 
 def gather(sources: ClusterSources) -> Snapshot:
@@ -126,109 +69,37 @@ def gather(sources: ClusterSources) -> Snapshot:
     """
     blank = ClusterState(HOST, sources.wanted, update=sources.update, kubectl=sources.host_kubectl)
     with closing(sources.host()) as api:
-        host = _filled(api, blank, sources.kinds, sources.namespace)
-        if sources.teams is None:
+        host = read(api, blank, sources.kinds, sources.namespace)
+        teams = sources.teams
+        if teams is None:
             host = _named(host, sources.context)
-        teams = _teams_on(host) if sources.teams is None else sources.teams
+            teams = _teams_on(host)
         teams = {name: it for name, it in teams.items() if sources.only in (None, name)}
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            accesses = {name: pool.submit(_access, api, host, it) for name, it in teams.items()}
-            records = {
-                name: pool.submit(_records, api, team)
-                for name, team in teams.items()
-                if sources.kinds is None
-            }
-            pulling = {
-                name: pool.submit(_pull_secrets, api, team)
-                for name, team in teams.items()
-                if sources.kinds is None
-            }
-    access_of = {name: it.result() for name, it in accesses.items()}
-    if any(access.forbidden for access in access_of.values()):
-        known = sources.kubeconfigs()
-        for name, access in access_of.items():
-            if access.forbidden and name in known:
-                access_of[name] = _Access.of_state(known[name])
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            accesses = pool.map(lambda team: _access(api, host, team), teams.values())
+            records = pool.map(
+                lambda team: _records(api, team) if sources.kinds is None else None, teams.values()
+            )
+            pull_secrets = pool.map(
+                lambda team: _pull_secrets(api, team) if sources.kinds is None else {},
+                teams.values(),
+            )
+    ways = dict(zip(teams, accesses, strict=True))
+    known = sources.kubeconfigs() if any(way.forbidden for way in ways.values()) else {}
+    for name, way in ways.items():
+        if way.forbidden and name in known:
+            ways[name] = _Access.of_state(known[name])
     sources.heard(1, 1 + len(teams))
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        states = {
-            name: pool.submit(_team, team, access_of[name], sources) for name, team in teams.items()
-        }
-        for count, _ in enumerate(as_completed(states.values()), 2):
-            sources.heard(count, 1 + len(teams))
-    return Snapshot(
-        host,
-        {
-            name: replace(
-                it.result(),
-                records=records[name].result() if records else None,
-                pull_secrets=pulling[name].result() if pulling else {},
+        states = [
+            pool.submit(_team, team, ways[name], of_helm, of_images, sources)
+            for (name, team), of_helm, of_images in zip(
+                teams.items(), records, pull_secrets, strict=True
             )
-            for name, it in states.items()
-        },
-    )
-
-
-def _filled(
-    api: Api,
-    blank: ClusterState,
-    kinds: frozenset[str] | None,
-    namespace: str | None = None,
-    more: Mapping[str, str] | None = None,
-) -> ClusterState:
-    """A cluster with its objects. Raises UnreachableError where it stops answering.
-
-    `kinds` and `namespace` are as in `ClusterSources`; `more` is read besides.
-    """
-    try:
-        api.get("/version")
-    except RefusedError as error:
-        if error.status == _UNAUTHORIZED:
-            raise UnreachableError(_NOT_LET_IN) from None
-        if error.status >= _FAILS:
-            raise UnreachableError(f"it answers {error}") from None
-    reads = {**READS, **(_OF_MONITORING if blank.wanted.monitoring else {}), **(more or {})}
-    optional = _optional(blank.wanted) if blank.name == HOST else {}
-    reads |= optional
-    objects: dict[str, Any] = {}
-    unreadable: dict[str, str] = {}
-    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        answers = {
-            kind: pool.submit(_list, api, path, namespace)
-            for kind, path in reads.items()
-            if kinds is None or kind in kinds
-        }
-    for kind, answer in answers.items():
-        try:
-            objects[kind] = answer.result()
-        except RefusedError as error:
-            if error.status == _UNAUTHORIZED:
-                raise UnreachableError(_NOT_LET_IN) from None
-            if error.status != _ABSENT and kind not in optional:
-                unreadable[kind] = str(error)
-    if kinds is None and not objects and not unreadable:
-        raise UnreachableError("what answers there is no Kubernetes API")
-    return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
-
-
-def _optional(wanted: DeclaredCluster) -> dict[str, str]:
-    """What is read of the host for a cause alone."""
-    types = {team.access.type for team in wanted.virtual_clusters if team.access is not None}
-    return {**_OF_HOST, **dict(it for kind, it in _OF_ACCESS.items() if kind in types)}
-
-
-def _list(api: Api, path: str, namespace: str | None) -> list[Any]:
-    """A whole collection in one answer: what pages cost is more than they save."""
-    try:
-        return api.get(path.format("")).get("items") or []
-    except RefusedError as error:
-        if error.status != _FORBIDDEN or namespace is None:
-            raise
-        if path == READS["namespaces"]:
-            return [api.get(f"{path}/{namespace}")]
-        if "{}" not in path:
-            raise
-        return api.get(path.format(f"namespaces/{namespace}/")).get("items") or []
+        ]
+        for count, _ in enumerate(as_completed(states), 2):
+            sources.heard(count, 1 + len(teams))
+    return Snapshot(host, {name: it.result() for name, it in zip(teams, states, strict=True)})
 
 
 def _named(host: ClusterState, context: str) -> ClusterState:
@@ -253,7 +124,7 @@ def _named(host: ClusterState, context: str) -> ClusterState:
 def _teams_on(host: ClusterState) -> dict[str, DeclaredTeam]:
     """The teams that a host has, by the label that this program puts on their namespaces."""
     return {
-        team: found_team(team, item.name)
+        team: DeclaredTeam(team, item.name, path=f"kai-fleet:teams.{team}")
         for item in host.all("namespaces")
         if (team := item.labels.get(TEAM_LABEL))
     }
@@ -274,7 +145,7 @@ class _Access:
     ends: datetime | None = None
 
     @classmethod
-    def of_state(cls, content: str) -> _Access:
+    def of_state(cls, content: str) -> Self:
         try:
             text, credentials = rebuild(content)
         except TenantKubeconfigError as error:
@@ -293,7 +164,7 @@ def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
     try:
         secret = api.get(path)
     except RefusedError as error:
-        if error.status == _ABSENT:
+        if error.status == ABSENT:
             return _Access(missing=f"its Secret vc-{team.name} is not there")
         missing = f"its Secret vc-{team.name} cannot be read ({error})"
         return _Access(missing=missing, forbidden=True)
@@ -338,14 +209,20 @@ def _pull_secrets(api: Api, team: DeclaredTeam) -> dict[str, str]:
             secret = api.get(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
             found[name] = str(secret.get("type"))
         except RefusedError as error:
-            if error.status == _ABSENT:
+            if error.status == ABSENT:
                 found[name] = ""
         except UnreachableError:
             break
     return found
 
 
-def _team(team: DeclaredTeam, access: _Access, sources: ClusterSources) -> TeamState:
+def _team(
+    team: DeclaredTeam,
+    access: _Access,
+    records: Sequence[helm_record.Forged] | None,
+    pull_secrets: Mapping[str, str],
+    sources: ClusterSources,
+) -> TeamState:
     update = sources.team_update or sources.update
     state = TeamState(
         team,
@@ -353,17 +230,18 @@ def _team(team: DeclaredTeam, access: _Access, sources: ClusterSources) -> TeamS
         certificate_ends=access.ends,
         update=update,
         foreign=access.foreign,
+        records=records,
+        pull_secrets=pull_secrets,
     )
     if not access.kubeconfig:
         return state
     kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
     blank = ClusterState(team.name, team.inside, update=update, kubectl=kubectl)
     try:
-        with closing(Api.of_kubeconfig(access.kubeconfig, in_all=sources.seconds)) as api:
-            more = _OF_GROUPS if team.groups else {}
-            inside = _filled(api, blank, sources.kinds, more=more)
+        with closing(Api.of_kubeconfig(access.kubeconfig, in_all=SECONDS)) as api:
+            inside = read(api, blank, sources.kinds, groups=bool(team.groups))
             oidc = team.oidc if sources.kinds is None else None
-            unreached = oidc is not None and is_unanswered(api, oidc.issuer)
+            unanswered = oidc is not None and is_unanswered(api, oidc.issuer)
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     # Its tenant's own API server answered these.
@@ -373,4 +251,26 @@ def _team(team: DeclaredTeam, access: _Access, sources: ClusterSources) -> TeamS
         _ = inside.usage
     except MALFORMED as error:
         return replace(state, unreached=malformed(error))
-    return replace(state, inside=inside, provider_unreached=unreached)
+    return replace(state, inside=inside, provider_unreached=unanswered)
+
+
+def is_unanswered(api: Api, issuer: str) -> bool:
+    """Whether a vCluster's API server waits for the identity provider of that issuer still; False
+    where it does not tell.
+
+    It says so of any token of the issuer, also of one that nobody signed.
+    """
+    header, body = (
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in ({"alg": "RS256"}, {"iss": issuer})
+    )
+    review = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": f"{header}.{body}.bm9uZQ"},
+    }
+    try:
+        status = api.post(_REVIEWS, review).get("status")
+    except KubeError:
+        return False
+    return isinstance(status, dict) and _NO_PROVIDER in str(status.get("error", ""))

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
-from kai_fleet_cli.doctor.declared import host_of
 from kai_fleet_cli.doctor.gather import SECONDS, ClusterSources
 from kai_fleet_cli.engine.checkout import running_sandbox
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
@@ -18,6 +18,7 @@ from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import UnreachableError
+from kubectl_fleet.rules.problem import Problem
 
 
 def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> ClusterSources:
@@ -27,8 +28,8 @@ def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -
             "write --stack with a stack's name, --context with a kubectl context, or --kubeconfig"
         )
     file = str(kubeconfig) if kubeconfig else None
-    options = [] if file is None else ["--kubeconfig", file]
-    options += [] if context is None else ["--context", context]
+    flags = {"--kubeconfig": file, "--context": context}
+    options = [word for flag, it in flags.items() if it is not None for word in (flag, it)]
     return ClusterSources(
         host=lambda: Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS),
         only=team,
@@ -49,7 +50,9 @@ def of_stack(stack: str, team: str | None, context: str | None) -> ClusterSource
         known = ", ".join(teams) or "none"
         raise UserError(f"stack {stack} has no team {team}; its teams: {known}")
     where = context or settings.cluster.context
-    file, variables = _sandbox(where or _platform_context(settings))
+    # A team with a kubeconfig of its own has its stack's state where its platform's is.
+    facts = settings.platform_facts
+    file, variables = _sandbox(where or (facts.cluster.context if facts else None))
 
     def open_host() -> Api:
         if where:
@@ -65,6 +68,7 @@ def of_stack(stack: str, team: str | None, context: str | None) -> ClusterSource
         wanted=host_of(fleet),
         teams=teams if team is None else {team: teams[team]},
         kubeconfigs=lambda: _kubeconfigs(stack, variables),
+        variables=variables,
         update=update.format(host_stack),
         team_update=update.format(stack),
         host_kubectl=f"kubectl --context {shlex.quote(where)}"
@@ -74,25 +78,30 @@ def of_stack(stack: str, team: str | None, context: str | None) -> ClusterSource
     )
 
 
+def host_of(fleet: Fleet) -> DeclaredCluster:
+    """The host cluster of a stack. Of a team stack's only the team's own queues are declared."""
+    if not fleet.platform:
+        return fleet.host
+    team = fleet.teams[fleet.own_team]
+    return DeclaredCluster(
+        queues=team.host_queues if team.parent_queue else (),
+        gpu_resource=fleet.host.gpu_resource,
+        queues_key=f"{team.path}.queues",
+    )
+
+
 def settings_of(stack: str) -> Settings:
     """A stack's settings, a team stack's with its platform's file beside it. Raises UserError."""
-    path = reading.path_of(stack)
-    raw = reading.read(path)
-    verdict = validation.validate(raw, facts_of=facts_beside(path))
+    return judged(stack)[0]
+
+
+def judged(stack: str, file: Path | None = None) -> tuple[Settings, tuple[Problem, ...]]:
+    """The same with what the rules say of them; from `file` where it is not the stack's own."""
+    path = file or reading.path_of(stack)
+    verdict = validation.validate(reading.read(path), facts_of=facts_beside(path))
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))
-    return verdict.settings
-
-
-def variables_of(stack: str) -> dict[str, str]:
-    """What the engine needs in its environment to be asked about a stack. Raises UserError."""
-    settings = settings_of(stack)
-    return _sandbox(settings.cluster.context or _platform_context(settings))[1]
-
-
-def _platform_context(settings: Settings) -> str | None:
-    """The context of a team stack's platform, where the team has a kubeconfig of its own."""
-    return settings.platform_facts.cluster.context if settings.platform_facts else None
+    return verdict.settings, verdict.problems
 
 
 def _sandbox(context: str | None) -> tuple[str | None, dict[str, str]]:

@@ -8,7 +8,7 @@ from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather
-from kai_fleet_cli.doctor.sources import of_stack, variables_of
+from kai_fleet_cli.doctor.sources import judged, of_stack
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.last_changes import last_changes
@@ -16,9 +16,6 @@ from kai_fleet_cli.report.live import live
 from kai_fleet_cli.report.model import StackReport
 from kai_fleet_cli.report.planned import LIVE_PARTS, planned
 from kai_fleet_cli.report.use_over_time import use_over_time
-from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.live.finding import ExitCode
@@ -41,7 +38,7 @@ def of_clusters(stack: str, heard: Heard) -> StackReport:
     except UserError as error:
         return _lacking(report, LIVE_PARTS, str(error))
     try:
-        report = replace(report, updates=last_changes(stack, variables_of(stack)))
+        report = replace(report, updates=last_changes(stack, sources.variables))
     except UserError as error:
         report = _lacking(report, "the last changes", str(error), report.exit_code)
     never = (
@@ -63,13 +60,8 @@ def of_clusters(stack: str, heard: Heard) -> StackReport:
 
 
 def _planned(stack: str, file: Path | None = None) -> tuple[StackReport, Settings]:
-    path = file or reading.path_of(stack)
-    raw = reading.read(path)
-    verdict = validation.validate(raw, facts_of=facts_beside(path))
-    if verdict.settings is None:
-        raise UserError(validation.report(verdict.refused))
-    report = planned(stack, verdict.settings, verdict.problems, datetime.now(UTC))
-    return report, verdict.settings
+    settings, problems = judged(stack, file)
+    return planned(stack, settings, problems, datetime.now(UTC)), settings
 
 
 def _lacking(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.report import model
 from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
@@ -12,7 +13,7 @@ from kai_fleet_cli.report.planned import pools_of, version
 from kai_fleet_cli.report.team_usage import held
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
 from kubectl_fleet.live.node_facts import in_pool
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.usage.devices import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse
@@ -29,6 +30,7 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
         own = {node.name for node in nodes if any(in_pool(node, pool) for pool in pools)}
         gpus = {name: node for name, node in gpus.items() if name in own}
     ready = {node.name for node in nodes if node.is_true("Ready")}
+    kubelets = {str(value_at(it.status, "nodeInfo.kubeletVersion") or "") for it in nodes}
     teams = [_team(team, look, report.made) for team in report.teams]
     waiting = {c.name: {pod.subject for pod in c.usage.waiting} for c in look.clusters}
     of_host = waiting[look.host.name]
@@ -59,7 +61,7 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
             if finding.health is not Health.OK
             and not waiting.get(finding.cluster, of_host).issuperset(finding.things)
         ],
-        kubernetes=", ".join(sorted({*map(_kubelet, nodes)} - {""})),
+        kubernetes=", ".join(sorted(kubelets - {""})),
         well=sum(finding.health is Health.OK for finding in findings),
         gpus=None if hidden else _sum(gpus.values(), ready),
         missing={**report.missing, **missing},
@@ -147,7 +149,8 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
         waiting_pods=len(waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
         vcluster=model.Version(
-            team.vcluster.wanted if team.vcluster else None, _runs(look.host, seen)
+            team.vcluster.wanted if team.vcluster else None,
+            look.host.vcluster_version(seen.wanted),
         ),
     )
 
@@ -164,20 +167,14 @@ def _by_host(team: TeamReport, look: Snapshot) -> TeamReport:
     return replace(team, in_use=sum(it.gpu.whole + it.gpu.mig for it in pods if not it.waits))
 
 
-def _runs(host: ClusterState, seen: TeamState) -> str | None:
-    item = host.control_plane(seen.wanted)
-    chart = item.labels.get("chart", "") if item else ""
-    return f"v{chart.removeprefix('vcluster-')}" if chart else None
-
-
 def _pools(
     report: StackReport, look: Snapshot, gpus: Mapping[str, NodeGpus], ready: set[str]
 ) -> Iterator[model.PoolReport]:
-    def pool(labels: str, teams: Sequence[str], names: Sequence[str]) -> model.PoolReport:
+    def pool(labels: str, teams: Sequence[DeclaredTeam], names: Sequence[str]) -> model.PoolReport:
         there = [gpus[name] for name in names if name in gpus]
         return model.PoolReport(
             labels,
-            tuple(teams),
+            tuple(team.name for team in teams),
             len(names),
             sum(name in ready for name in names),
             tuple(Counter(node.product for node in there if node.product)),
@@ -188,8 +185,7 @@ def _pools(
     named = pools_of(team.wanted for team in look.teams.values())
     shared = named.pop(_OTHERS, [])
     for labels, teams in named.items():
-        wanted = dict(part.split("=", 1) for part in labels.split(", "))
-        own = [node.name for node in look.host.all("nodes") if in_pool(node, wanted)]
+        own = [node.name for node in look.host.all("nodes") if in_pool(node, teams[0].node_pool)]
         left -= set(own)
         yield pool(labels, teams, own)
     if report.whole and (left or shared):
@@ -232,7 +228,3 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[model.WaitGr
                 cause=finding.cause if finding else "",
                 fix=finding.fix if finding else "",
             )
-
-
-def _kubelet(node: KubeObject) -> str:
-    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion") or "")

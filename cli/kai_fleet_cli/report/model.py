@@ -2,11 +2,17 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
+from typing import Any, Final
+
+from pydantic.alias_generators import to_camel
 
 from kubectl_fleet.live.finding import ExitCode, Finding
 from kubectl_fleet.usage.queues import QueueUse
+
+# In the JSON besides the fields: what is counted from them.
+_COUNTED: Final = ("idle", "trend", "total")
 
 
 @dataclass(frozen=True)
@@ -238,3 +244,31 @@ class StackReport:
     def count(self, health: str) -> int:
         """How many findings of that kind there are."""
         return sum(finding.health == health for finding in self.findings)
+
+
+def record(report: StackReport) -> dict[str, Any]:
+    """The JSON: its keys are the names of the fields in camelCase, and do not change between
+    releases. None is "not known".
+    """
+    whole: dict[str, Any] = _plain(report)
+    return whole
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "record"):
+        return value.record()
+    if is_dataclass(value):
+        names = [field.name for field in fields(value)]
+        counted = [name for name in _COUNTED if name not in names and hasattr(value, name)]
+        return {to_camel(name): _plain(getattr(value, name)) for name in (*names, *counted)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Collection):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value

@@ -5,13 +5,11 @@ its versions, and not on recording rules: a Prometheus that was told of them yes
 numbers all the same.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self, TypeAlias
 
 from kai_fleet.releases.metric_names import kai_metrics, queue_label
 from kai_fleet.settings import Settings
@@ -25,7 +23,14 @@ _SINCE: Final = re.compile(r"([1-9]\d{0,4})([mhdw])")
 _HOURS: Final = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
 _STEPS: Final = 2000  # of a window: more takes Prometheus long and changes little
 _LEAST: Final = 60  # seconds
+_OF_QUEUES: Final = ("used", "guaranteed", "idle", "owed")  # of each queue, in a query each
+_COUNTED: Final = (  # which schedulers and teams there are numbers of at all
+    'group by (scheduler) (kai_queue_info{job="kai-fleet"})'
+    ' or group by (namespace) (kube_resourcequota{resourcequota="gpus"})'
+)
 _NEARLY_ALL: Final = 0.98  # of a window; below it the answer says how much was measured
+
+Totals: TypeAlias = Mapping[tuple[str, ...], float]  # by the values of some labels
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Window:
     offset: str = ""
 
     @classmethod
-    def of(cls, since: str) -> Window:
+    def of(cls, since: str) -> Self:
         """`90m`, `12h`, `7d`, `4w`. Raises UserError."""
         written = _SINCE.fullmatch(since)
         if written is None:
@@ -55,16 +60,22 @@ class Window:
         return measured >= self.hours * _NEARLY_ALL
 
     @property
-    def before(self) -> Window:
+    def before(self) -> Self:
         """The window that is as long, and ends where this one begins."""
         return replace(self, offset=self.since)
 
-    def total(self, query: Query, expression: str) -> list[tuple[Mapping[str, str], float]]:
-        """An expression summed over the window, times hours. Raises UnreachableError."""
+    def total(self, query: Query, expression: str, *by: str) -> Totals:
+        """An expression summed over the window, times hours; by the values of these labels.
+
+        Raises UnreachableError.
+        """
         over = f"[{self.since}:{self.step}s]{f' offset {self.offset}' if self.offset else ''}"
         per_hour = self.step / 3600
         summed = query(f"sum_over_time(({expression}){over})")
-        return [(labels, value * per_hour) for labels, value in summed]
+        return {
+            tuple(labels.get(label, "") for label in by): value * per_hour
+            for labels, value in summed
+        }
 
 
 def gpu_hours(
@@ -77,57 +88,36 @@ def gpu_hours(
     versions = {kai for name in settings.teams if (kai := settings.kai_of(name))}
     queries = _queries(settings, sorted(versions) or [list(KAI)[-1]])
     with ThreadPoolExecutor(max_workers=len(queries)) as pool:
-        totals = pool.map(lambda expression: window.total(query, expression), queries.values())
-        answers = dict(zip(queries, totals, strict=True))
-    by_queue: dict[str, dict[tuple[str, str], float]] = {
-        what: {
-            (labels.get("scheduler", ""), labels.get("queue", "")): hours
-            for labels, hours in answers[what]
-        }
-        for what in ("used", "guaranteed", "idle", "owed")
-    }
-    whole = {labels.get("namespace", ""): hours for labels, hours in answers["whole"]}
+        totals = pool.map(lambda asked: window.total(query, *asked), queries.values())
+        hours = dict(zip(queries, totals, strict=True))
     # By scheduler of what KAI says, by namespace of what the host does.
-    counted = {
-        (labels.get("scheduler", ""), labels.get("namespace", "")): min(window.hours, hours)
-        for labels, hours in answers["counted"]
-    }
-    rows = [_team(settings, name, by_queue, whole, counted, window) for name in names]
-    return rows, max(counted.values(), default=0.0)
+    hours["counted"] = {key: min(window.hours, it) for key, it in hours["counted"].items()}
+    rows = [_team(settings, name, hours, window) for name in names]
+    return rows, max(hours["counted"].values(), default=0.0)
 
 
 def _team(
-    settings: Settings,
-    name: str,
-    by_queue: Mapping[str, Mapping[tuple[str, str], float]],
-    whole: Mapping[str, float],
-    counted: Mapping[tuple[str, str], float],
-    window: Window,
+    settings: Settings, name: str, hours: Mapping[str, Totals], window: Window
 ) -> TeamUsageRow:
     team = settings.teams.get(name)  # None: of a stack of its own, which has its queues
     mode = team.scheduler.mode if team else OWN_STACK
     promised = settings.gpus_of(name)
     scheduler = name if mode == "virtual" else "host"
     by_kai = mode in ("virtual", "host")
-    measured = counted.get((scheduler, "") if by_kai else ("", f"team-{name}"), 0.0)
+    measured = hours["counted"].get((scheduler, "") if by_kai else ("", f"team-{name}"), 0.0)
     if not measured:
         ago = f" before the last {window.offset}" if window.offset else ""
         missing = f"Prometheus has no numbers of it for {window.since}{ago}"
         return TeamUsageRow(name, mode, promised, unreached=missing)
-    used = whole.get(f"team-{name}", 0.0)
-    without_queues = GpuBalance(used, used)
-    if team is None:
-        return TeamUsageRow(name, mode, promised, {None: without_queues}, measured=measured)
+    used = hours["whole"].get((f"team-{name}",), 0.0)
     balances: dict[str | None, GpuBalance] = {}
-    for queue in _queues(settings, name):
-        part = _part(settings, name, queue, whole)
-        hours = {
-            what: part * amounts.get((scheduler, queue), 0.0) for what, amounts in by_queue.items()
-        }
-        borrowed = max(0.0, hours["used"] - hours["guaranteed"])
-        balances[queue] = GpuBalance(borrowed=borrowed, **hours)
-    if mode == "default":
-        balances[None] = without_queues
+    for queue in _queues(settings, name) if team else ():
+        part = _part(settings, name, queue, hours["whole"])
+        own = {it: part * hours[it].get((scheduler, queue), 0.0) for it in _OF_QUEUES}
+        borrowed = max(0.0, own["used"] - own["guaranteed"])
+        balances[queue] = GpuBalance(borrowed=borrowed, **own)
+    if not by_kai:
+        balances[None] = GpuBalance(used, used)
     return TeamUsageRow(name, mode, promised, balances, measured=measured)
 
 
@@ -143,14 +133,14 @@ def _queues(settings: Settings, name: str) -> Sequence[str]:
     return [granted] if granted and team.scheduler.mode == "host" else []
 
 
-def _part(settings: Settings, name: str, queue: str, whole: Mapping[str, float]) -> float:
+def _part(settings: Settings, name: str, queue: str, whole: Totals) -> float:
     """The part of a queue's hours that is a team's: of a queue of several teams in host mode, by
     the whole GPUs that each held, else the same for each.
     """
     sharing = [n for n, team in settings.teams.items() if team.queue == queue]
     if len(sharing) < 2:
         return 1.0
-    held = {n: whole.get(f"team-{n}", 0.0) for n in sharing}
+    held = {n: whole.get((f"team-{n}",), 0.0) for n in sharing}
     every = sum(held.values())
     return held[name] / every if every else 1 / len(sharing)
 
@@ -172,23 +162,25 @@ def resource_label(settings: Settings) -> str:
     return settings.gpu.resource.replace(".", "_").replace("/", "_")
 
 
-def _queries(settings: Settings, versions: Sequence[str]) -> dict[str, str]:
+def _queries(settings: Settings, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Each expression with the labels that its series are told apart by."""
     used, quota, fair = (
         _by_queue(f"kai_queue_{metric}", versions)
         for metric in ("allocated_gpus", "deserved_gpus", "fair_share_gpu")
     )
-    limited = f"({quota} >= 0)"
+    limited, of_queue = f"({quota} >= 0)", ("scheduler", "queue")
     # A quota of -1 is unlimited: then everything is within it.
-    within = f"(({used} and {quota} == -1) or ({used} < {limited}) or ({limited} and {used}))"
-    due = f"(({fair} and {quota} == -1) or ({fair} < {limited}) or ({limited} and {fair}))"
+    within, due = (
+        f"(({it} and {quota} == -1) or ({it} < {limited}) or ({limited} and {it}))"
+        for it in (used, fair)
+    )
     return {
-        "used": used,
-        "guaranteed": within,
-        "idle": f"clamp_min({limited} - {used}, 0)",
-        "owed": f"clamp_min({due} - {used}, 0)",
-        "whole": held_by(settings, "namespace"),
-        "counted": 'group by (scheduler) (kai_queue_info{job="kai-fleet"})'
-        ' or group by (namespace) (kube_resourcequota{resourcequota="gpus"})',
+        "used": (used, *of_queue),
+        "guaranteed": (within, *of_queue),
+        "idle": (f"clamp_min({limited} - {used}, 0)", *of_queue),
+        "owed": (f"clamp_min({due} - {used}, 0)", *of_queue),
+        "whole": (held_by(settings, "namespace"), "namespace"),
+        "counted": (_COUNTED, "scheduler", "namespace"),
     }
 
 

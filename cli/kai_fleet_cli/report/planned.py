@@ -6,7 +6,7 @@ from datetime import datetime
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
-from kai_fleet_cli.doctor.declared import host_of
+from kai_fleet_cli.doctor.sources import host_of
 from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import OWN_STACK
 from kubectl_fleet.declared.queues import DeclaredQueue
@@ -14,6 +14,7 @@ from kubectl_fleet.live.finding import Finding, Health
 from kubectl_fleet.releases import support
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.usage.queues import QueueUse, tree
+from kubectl_fleet.waiting.rule_violations import cause_and_fix
 
 LIVE_PARTS = "GPUs in use, idle and waited for, nodes, the doctor's findings"
 
@@ -32,18 +33,18 @@ def planned(
         made=made,
         live=False,
         teams=[_team(fleet, team, made) for team in teams],
-        pools=[PoolReport(labels, tuple(names)) for labels, names in pools_of(teams).items()],
+        pools=[PoolReport(it, tuple(t.name for t in of)) for it, of in pools_of(teams).items()],
         trees={name: _tree(queues) for name, queues in trees.items() if queues},
         findings=[_finding(problem) for problem in problems],
         whole=not fleet.platform,
     )
 
 
-def pools_of(teams: Iterable[DeclaredTeam]) -> dict[str, list[str]]:
+def pools_of(teams: Iterable[DeclaredTeam]) -> dict[str, list[DeclaredTeam]]:
     """The node pools as `key=value` texts, and the teams that have each."""
-    pools: dict[str, list[str]] = {}
+    pools: dict[str, list[DeclaredTeam]] = {}
     for team in teams:
-        pools.setdefault(pool_name(team.node_pool), []).append(team.name)
+        pools.setdefault(pool_name(team.node_pool), []).append(team)
     return pools
 
 
@@ -79,6 +80,5 @@ def _tree(queues: Iterable[DeclaredQueue]) -> list[QueueUse]:
 
 
 def _finding(problem: Problem) -> Finding:
-    cause, _, fix = problem.message.rpartition("; ")
     health = Health.BROKEN if problem.level is Level.MANDATORY else Health.WARNING
-    return Finding(problem.rule, health, problem.path, problem.subject, cause or fix, cause and fix)
+    return Finding(problem.rule, health, problem.path, problem.subject, *cause_and_fix(problem))

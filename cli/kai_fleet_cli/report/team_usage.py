@@ -1,11 +1,9 @@
 """Who holds GPUs of a stack now, and who waits: by the pods of the host and of each vCluster."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
@@ -13,6 +11,7 @@ from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.usage.amounts import UNLIMITED, rounded
 from kubectl_fleet.usage.pods import PodUse
 
+_LONGEST_WAITS: Final = 10  # of all that wait
 OWN_STACK: Final = "own stack"  # the mode of a team whose scheduler another stack declares
 
 
@@ -32,7 +31,7 @@ class GpuBalance:
     owed: float = 0.0
 
     @classmethod
-    def of(cls, used: float, waiting: float, quota: float) -> GpuBalance:
+    def of(cls, used: float, waiting: float, quota: float) -> Self:
         """Of a queue that has and waits for so much; a quota of -1 is unlimited."""
         if quota == UNLIMITED:
             return cls(used, used, owed=waiting)
@@ -145,9 +144,20 @@ def teams_now(look: Snapshot) -> list[TeamUsageRow]:
     ]
 
 
-def waits_now(look: Snapshot, count: int = 10) -> list[PodWait]:
+def waits_now(look: Snapshot) -> list[PodWait]:
     """The pods that have waited longest for GPUs."""
-    return sorted(_waits(look), key=lambda wait: -wait.seconds)[:count]
+    waits = [
+        PodWait(
+            name,
+            _own_name(pod),
+            pod.queue,
+            pod.amounts.gpu,
+            seconds_since(pod.created, cluster.now),
+        )
+        for name, cluster, pod in _without_node(look)
+        if pod.created and not pod.never
+    ]
+    return sorted(waits, key=lambda wait: -wait.seconds)[:_LONGEST_WAITS]
 
 
 def never_now(look: Snapshot) -> list[str]:
@@ -216,13 +226,6 @@ def held(pods: Iterable[PodUse]) -> float:
 
 def _waiting(pods: Iterable[PodUse]) -> float:
     return sum(pod.amounts.gpu for pod in pods if pod.waits and not pod.never)
-
-
-def _waits(look: Snapshot) -> Iterator[PodWait]:
-    for name, cluster, pod in _without_node(look):
-        if pod.created and not pod.never:
-            seconds = seconds_since(pod.created, cluster.now)
-            yield PodWait(name, _own_name(pod), pod.queue, pod.amounts.gpu, seconds)
 
 
 def _without_node(look: Snapshot) -> Iterator[tuple[str, ClusterState, PodUse]]:

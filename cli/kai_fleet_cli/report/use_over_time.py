@@ -1,11 +1,9 @@
 """GPU-hours of the last days against as many before, what they cost, and what stood idle."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self, TypeAlias
 
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT, Prices
@@ -26,7 +24,7 @@ _MODELS: Final = (
     f'last_over_time((max by (node, {_LABEL}) (kube_node_labels{{{_LABEL}!=""}}))[30d:1h])'
 )
 _SAME: Final = 1.05  # times what a KAI counts: more is more than samples differ by
-Hours = Mapping[str, float]  # GPU-hours by node, or by model
+Hours: TypeAlias = Mapping[str, float]  # GPU-hours by node, or by model
 
 
 def use_over_time(
@@ -88,7 +86,7 @@ class _Nodes:
     whole: bool
 
     @classmethod
-    def of(cls, settings: Settings, look: Snapshot | None, query: Query) -> _Nodes:
+    def of(cls, settings: Settings, look: Snapshot | None, query: Query) -> Self:
         told = {labels.get("node", ""): labels.get(_LABEL, "") for labels, _ in query(_MODELS)}
         nodes = look.host.all("nodes") if look else []
         selectors = {
@@ -132,25 +130,19 @@ class _Period:
     held: Mapping[str, Hours] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, ask: Callable[[], Query], settings: Settings, since: str) -> _Period:
+    def of(cls, ask: Callable[[], Query], settings: Settings, since: str) -> Self:
         window, names = Window.of(since), [*settings.teams, *settings.team_stacks]
         query, resource = ask(), resource_label(settings)
         rows, measured = gpu_hours(query, settings, names, window)
-        capacity = window.total(
-            query, f'max by (node) (kube_node_status_allocatable{{resource="{resource}"}})'
-        )
+        allocatable = f'max by (node) (kube_node_status_allocatable{{resource="{resource}"}})'
+        capacity = window.total(query, allocatable, "node")
+        by = ("namespace", "node")
         held: dict[str, dict[str, float]] = defaultdict(dict)
-        for labels, hours in window.total(query, held_by(settings, "namespace", "node")):
-            held[labels.get("namespace", "")][labels.get("node", "")] = hours
-        before, _ = gpu_hours(ask(), settings, names, window.before)
-        return cls(
-            window,
-            rows,
-            {row.team: row for row in before},
-            measured,
-            {labels.get("node", ""): hours for labels, hours in capacity},
-            held,
-        )
+        for (namespace, node), hours in window.total(query, held_by(settings, *by), *by).items():
+            held[namespace][node] = hours
+        before = {it.team: it for it in gpu_hours(ask(), settings, names, window.before)[0]}
+        of_nodes = {node: hours for (node,), hours in capacity.items()}
+        return cls(window, rows, before, measured, of_nodes, held)
 
     def before_of(self, row: TeamUsageRow, queue: str) -> float | None:
         """GPU-hours of the window before; None where one of the two was not measured in full."""

@@ -43,7 +43,7 @@ _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 def check_queues(cluster: ReadCluster) -> Findings:
     """The queues of a cluster with a KAI."""
     for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
-        yield cluster.broken(problem.subject, *_cause_and_fix(problem), check=QUEUES)
+        yield cluster.broken(problem.subject, *cause_and_fix(problem), check=QUEUES)
 
 
 def check(of: ClusterPods) -> Findings:
@@ -54,7 +54,7 @@ def check(of: ClusterPods) -> Findings:
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
-        cause, fix = _cause_and_fix(problem)
+        cause, fix = cause_and_fix(problem)
         if cause not in told or problem.path not in told:
             told |= {cause, problem.path}
             yield of.cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
@@ -144,7 +144,7 @@ def _queue(name: str, spec: Mapping[str, Any]) -> DeclaredQueue:
     return DeclaredQueue(name, spec.get("parentQueue") or None, shares)
 
 
-def _cause_and_fix(problem: Problem) -> tuple[str, str]:
+def cause_and_fix(problem: Problem) -> tuple[str, str]:
     """A rule's message is both, parted by its last semicolon."""
     cause, _, fix = problem.message.rpartition("; ")
     return (cause, fix) if cause else (problem.message, "")

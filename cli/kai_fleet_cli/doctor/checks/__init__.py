@@ -31,8 +31,6 @@ from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kubectl_fleet.live.finding import Finding
 from kubectl_fleet.live.objects import MALFORMED, malformed
 
-READABLE: Final = "readable"
-
 
 def check_access(snapshot: Snapshot) -> Iterator[Finding]:
     """Each cluster with kinds that this user may not read: what needs them is not checked."""
@@ -49,7 +47,7 @@ def check_access(snapshot: Snapshot) -> Iterator[Finding]:
 # In the order in which they are told. A check yields everything that it looked at, what is well
 # included; a finding without a name of its own gets the check's.
 CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] = (
-    (READABLE, check_access),
+    ("readable", check_access),
     ("nodes", nodes.check),
     ("gpu-stack", gpu_stack.check),
     ("gpu-one-sharer", gpu_stack.check_sharing),

@@ -4,6 +4,7 @@ from typing import Final
 
 from kai_fleet.settings.sections.access import Access
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.wording import listed
 
 _DEFAULT: Final = "ingressclass.kubernetes.io/is-default-class"
@@ -73,10 +74,9 @@ def _gateway(host: ClusterState, team: TeamState, access: Access, subject: str) 
             f" {access.host} to the API",
             f"write one that is there at {key}",
         )
-    elif not any(
-        (it.get("tls") or {}).get("mode") == "Passthrough"
-        for it in gateway.spec.get("listeners") or []
-    ):
+        return
+    listeners = gateway.spec.get("listeners") or []
+    if not any(value_at(it, "tls.mode") == "Passthrough" for it in listeners):
         yield host.broken(
             subject,
             f"Gateway {access.gateway} has no listener that passes TLS through",

@@ -81,11 +81,10 @@ def _daemon_set(host: ClusterState, item: KubeObject) -> Findings:
 
 def _why(host: ClusterState, item: KubeObject) -> Reason | None:
     """By the last events of its controller, then by its pods."""
-    texts = [_message(it) for it in reversed(host.events_of(item))]
+    texts = host.said_of(item)
     for pod in host.within("pods", item.namespace):
         if _owner(pod) == item.name and not pod.is_true("Ready"):
-            texts += [_message(it) for it in reversed(host.events_of(pod))]
-            texts += [pod.unscheduled, *pod.waiting, *pod.container_messages]
+            texts += [*host.said_of(pod), *pod.container_messages]
     reason = host.explain(*texts)
     if reason is not None and reason.name == "pod-security":
         fix = (
@@ -94,10 +93,6 @@ def _why(host: ClusterState, item: KubeObject) -> Reason | None:
         )
         return reason._replace(fix=fix)
     return reason
-
-
-def _message(event: KubeObject) -> str:
-    return str(event.get("message") or "")
 
 
 def _owner(pod: KubeObject) -> str:

@@ -6,12 +6,11 @@ from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards import policies
-from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules, node_bindings
+from kai_fleet.guards.host_rules import HostRules, node_bindings
 from kai_fleet.guards.policies import kinds
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.monitoring.prometheus import LET_IN
-from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet_cli.doctor.checks.guards import unlike
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
@@ -34,22 +33,18 @@ def check(snapshot: Snapshot) -> Findings:
     host = snapshot.host
     for team in snapshot.teams.values():
         yield from _noted(host, team.wanted)
-    isolated = [
-        (team.wanted, team.wanted.isolation)
-        for team in snapshot.teams.values()
-        if team.wanted.isolation is not None and team.wanted.isolation.on
-    ]
-    if host.wanted.declared and any(wanted.rules is not None for wanted, _ in isolated):
+    isolated = [team.wanted for team in snapshot.teams.values() if team.wanted.isolated]
+    if host.wanted.declared and any(wanted.rules is not None for wanted in isolated):
         yield from _shared_policies(host)
-    for wanted, isolation in isolated:
+    for wanted in isolated:
         space = host.named("namespaces", wanted.namespace)
         if space is None:
             continue
         yield from host.or_well(
             (
-                *_labels(host, wanted, isolation, space),
-                *_quotas(host, wanted, isolation),
-                *_network(host, wanted, isolation),
+                *_labels(host, wanted, space),
+                *_quotas(host, wanted),
+                *_network(host, wanted),
                 *_bounds(host, wanted, space),
                 *_rights(host, wanted),
                 *_control_plane(host, wanted),
@@ -60,15 +55,13 @@ def check(snapshot: Snapshot) -> Findings:
             yield from _refused_pods(host, wanted, wanted.rules)
 
 
-def _labels(
-    host: ClusterState, wanted: DeclaredTeam, isolation: Isolation, space: KubeObject
-) -> Findings:
+def _labels(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Findings:
     """The first label of the namespace that is not as wanted."""
     for label, value, harm in (
         (_LEVEL, "baseline", "with one pod its tenant is root on the node"),
         (
             policies.ISOLATION_LABEL,
-            isolation.level,
+            wanted.level,
             "nobody judges who writes Helm's records and the status of pods there",
         ),
     ):
@@ -100,12 +93,11 @@ def _noted(host: ClusterState, wanted: DeclaredTeam) -> Findings:
                 )
 
 
-def _quotas(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Findings:
+def _quotas(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     if "resourcequotas" in host.unreadable:
         return
     gpus = [f"requests.{kind}" for kind in wanted.kinds]  # `gpu_quota` looks at these
-    quotas = team_quotas.quotas(wanted)
-    for name, declared in quotas.items():
+    for name, declared in team_quotas.quotas(wanted).items():
         subject = f"ResourceQuota {name} in namespace {wanted.namespace}"
         item = host.named("resourcequotas", name, wanted.namespace)
         if item is None and name != "gpus":
@@ -119,8 +111,9 @@ def _amounts(quota: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]
     return {key: parse_quantity(value) for key, value in hard.items() if key not in without}
 
 
-def _network(host: ClusterState, wanted: DeclaredTeam, isolation: Isolation) -> Findings:
-    if not isolation.network.enabled or "networkpolicies" in host.unreadable:
+def _network(host: ClusterState, wanted: DeclaredTeam) -> Findings:
+    isolation = wanted.isolation
+    if isolation is None or not isolation.network.enabled or "networkpolicies" in host.unreadable:
         return
     declared = network_policies.of_team(wanted)
     subject = f"NetworkPolicy {{}} in namespace {wanted.namespace}"
@@ -199,22 +192,17 @@ def _rights(host: ClusterState, wanted: DeclaredTeam) -> Findings:
         cause = "it is not there, so the vCluster cannot read what the host has"
         yield host.broken(f"ClusterRole {name}", cause)
     elif wanted.rules is not None:  # a team stack does not know what its platform's declares
-        declared = _as_sent(vcluster_rights.on_host(sees_nodes=wanted.rules.names_nodes))
-        if item.get("rules") != declared:
-            cause = (
-                "its rules are not as this version declares them: they are what its tenant may do"
-            )
-            yield host.broken(f"ClusterRole {name}", cause)
+        declared = vcluster_rights.on_host(sees_nodes=wanted.rules.names_nodes)
+        if item.get("rules") != _as_sent(declared):
+            cause = "its rules are not as this version declares them"
+            yield host.broken(f"ClusterRole {name}", f"{cause}: they are what its tenant may do")
 
 
 def _control_plane(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     """Whether its pods are on nodes of its own, or of the platform (T8)."""
     pool = wanted.control_pool
-    for pod in host.within("pods", wanted.namespace):
-        labels = pod.labels
+    for pod in host.control_plane_pods(wanted):
         node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
-        if labels.get("app") not in CONTROL_PLANES or labels.get("release") != wanted.name:
-            continue
         if node is not None and any(node.labels.get(k) != v for k, v in pool.items()):
             yield host.broken(
                 pod.pod_subject,

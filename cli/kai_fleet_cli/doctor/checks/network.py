@@ -1,12 +1,13 @@
 """Whether network policies keep teams apart on this host, as far as it shows, and fit it."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from kai_fleet.isolation.network_policies import is_internet
 from kai_fleet.settings.sections.isolation import Network
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.paths import value_at
 
 # What the DaemonSets, or a container of theirs, are called that enforce NetworkPolicies.
 _ENFORCE: Final = (
@@ -28,17 +29,12 @@ def check_plugin(snapshot: Snapshot) -> Findings:
     nodes = _real_nodes(host)
     if not _networks(snapshot) or "daemonsets" not in host.objects or not nodes:
         return
-    amazon = next((item for item in daemon_sets if item.name == _AMAZON), None)
-    told = amazon is not None and any(
-        _AMAZON_ON in (container.get("args") or []) for container in _containers(amazon)
-    )
-    enforcing = [item for item in daemon_sets if _enforces(item) or (item is amazon and told)]
-    versions = [str((it.status.get("nodeInfo") or {}).get("kubeletVersion")) for it in nodes]
-    if any(_BUILT_IN in version for version in versions):
+    enforcing = [item for item in daemon_sets if _enforces(item)]
+    if any(_BUILT_IN in str(value_at(it.status, "nodeInfo.kubeletVersion")) for it in nodes):
         yield host.well("network plugin")
     elif enforcing:
         yield from host.or_well(_not_everywhere(host, enforcing), "network plugin")
-    elif amazon is not None:
+    elif any(item.name == _AMAZON for item in daemon_sets):
         yield host.warning(
             "network plugin",
             f"the DaemonSet {_AMAZON} enforces no NetworkPolicies: its agent is not told to"
@@ -68,22 +64,22 @@ def check_addresses(snapshot: Snapshot) -> Findings:
 
 def _networks(snapshot: Snapshot) -> list[Network]:
     """What the teams that have network policies say of them."""
-    isolations = [team.wanted.isolation for team in snapshot.teams.values()]
-    return [it.network for it in isolations if it is not None and it.on and it.network.enabled]
+    every = (team.wanted.isolation for team in snapshot.teams.values())
+    return [it.network for it in every if it is not None and it.on and it.network.enabled]
 
 
 def _real_nodes(host: ClusterState) -> list[KubeObject]:
     return [node for node in host.all("nodes") if _FAKE not in node.annotations]
 
 
-def _containers(item: KubeObject) -> list[Mapping[str, Any]]:
-    """Those that stay, of a DaemonSet."""
-    return (item.spec.get("template") or {}).get("spec", {}).get("containers") or []
-
-
 def _enforces(item: KubeObject) -> bool:
-    names = [item.name, *(str(container.get("name")) for container in _containers(item))]
-    return any(part in name for name in names for part in _ENFORCE)
+    """Whether a DaemonSet enforces them, by its name and its containers that stay."""
+    containers = value_at(item.spec, "template.spec.containers") or []
+    names = [item.name, *(str(container.get("name")) for container in containers)]
+    if any(part in name for name in names for part in _ENFORCE):
+        return True
+    told = any(_AMAZON_ON in (container.get("args") or []) for container in containers)
+    return item.name == _AMAZON and told
 
 
 def _not_everywhere(host: ClusterState, enforcing: list[KubeObject]) -> Findings:

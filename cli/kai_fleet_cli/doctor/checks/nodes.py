@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from kai_fleet.fleet import taints
 from kai_fleet.fleet.model import HOST, NVIDIA, DeclaredTeam
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.node_facts import gpus, in_pool, ready
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kubectl_fleet.releases.mig import PREFIX
 from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
-from kubectl_fleet.wording import counted
+from kubectl_fleet.wording import agreeing, counted
 
 _MEMORY = "nvidia.com/gpu.memory"
 
@@ -27,10 +27,9 @@ def check(snapshot: Snapshot) -> Findings:
     yield from _advertised(snapshot)
     for team in snapshot.teams.values():
         if team.wanted.declared and team.wanted.node_pool:
-            yield from _pool(host, team)
-            yield from _tainted(host, team)
+            yield from _pool(host, team.wanted)
         if team.wanted.mode == "virtual" and team.inside is not None:
-            yield from _synced(host, team, team.inside)
+            yield from _synced(host, team.wanted, team.inside)
 
 
 def _advertised(snapshot: Snapshot) -> Findings:
@@ -70,8 +69,7 @@ def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Findings
             )
 
 
-def _pool(host: ClusterState, team: TeamState) -> Findings:
-    wanted = team.wanted
+def _pool(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     pool = ",".join(f"{key}={value}" for key, value in wanted.node_pool.items())
     subject = f"node pool {pool} of team {wanted.name}"
     nodes = [node for node in host.all("nodes") if in_pool(node, wanted.node_pool)]
@@ -84,8 +82,12 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
             f"label nodes: `{host.kubectl} label node <node> {pool.replace(',', ' ')}`, or write"
             f" labels that nodes have at {wanted.path}.nodePool",
         )
-    else:
-        yield from host.or_well(_kinds(host, wanted, subject, usable), subject)
+        return
+    yield from host.or_well(_kinds(host, wanted, subject, usable), subject)
+    if closed := taints.closed_pool(wanted, [node.spec.get("taints") or [] for node in usable]):
+        cause, fix = closed
+        subject = f"taints of the nodes of team {wanted.name}"
+        yield host.warning(subject, cause, f"{fix}, then {host.apply}")
 
 
 def _kinds(
@@ -100,19 +102,18 @@ def _kinds(
     if loose := [name for name, shard in shards.items() if shard not in wanted.pools]:
         yield host.warning(
             subject,
-            f"{', '.join(loose[:3])} {'is' if len(loose) == 1 else 'are'} on none of its pools"
+            f"{', '.join(loose[:3])} {agreeing(len(loose), 'is')} on none of its pools"
             f" ({', '.join(wanted.pools)}): none of its queues gets GPUs there",
             f"label them: `{host.kubectl} label node {' '.join(loose[:3])}"
             f" {NODE_POOL}={next(iter(wanted.pools))} --overwrite`, or with another of its pools",
         )
-    for name, gpus_there in wanted.pools.items():
+    for name, there in wanted.pools.items():
         # A shard without any node is told by the check of shards.
         own = [node for node in nodes if shards[node.name] == name]
-        resource = wanted.inside.gpu_resource
-        kinds = {resource: gpus_there} if isinstance(gpus_there, int) else gpus_there
+        place, key = f"pool {name} of team {wanted.name}", f"{wanted.path}.pools.{name}"
+        kinds = {wanted.inside.gpu_resource: there} if isinstance(there, int) else there
         for kind, most in kinds.items() if own else ():
-            place = f"pool {name} of team {wanted.name}"
-            yield from _kind(host, wanted, place, own, kind, most, f"{wanted.path}.pools.{name}")
+            yield from _kind(host, wanted, place, own, kind, most, key)
 
 
 def _kind(
@@ -175,37 +176,25 @@ def _cut(wanted: DeclaredTeam, node: KubeObject, kind: str) -> bool:
     return mixed and wanted.mode != "default" and not kind.startswith(PREFIX)
 
 
-def _tainted(host: ClusterState, team: TeamState) -> Findings:
-    """A pool of which every node has a taint that the team's pods do not tolerate."""
-    wanted = team.wanted
-    nodes = [it for it in host.all("nodes") if ready(it) and in_pool(it, wanted.node_pool)]
-    if closed := taints.closed_pool(wanted, [node.spec.get("taints") or [] for node in nodes]):
-        cause, fix = closed
-        subject = f"taints of the nodes of team {wanted.name}"
-        yield host.warning(subject, cause, f"{fix}, then {host.apply}")
-
-
-def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findings:
-    pool = team.wanted.node_pool
-    wanted = {node.name for node in host.all("nodes") if in_pool(node, pool)}
+def _synced(host: ClusterState, wanted: DeclaredTeam, inside: ClusterState) -> Findings:
+    own = {node.name for node in host.all("nodes") if in_pool(node, wanted.node_pool)}
     there = {node.name for node in inside.all("nodes")}
-    if not wanted or not team.wanted.declared or "nodes" in inside.unreadable:
+    if not own or not wanted.declared or "nodes" in inside.unreadable:
         return
-    if there - wanted:
-        names = ", ".join(sorted(there - wanted)[:3])
+    foreign, lacking = sorted(there - own)[:3], sorted(own - there)[:3]
+    if foreign:
         yield inside.broken(
             "nodes inside",
-            f"it sees nodes of other pools ({names}): its scheduler hands out GPUs of others",
-            f"take sync.fromHost.nodes out of {team.wanted.path}.vcluster.values,"
-            f" then {inside.apply}",
+            f"it sees nodes of other pools ({', '.join(foreign)}): its scheduler hands out GPUs of"
+            " others",
+            f"take sync.fromHost.nodes out of {wanted.path}.vcluster.values, then {inside.apply}",
         )
-    elif wanted - there:
-        names = ", ".join(sorted(wanted - there)[:3])
+    elif lacking:
         yield inside.broken(
             "nodes inside",
-            f"it does not see nodes of its pool ({names}): nothing is scheduled there",
-            f"restart the vCluster, which takes them over: `{host.kubectl} -n"
-            f" {team.wanted.namespace} delete pod -l app=vcluster,release={team.wanted.name}`",
+            f"it does not see nodes of its pool ({', '.join(lacking)}): nothing is scheduled there",
+            f"restart the vCluster, which takes them over: `{host.kubectl} -n {wanted.namespace}"
+            f" delete pod -l app=vcluster,release={wanted.name}`",
         )
     else:
         yield inside.well("nodes inside")

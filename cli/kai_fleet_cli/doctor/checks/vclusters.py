@@ -1,18 +1,17 @@
 """Each team's vCluster: there, ready, reached, with a valid certificate and Helm's own records."""
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
+from kai_fleet.cluster.tenant_kubeconfig import name_writer
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.guards.host_rules import CONTROL_PLANES
 from kai_fleet.settings.sections.registries import OF_STACK, OF_TEAM
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
 from kubectl_fleet.live.known_messages import Reason
 from kubectl_fleet.live.objects import KubeObject, seconds_since
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
 
 _SOON = timedelta(days=30)
@@ -64,13 +63,10 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
         yield host.broken(subject, f"namespace {wanted.namespace} is not there")
         return
     if team.foreign:
-        commands = mending_commands(
-            wanted.name, wanted.namespace, host.kubectl, wanted.store.workload
-        )
         yield host.broken(
             f"kubeconfig of {subject}",
             f"{team.unreached}. {name_writer(wanted.name)}, so nothing in the vCluster was checked",
-            f"have it written again: {', then '.join(f'`{each}`' for each in commands)}",
+            f"have it written again: {', then '.join(f'`{it}`' for it in team.mending(host))}",
         )
     yield from _pull_secrets(host, team)
     item, kinds = host.control_plane(wanted), {"statefulsets", "deployments"}
@@ -81,17 +77,18 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
         return
     if item is not None:
         yield from _volume(host, team)
-        not_ready = [*_readiness(host, team, item, subject), *_version(host, team, item, subject)]
+        not_ready = [*_readiness(host, team, item, subject), *_version(host, team, subject)]
         yield from not_ready
         if not_ready and not item.status.get("readyReplicas"):
             return  # so its API does not answer either
     if team.inside is None and not team.foreign:
-        only_inside = wanted.access is not None and wanted.access.type == "ClusterIP"
-        hint = "; access type ClusterIP is reached from inside the host only" if only_inside else ""
-        if wanted.access is not None and wanted.access.led_by_name:
+        access, hint = wanted.access, ""
+        if access is not None and access.type == "ClusterIP":
+            hint = "; access type ClusterIP is reached from inside the host only"
+        elif access is not None and access.led_by_name:
             hint = (
-                f"; {wanted.access.endpoint} has to lead to the {wanted.access.type}'s controller,"
-                " which has to pass TLS through"
+                f"; {access.endpoint} has to lead to the {access.type}'s controller, which has to"
+                " pass TLS through"
             )
         yield host.broken(
             f"API of {subject}",
@@ -99,7 +96,7 @@ def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
             f"look with: `{kubectl} get pods,services,secrets` and"
             f" `{kubectl} logs {_of_logs(wanted)}`",
         )
-    yield from _certificate(host, team, item)
+    yield from _certificate(host, team)
 
 
 def _of_logs(wanted: DeclaredTeam) -> str:
@@ -114,14 +111,14 @@ def _volume(host: ClusterState, team: TeamState) -> Findings:
     key_of = f"{wanted.path}.vcluster.store" if etcd else f"{wanted.path}.vcluster"
     name = f"{wanted.name}-etcd" if etcd else wanted.name
     item = host.named("statefulsets", name, wanted.namespace)
-    for template in (item.spec.get("volumeClaimTemplates") if item else None) or []:
-        spec = template.get("spec") or {}
-        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-        for key, has in (("storageClass", spec.get("storageClassName")), ("size", size)):
-            declared = wanted.store.claim.get(key)
-            if template["metadata"]["name"] == "data" and not (
-                has is None or not declared or same_claim(key, has, declared)
-            ):
+    templates = (item.spec.get("volumeClaimTemplates") if item else None) or []
+    for template in (it for it in templates if it["metadata"]["name"] == "data"):
+        for key, at in (
+            ("storageClass", "storageClassName"),
+            ("size", "resources.requests.storage"),
+        ):
+            has, declared = value_at(template, f"spec.{at}"), wanted.store.claim.get(key)
+            if has is not None and declared and not same_claim(key, has, declared):
                 yield host.warning(
                     f"volume of vCluster {wanted.name}",
                     f"its {key} is {has}, and {declared} is declared: no update changes it",
@@ -182,9 +179,9 @@ def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: s
         yield host.broken(subject, cause, fix or look)
 
 
-def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str) -> Findings:
-    runs, wanted = _running_version(item), team.wanted
-    if not runs:
+def _version(host: ClusterState, team: TeamState, subject: str) -> Findings:
+    wanted, runs = team.wanted, host.vcluster_version(team.wanted)
+    if runs is None:
         return
     if wanted.version and runs != f"v{wanted.version.removeprefix('v')}":
         yield host.broken(
@@ -196,11 +193,6 @@ def _version(host: ClusterState, team: TeamState, item: KubeObject, subject: str
         key = wanted.written_at("vcluster", "version")
         fix = f"{advice(VCLUSTER, runs, host.now.date())}, at {key}"
         yield host.warning(subject, f"it runs {runs}: {support.words}", fix)
-
-
-def _running_version(item: KubeObject | None) -> str:
-    chart = item.labels.get("chart", "").removeprefix("vcluster-") if item is not None else ""
-    return f"v{chart}" if chart else ""
 
 
 def _make_again(host: ClusterState, team: TeamState) -> str:
@@ -221,7 +213,7 @@ def _by_status(host: ClusterState, team: TeamState) -> Reason | None:
     name, namespace = team.wanted.name, team.wanted.namespace
     if (reason := _by_volumes(host, name, namespace)) is not None:
         return reason
-    for pod in _control_plane(host, name, namespace):
+    for pod in host.control_plane_pods(team.wanted):
         for text in pod.waiting:
             if text.startswith(_NO_IMAGE):
                 return Reason(
@@ -260,16 +252,10 @@ def _by_volumes(host: ClusterState, name: str, namespace: str) -> Reason | None:
     return None
 
 
-def _control_plane(host: ClusterState, name: str, namespace: str) -> Iterator[KubeObject]:
-    for pod in host.within("pods", namespace):
-        if pod.labels.get("app") in CONTROL_PLANES and pod.labels.get("release") == name:
-            yield pod
-
-
 def _why_not_ready(host: ClusterState, team: TeamState) -> tuple[str, str]:
     """The first reason that its pods, their containers or its events give, and its fix if known."""
     name, namespace = team.wanted.name, team.wanted.namespace
-    for pod in _control_plane(host, name, namespace):
+    for pod in host.control_plane_pods(team.wanted):
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
             return f"pod {pod.name} has no node: {scheduled.get('message', '')}", ""
@@ -283,23 +269,23 @@ def _why_not_ready(host: ClusterState, team: TeamState) -> tuple[str, str]:
     return "it is not ready, and nothing says why", ""
 
 
-def _certificate(host: ClusterState, team: TeamState, item: KubeObject | None) -> Findings:
+def _certificate(host: ClusterState, team: TeamState) -> Findings:
     ends = team.certificate_ends
     if ends is None or ends > host.now + _SOON:
         return
     subject = f"certificate of vCluster {team.wanted.name}"
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
-    fix = _renew(host, team, item)
+    fix = _renew(host, team)
     if ends <= host.now:
         yield host.broken(subject, f"it ran out on {day}: nobody is let in", fix)
     else:
         yield host.warning(subject, f"it runs out on {day}", fix)
 
 
-def _renew(host: ClusterState, team: TeamState, item: KubeObject | None) -> str:
+def _renew(host: ClusterState, team: TeamState) -> str:
     """From v0.31 on a vCluster renews its certificates when it starts, and each day it looks."""
-    wanted, runs = team.wanted, _running_version(item)
-    if runs in VCLUSTER and not VCLUSTER[runs].renews:
+    wanted, runs = team.wanted, host.vcluster_version(team.wanted)
+    if (known := VCLUSTER.get(runs or "")) is not None and not known.renews:
         first = next(version for version, it in VCLUSTER.items() if it.renews)
         return (
             f"{runs} does not renew it: write {first} at {wanted.path}.vcluster.version, one line"

@@ -10,6 +10,7 @@ from kai_fleet.fleet.model import HOST, NVIDIA
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.releases.sharing import (
@@ -73,9 +74,8 @@ def check_runtime_class(snapshot: Snapshot) -> Findings:
     host, subject = snapshot.host, f"RuntimeClass {_CLASS}"
     sharing = [
         cluster
-        for cluster in snapshot.clusters
-        if cluster.kai is not None
-        and cluster.wanted.gpu_sharing
+        for cluster in snapshot.with_kai
+        if cluster.wanted.gpu_sharing
         and cluster.wanted.gpu_resource == NVIDIA
         and _names_class(cluster)
     ]
@@ -110,8 +110,7 @@ def _make_class(host: ClusterState) -> str:
     plugin = host.device_plugins[0]
     other = (
         f"add no plugin beside DaemonSet {plugin}: make the class with handler nvidia; or, where"
-        " the nodes' runtime"
-        ' shows GPUs without it (GKE, Bottlerocket), write "" at'
+        ' the nodes\' runtime shows GPUs without it (GKE, Bottlerocket), write "" at'
         " binder.runtimeClassName of KAI's values"
     )
     if plugin.partition("/")[0] not in GPU_STACK:
@@ -122,25 +121,17 @@ def _make_class(host: ClusterState) -> str:
 def _names_class(cluster: ClusterState) -> bool:
     """Whether KAI's reservation pods name a class: "" in its values has them name none."""
     key = cluster.kai.runtime_class_key if cluster.kai else None
-    for kai in cluster.wanted.kai if key else ():
-        value: Any = kai.values
-        for part in key.split(".") if key else ():
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if value == "":
-            return False
-    return True
+    return key is None or all(value_at(kai.values, key) != "" for kai in cluster.wanted.kai)
 
 
 def mode_of(cluster: ClusterState) -> str | None:
     """How this KAI lets pods share GPUs, as it was told; None where nothing says so."""
     config = cluster.named("configs", "kai-config")
     spec = config.spec if config else {}
-    mode = (spec.get("global") or {}).get("gpuSharingMode")
-    if mode:  # from v0.18; it wins over the older switch
-        return str(mode)
+    if mode := value_at(spec, "global.gpuSharingMode"):
+        return str(mode)  # from v0.18; it wins over the older switch
     on = _switched_on(cluster, spec)
-    plugins = (spec.get("binder") or {}).get("plugins") or {}
-    if on and (plugins.get("hamicore") or {}).get("enabled"):
+    if on and value_at(spec, "binder.plugins.hamicore.enabled"):
         return HAMI_CORE
     return None if on is None else of_switch(on)
 
@@ -152,8 +143,7 @@ def enabled(cluster: ClusterState) -> bool | None:
 
 
 def _switched_on(cluster: ClusterState, config: Mapping[str, Any]) -> bool | None:
-    setting = (config.get("admission") or {}).get("gpuSharing")
-    if setting is not None:
+    if (setting := value_at(config, "admission.gpuSharing")) is not None:
         return bool(setting)
     for name in ("admission", "binder"):
         item = cluster.named("deployments", name, KAI_NAMESPACE)
@@ -170,12 +160,11 @@ def _mode(cluster: ClusterState) -> Findings:
     sharing = sum(use.gpu.shared for use in cluster.usage.pods if use.scheduled_by_kai)
     declared = cluster.wanted.declared and cluster.wanted.gpu_sharing
     if is_on is False and (sharing or declared):
-        cause = "it is off"
-        if sharing:
-            cause += f", and {sharing} pods ask for a share: new ones are refused"
+        asked = f", and {sharing} pods ask for a share: new ones are refused" if sharing else ""
         fix = f"write gpuSharing: true at {cluster.wanted.key}, then {cluster.apply}"
         # Where it is declared, somebody changed it by hand.
-        yield cluster.broken("GPU sharing", cause, make_again(cluster) if declared else fix)
+        mend = make_again(cluster) if declared else fix
+        yield cluster.broken("GPU sharing", f"it is off{asked}", mend)
     elif declared and mode not in (None, wanted):
         cause = f"its mode is {mode}, and {wanted} is declared"
         yield cluster.broken("GPU sharing", cause, make_again(cluster))
@@ -256,8 +245,7 @@ def _groups(cluster: ClusterState) -> Findings:
 def _reservations(cluster: ClusterState) -> Findings:
     users = {group for pod in cluster.kai_pods for group in groups_of(pod.labels)}
     for pod in cluster.within("pods", RESERVATIONS):
-        subject = f"reservation pod {pod.name}"
-        remove = cluster.delete_pods([pod])
+        subject, remove = f"reservation pod {pod.name}", cluster.delete_pods([pod])
         if cluster.age(pod) < _PATIENCE:
             continue
         if pod.phase != "Running":
@@ -282,8 +270,7 @@ def _reservations(cluster: ClusterState) -> Findings:
 
 def _why(cluster: ClusterState, pod: KubeObject) -> tuple[str, str]:
     """Why it does not run, and what mends that; "" where only making it anew may."""
-    texts = [str(event.get("message")) for event in reversed(cluster.events_of(pod))]
-    texts += [pod.unscheduled, *pod.waiting, str(pod.status.get("message") or "")]
+    texts = [*cluster.said_of(pod), str(pod.status.get("message") or "")]
     known = cluster.explain(*texts)
     if known is not None:
         return known.cause, known.fix

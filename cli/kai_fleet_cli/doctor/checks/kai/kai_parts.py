@@ -2,6 +2,7 @@
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.wording import agreeing, counted
@@ -61,22 +62,20 @@ def _parts(cluster: ClusterState, release: KaiRelease) -> Findings:
 
 
 def _why(cluster: ClusterState, item: KubeObject) -> str:
-    selector = (item.spec.get("selector") or {}).get("matchLabels") or {}
+    selector = value_at(item.spec, "selector.matchLabels") or {}
     for pod in cluster.within("pods", KAI_NAMESPACE):
         if not all(pod.labels.get(key) == value for key, value in selector.items()):
             continue
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
             return f"its pod has no node: {scheduled.get('message', '')}"
-        known = cluster.explain(*pod.container_messages)
-        if known is not None:
+        if (known := cluster.explain(*pod.container_messages)) is not None:
             return known.cause
         for container in pod.status.get("containerStatuses") or []:
-            waiting = (container.get("state") or {}).get("waiting") or {}
-            ended = (container.get("lastState") or {}).get("terminated") or {}
-            message = ended.get("message") or waiting.get("message") or ""
-            if waiting.get("reason"):
-                return f"its container waits: {waiting['reason']} {message}".strip()
+            ended = value_at(container, "lastState.terminated.message")
+            message = ended or value_at(container, "state.waiting.message") or ""
+            if reason := value_at(container, "state.waiting.reason"):
+                return f"its container waits: {reason} {message}".strip()
     return "it is not rolled out"
 
 

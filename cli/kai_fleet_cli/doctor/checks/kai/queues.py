@@ -6,6 +6,7 @@ from typing import Any
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.wording import counted
 
 _BY_CHART = ("default-parent-queue", "default-queue")
@@ -52,7 +53,7 @@ def _differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator
         if want != has:
             yield f"{field} is {_or_unset(has)}, not {_or_unset(want)}"
     for resource in RESOURCES:
-        shares = [(spec.get("resources") or {}).get(resource) or {} for spec in (wanted, live)]
+        shares = [value_at(spec, f"resources.{resource}") or {} for spec in (wanted, live)]
         for amount in _AMOUNTS:
             want, has = (share.get(amount, 0) for share in shares)
             if want != has:

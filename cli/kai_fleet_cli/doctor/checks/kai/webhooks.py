@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.wording import counted
 
@@ -19,16 +20,11 @@ def check(snapshot: Snapshot) -> Findings:
             for kind in _KINDS
             for item in cluster.all(f"{kind}s")
             for hook in item.get("webhooks") or []
-            if _service(hook).get("namespace") == KAI_NAMESPACE
+            if value_at(hook, "clientConfig.service.namespace") == KAI_NAMESPACE
         ]
         if hooks:
             problems = (finding for each in hooks for finding in _unanswered(cluster, *each))
             yield from cluster.or_well(problems, f"{counted(len(hooks), 'webhook')} of KAI")
-
-
-def _service(hook: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The service that answers for a webhook."""
-    return (hook.get("clientConfig") or {}).get("service") or {}
 
 
 def _never_refuses(hook: Mapping[str, Any]) -> bool:
@@ -41,7 +37,7 @@ def _never_refuses(hook: Mapping[str, Any]) -> bool:
 def _unanswered(cluster: ClusterState, kind: str, name: str, hook: Mapping[str, Any]) -> Findings:
     if _never_refuses(hook):
         return
-    service = str(_service(hook).get("name"))
+    service = str(value_at(hook, "clientConfig.service.name"))
     subject = f"webhook {hook['name']} of {name}"
     kinds = {str(it) for rule in hook.get("rules") or [] for it in rule.get("resources") or []}
     refused = f"every {' and '.join(sorted(kinds)) or 'request'} is refused"
@@ -58,7 +54,7 @@ def _unanswered(cluster: ClusterState, kind: str, name: str, hook: Mapping[str, 
             f"nobody answers for its service {service}, so {refused}",
             f"look with: `{cluster.kubectl} -n {KAI_NAMESPACE} get deployments,endpoints`",
         )
-    elif not (hook.get("clientConfig") or {}).get("caBundle"):
+    elif not value_at(hook, "clientConfig.caBundle"):
         yield cluster.broken(
             subject,
             f"it has no certificate authority, so {refused} (x509: unknown authority): KAI's"

@@ -1,7 +1,11 @@
-"""`fleet usage` on a terminal, and as CSV for who counts it elsewhere."""
+"""`fleet usage`: from a stack's Prometheus where it names one, else a sample of its clusters.
+
+As tables on a terminal, and as CSV for who counts it elsewhere.
+"""
 
 import csv
 import io
+from dataclasses import replace
 from typing import Final
 
 from rich import box
@@ -9,13 +13,90 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from kai_fleet_cli.report.team_usage import AMOUNTS, GpuBalance, StackUsage, balance
+from kai_fleet.settings.sections.monitoring import Prometheus
+from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
+from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather, no_progress
+from kai_fleet_cli.doctor.sources import of_stack, settings_of
+from kai_fleet_cli.report import prometheus
+from kai_fleet_cli.report.over_time import Window, gpu_hours
+from kai_fleet_cli.report.team_usage import (
+    AMOUNTS,
+    GpuBalance,
+    StackUsage,
+    balance,
+    never_now,
+    teams_now,
+    waits_now,
+)
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.wording import counted
 
+# What is asked of each API server; the addresses of vClusters are those of Services.
+KINDS: Final = frozenset({"nodes", "pods", "queues", "podgroups", "deployments", "services"})
+_SAMPLE: Final = (
+    "This is a sample of now, not GPU-hours: the stack names no Prometheus. For those,"
+    f" {prometheus.TURN_ON}"
+)
 _BESIDE: Final = "(no queue)"
 _LEGEND: Final = (
     "idle: guaranteed, and not used by the queue itself; owed: asked for, guaranteed and not had"
 )
+
+
+def usage_of(
+    stack: str,
+    team: str | None = None,
+    since: str = "7d",
+    *,
+    sample: bool = False,
+    url: str | None = None,
+    heard: Heard = no_progress,
+) -> StackUsage:
+    """Who used how many GPUs of a stack.
+
+    `sample`: now, also where there is a Prometheus. `url`: another Prometheus than the stack's.
+    `heard` is called with how many of all clusters have answered. Raises UserError for a wrong
+    argument, and where the host or Prometheus does not answer.
+    """
+    settings, window = settings_of(stack), Window.of(since)
+    sources = replace(of_stack(stack, team, None), kinds=KINDS, heard=heard)
+    of_settings = settings.monitoring.prometheus if settings.monitoring else None
+    server = Prometheus(url=url) if url else of_settings
+    if sample or server is None:
+        look = _look(sources)
+        notes = [*([] if sample else [_SAMPLE]), *never_now(look)]
+        return StackUsage(
+            stack, teams_now(look), waits_now(look), notes=notes, foreign=look.foreign
+        )
+    names = [team] if team else [*settings.teams, *settings.team_stacks]
+    try:
+        query = prometheus.of(server, sources.host)
+        teams, measured = gpu_hours(query, settings, names, window)
+    except UnreachableError as error:
+        raise UserError(f"{error}. For a sample of now: --now") from None
+    part = f"{measured:.1f} of the {window.hours:g} hours that were asked for"
+    notes = [] if window.covered_by(measured) else [f"Prometheus has numbers of {part}."]
+    usage = StackUsage(stack, teams, since=since, measured=measured)
+    try:
+        look = _look(sources)
+    except UserError as error:
+        return replace(usage, notes=[*notes, f"Who waits now is not known: {error}"])
+    notes += never_now(look)
+    return replace(usage, waits=waits_now(look), notes=notes, foreign=look.foreign)
+
+
+def _look(sources: ClusterSources) -> Snapshot:
+    """The host, and the vClusters with a KAI of their own: the pods of others are seen there."""
+    every = sources.teams or {}
+    own = {name: it for name, it in every.items() if it.mode == "virtual" and not it.granted}
+    try:
+        look = gather(replace(sources, teams=own))
+    except UnreachableError as error:
+        raise UserError(
+            f"the host cluster is not reached: {error}; look with: {sources.host_kubectl} version"
+        ) from None
+    return Snapshot(look.host, {n: look.teams.get(n) or TeamState(it) for n, it in every.items()})
 
 
 def show(usage: StackUsage, console: Console) -> None:
