@@ -9,6 +9,7 @@ from dataclasses import replace
 import pulumi
 import pytest
 
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import facts
 from kai_fleet.kai.values import kai_values
@@ -99,7 +100,8 @@ def test_the_device_plugin_pulls_with_it():
 
 def test_what_a_charts_values_say_stands():
     own = {"global": {"imagePullSecrets": [{"name": "there"}]}}
-    values = kai_values(kai("v0.16.8"), pull_secrets=[OF_STACK], overrides=own)
+    written = DeclaredKai("v0.16.8", values=own, registries={OF_STACK: {}})
+    values = kai_values(kai("v0.16.8"), written)
     assert pulled(values["global"]) == ["there"]
 
 
