@@ -4,7 +4,7 @@ import pulumi
 
 from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
-from kai_fleet.fleet.taints import closed_pool, in_pool
+from kai_fleet.fleet.taints import closed_pool
 from kai_fleet.guards.guard_policies import GUARD_POLICIES
 from kai_fleet.host.platform import Platform
 from kai_fleet.host.platform_reference import ReferencedPlatform
@@ -14,6 +14,7 @@ from kai_fleet.isolation.namespace_metadata import is_of_others
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet.state.targeting import DeclaredRun
+from kubectl_fleet.live.objects import in_pool
 
 
 def team_namespaces(

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from kubectl_fleet.usage.amounts import UNLIMITED, Resource, in_words, rounded, short
+from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.queues import QueueUse, ShareUse
+from kubectl_fleet.usage.queues import QueueUse, ShareUse, upwards
 
-_SLACK: Final = 1e-6
 _ORDER: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
 
 
@@ -25,14 +24,13 @@ def guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
     there is None. So it is for a pod whose queue is not there, or that asks for nothing that is
     bounded.
     """
-    queue = queues.get(pod.queue or "") if pod.scheduled_by_kai else None
     bounded = beyond = ""
-    while queue is not None:
+    for queue in upwards(queues, pod.queue if pod.scheduled_by_kai else None):
         for resource in _ORDER:
             share, amount = queue.share(resource), pod.amounts.of(resource)
             if not amount:
                 continue
-            if share.limit != UNLIMITED and share.in_use + amount > share.limit + _SLACK:
+            if share.limit != UNLIMITED and share.in_use + amount > share.limit + SLACK:
                 kept_out = _kept_out(queue, share, resource, amount)
                 return None if resource == "gpu" else Guarantee(False, kept_out)
             if share.quota != UNLIMITED:
@@ -42,9 +40,8 @@ def guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
                     f" {in_words(resource, share.quota)}"
                 )
                 bounded = bounded or sentence
-                if share.in_use + amount > share.quota + _SLACK:
+                if share.in_use + amount > share.quota + SLACK:
                     beyond = beyond or sentence
-        queue = queues.get(queue.parent or "")
     if beyond:
         return Guarantee(
             False,
@@ -62,7 +59,7 @@ def guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
 
 def _kept_out(queue: QueueUse, share: ShareUse, resource: Resource, amount: float) -> str:
     wanted, limit = in_words(resource, amount), in_words(resource, share.limit)
-    if amount > share.limit + _SLACK:
+    if amount > share.limit + SLACK:
         return (
             f"it asks for {wanted}, and queue {queue.name} may hold {limit} at most: it never runs"
         )

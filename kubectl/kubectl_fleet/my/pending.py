@@ -37,10 +37,6 @@ class DeniedPods:
     fix: str
     since: str = ""
 
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class PendingPod:
@@ -68,17 +64,18 @@ class PendingPod:
 
 def record(view: View) -> dict[str, Any]:
     """The JSON."""
+    of = _pods_of(view)
     return {
         **view.record(),
-        "pending": [each.record() for each in waiting(view)],
-        "denied": [each.record() for each in denied(view)],
+        "pending": [each.record() for each in _waiting(view, of)],
+        "denied": [asdict(each) for each in _denied(view, of)],
     }
 
 
-def waiting(view: View) -> list[PendingPod]:
+def _waiting(view: View, of: ClusterPods) -> list[PendingPod]:
     """The pods that are not started, those that wait longest first."""
-    items = {it.pod_subject: it for it in map(KubeObject, view.answers.all("pods"))}
-    reasons = _reasons(view)
+    items = {it.pod_subject: it for it in of.cluster.all("pods")}
+    reasons = _reasons(view, of)
     pods = []
     for pod in view.pods:
         if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
@@ -89,9 +86,8 @@ def waiting(view: View) -> list[PendingPod]:
     return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
 
 
-def denied(view: View) -> list[DeniedPods]:
+def _denied(view: View, of: ClusterPods) -> list[DeniedPods]:
     """What could not make its pods, of which the others know nothing."""
-    of = _pods_of(view)
     cluster = of.cluster
     every: dict[tuple[str, str, str], DeniedPods] = {}
     for refusal in refusals(of):
@@ -107,7 +103,8 @@ def denied(view: View) -> list[DeniedPods]:
 
 def show(view: View, glyphs: Glyphs) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
-    pods, without = waiting(view), denied(view)
+    of = _pods_of(view)
+    pods, without = _waiting(view, of), _denied(view, of)
     if not pods and not without:
         return Group() if view.blind else Text("no pod waits")
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
@@ -137,17 +134,12 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
     return Group(table)
 
 
-def _reasons(view: View) -> dict[str, tuple[str, str]]:
+def _reasons(view: View, of: ClusterPods) -> dict[str, tuple[str, str]]:
     """The first finding about each pod, as cause and fix, by its subject."""
     reasons: dict[str, tuple[str, str]] = {}
     started = {pod.subject for pod in view.usage.pods if not pod.waits}
-    of = _pods_of(view)
     groups = pod_groups.check(of.cluster) if of.cluster.kai is not None else ()
-    judged = (
-        (rule_violations.check(of), False),
-        (pending.check(of), True),
-        (groups, False),
-    )
+    judged = ((rule_violations.check(of), False), (pending.check(of), True), (groups, False))
     for findings, also_started in judged:
         for finding in findings:
             # Of those only why they do not start: how they were placed is over.
@@ -157,12 +149,7 @@ def _reasons(view: View) -> dict[str, tuple[str, str]]:
 
 
 def _pods_of(view: View) -> ClusterPods:
-    cluster = _cluster(view)
-    return ClusterPods(cluster, cluster.user_pods, cluster, cluster)
-
-
-def _cluster(view: View) -> ReadCluster:
-    """The cluster as it is judged, with words for what a team does not have."""
+    """The cluster and its pods as they are judged, with words for what a team does not have."""
     unreadable = dict(view.answers.forbidden)
     if not view.schedules_here:  # the KAI of the host: whether it serves is not seen here
         unreadable |= dict.fromkeys(("deployments", "queues", "podgroups"), "on the host")
@@ -175,7 +162,7 @@ def _cluster(view: View) -> ReadCluster:
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )
-    return ReadCluster(
+    cluster = ReadCluster(
         "this cluster",
         wanted,
         view.answers.objects,
@@ -184,6 +171,7 @@ def _cluster(view: View) -> ReadCluster:
         update="ask the platform's engineers for an update of the stack",
         kubectl=view.kubectl,
     )
+    return ClusterPods(cluster, cluster.user_pods, cluster, cluster)
 
 
 def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
@@ -203,7 +191,6 @@ def _requests(pod: PodUse) -> Iterator[str]:
         yield f"{pod.gpu.mebibytes} MiB of a GPU{many}"
     elif pod.amounts.gpu:
         yield in_words("gpu", pod.amounts.gpu)
-    if pod.amounts.cpu:
-        yield in_words("cpu", pod.amounts.cpu)
-    if pod.amounts.memory:
-        yield in_words("memory", pod.amounts.memory)
+    for resource in ("cpu", "memory"):
+        if amount := pod.amounts.of(resource):
+            yield in_words(resource, amount)

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from kai_fleet.fleet import taints
 from kai_fleet.fleet.model import HOST, NVIDIA, DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kubectl_fleet.live.node_facts import gpus, in_pool, ready
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.live.objects import KubeObject, in_pool
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kubectl_fleet.releases.mig import PREFIX
 from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
@@ -36,7 +35,7 @@ def check(snapshot: Snapshot) -> Findings:
 def _advertised(snapshot: Snapshot) -> Findings:
     host, resource = snapshot.host, snapshot.host.wanted.gpu_resource
     nodes = host.all("nodes")
-    with_gpus = [node for node in nodes if gpus(node, resource) or _slices(node)]
+    with_gpus = [node for node in nodes if node.gpus(resource) or _slices(node)]
     wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
     if with_gpus:
         yield host.well(f"{counted(len(with_gpus), 'node', 'advertises')} {resource}")
@@ -74,8 +73,8 @@ def _pool(host: ClusterState, team: TeamState) -> Findings:
     wanted = team.wanted
     pool = ",".join(f"{key}={value}" for key, value in wanted.node_pool.items())
     subject = f"node pool {pool} of team {wanted.name}"
-    nodes = [node for node in host.all("nodes") if in_pool(node, wanted.node_pool)]
-    usable = [node for node in nodes if ready(node)]
+    nodes = [node for node in host.all("nodes") if in_pool(node.labels, wanted.node_pool)]
+    usable = [node for node in nodes if node.takes_pods]
     if not usable:
         what = f"none of its {len(nodes)} nodes is Ready" if nodes else "no node has these labels"
         yield host.broken(
@@ -125,10 +124,10 @@ def _kind(
     key: str,
 ) -> Findings:
     """One kind of GPU on the Ready nodes of a pool, against what the team is to have of it."""
-    there = sum(gpus(node, kind) for node in nodes if not _cut(wanted, node, kind))
+    there = sum(node.gpus(kind) for node in nodes if not _cut(wanted, node, kind))
     what = "GPUs" if kind == wanted.inside.gpu_resource else kind
-    as_whole = sum(gpus(node, NVIDIA) for node in nodes if node.labels.get(_STRATEGY) == "single")
-    cut = [node.name for node in nodes if _cut(wanted, node, kind) and gpus(node, kind)]
+    as_whole = sum(node.gpus(NVIDIA) for node in nodes if node.labels.get(_STRATEGY) == "single")
+    cut = [node.name for node in nodes if _cut(wanted, node, kind) and node.gpus(kind)]
     if there >= most:
         return
     if kind.startswith(PREFIX) and as_whole:
@@ -166,7 +165,7 @@ def _kind(
 def _slices(node: KubeObject) -> list[str]:
     """The kinds of slices that a node advertises."""
     allocatable = node.status.get("allocatable") or {}
-    return [name for name in allocatable if name.startswith(PREFIX) and gpus(node, name)]
+    return [name for name in allocatable if name.startswith(PREFIX) and node.gpus(name)]
 
 
 def _cut(wanted: DeclaredTeam, node: KubeObject, kind: str) -> bool:
@@ -178,7 +177,9 @@ def _cut(wanted: DeclaredTeam, node: KubeObject, kind: str) -> bool:
 def _tainted(host: ClusterState, team: TeamState) -> Findings:
     """A pool of which every node has a taint that the team's pods do not tolerate."""
     wanted = team.wanted
-    nodes = [it for it in host.all("nodes") if ready(it) and in_pool(it, wanted.node_pool)]
+    nodes = [
+        it for it in host.all("nodes") if it.takes_pods and in_pool(it.labels, wanted.node_pool)
+    ]
     if closed := taints.closed_pool(wanted, [node.spec.get("taints") or [] for node in nodes]):
         cause, fix = closed
         subject = f"taints of the nodes of team {wanted.name}"
@@ -187,7 +188,7 @@ def _tainted(host: ClusterState, team: TeamState) -> Findings:
 
 def _synced(host: ClusterState, team: TeamState, inside: ClusterState) -> Findings:
     pool = team.wanted.node_pool
-    wanted = {node.name for node in host.all("nodes") if in_pool(node, pool)}
+    wanted = {node.name for node in host.all("nodes") if in_pool(node.labels, pool)}
     there = {node.name for node in inside.all("nodes")}
     if not wanted or not team.wanted.declared or "nodes" in inside.unreadable:
         return
