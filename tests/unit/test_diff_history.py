@@ -8,10 +8,8 @@ from rich.console import Console
 
 from kai_fleet_cli.diff.base import BaseState, planning
 from kai_fleet_cli.diff.changes import difference
-from kai_fleet_cli.diff.hazards import Hazard
-from kai_fleet_cli.diff.refusals import refusals
-from kai_fleet_cli.diff.report import DiffReport
-from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.diff.hazards import Hazard, by_hazard
+from kai_fleet_cli.diff.report import DiffReport, refusals
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline
 from tests.unit.golden import compare, history

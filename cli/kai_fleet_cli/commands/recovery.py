@@ -1,7 +1,6 @@
 """`fleet cancel` and `fleet restore`: what a killed update left, by Pulumi's own commands."""
 
 from kai_fleet_cli.commands.options import NamedStack, Sure, with_exit_codes
-from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kubectl_fleet.errors import UserError
@@ -42,10 +41,10 @@ def restore(
     say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")
     command = f"{resume.FLEET} restore --stack {stack}"
     loss = f"the state of stack {stack} would be replaced by it (pulumi stack import)"
-    question.require_answer(screen, command, loss, yes=yes)
+    screen.require_answer(command, loss, yes=yes)
     if not yes:
         screen.line("It replaces the state: pulumi stack import")
-        question.confirm_name(screen, stack, "replace")
+        screen.confirm_name(stack, "replace")
     opened = runs.stack(stack, environment.variables)
     opened.import_stack(automation.Deployment(version=3, deployment=deployment))
     say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")

@@ -1,14 +1,13 @@
 """What a difference means, a sentence per team."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet.state.deployed_state import NAMESPACE
 from kai_fleet.state.transitions import vcluster_refusal
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
-from kai_fleet_cli.diff.hazards import Hazard, Part
+from kai_fleet_cli.diff.hazards import Hazard, Part, Sentence
 from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.diff.transitions import (
     AFTER_ITS_PROVIDER,
@@ -40,45 +39,6 @@ _OF_PODS: Final = {
     "kubernetes:core/v1:Pod": "spec",
     "kubernetes:apps/v1:Deployment": "spec.template",
 }
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """What happens to one team, or to the host, in parts."""
-
-    subject: str
-    parts: tuple[Part, ...]
-
-    @property
-    def text(self) -> str:
-        """The parts as one."""
-        return "; ".join(part.text for part in self.parts)
-
-    @property
-    def hazards(self) -> list[Hazard]:
-        """What is at risk, the worst first."""
-        own = {part.hazard for part in self.parts}
-        return [hazard for hazard in Hazard if hazard in own]
-
-    def record(self) -> dict[str, Any]:
-        """For the JSON format."""
-        hazards = [hazard.value for hazard in self.hazards]
-        return {"subject": self.subject, "text": self.text, "hazards": hazards}
-
-    def __str__(self) -> str:
-        """For example `research: GPUs 8 → 10`."""
-        return f"{self.subject}: {self.text}"
-
-
-def by_hazard(sentences: Iterable[Sentence]) -> dict[Hazard | None, list[Sentence]]:
-    """The sentences, each in what it says of a hazard; what is harmless last, at None."""
-    every = list(sentences)
-    groups: dict[Hazard | None, list[Sentence]] = {}
-    for hazard in (*Hazard, None):
-        parts = ((it, tuple(p for p in it.parts if p.hazard is hazard)) for it in every)
-        if group := [Sentence(it.subject, own) for it, own in parts if own]:
-            groups[hazard] = group
-    return groups
 
 
 def sentences(stack: str, old: Picture, new: Picture, whole: Difference) -> list[Sentence]:

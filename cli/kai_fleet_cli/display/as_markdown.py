@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.diff.changes import UNSET
-from kai_fleet_cli.diff.hazards import HEADINGS
-from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.diff.hazards import HEADINGS, Sentence, by_hazard
 from kai_fleet_cli.display.wrapping import units
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
@@ -30,7 +29,6 @@ from kubectl_fleet.wording import counted
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange
     from kai_fleet_cli.diff.report import DiffReport
-    from kai_fleet_cli.diff.sentences import Sentence
     from kai_fleet_cli.report.model import StackReport
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
@@ -64,20 +62,12 @@ def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
             "GPUs are the bounds that the teams' ResourceQuotas set; how many the nodes have,"
             " only the cluster knows."
         )
-    trees = _trees(stack, "the host")
+    trees = stack.trees("the host")
     if trees:
         parts.append("### Queues")
     for name, tree in trees.items():
-        parts += [f"**{_text(name)}**", _drawn(tree)]
+        parts += [f"**{_text(name)}**", _drawn(mermaid.queue_tree(tree))]
     return parts
-
-
-def _trees(stack: Picture, host: str) -> dict[str, str]:
-    """The queue tree of each place that has one, as Mermaid draws it."""
-    places = {host: stack.host} | {name: team.inside for name, team in stack.teams.items()}
-    return {
-        name: mermaid.queue_tree(place.queues) for name, place in places.items() if place.queues
-    }
 
 
 def _drawn(mermaid_text: str) -> str:
@@ -183,9 +173,9 @@ def _pictures(report: DiffReport) -> Iterator[str]:
     pools = tuple(mermaid.pools(stack.teams.values()) for stack in (before, after))
     if pools[0] != pools[1]:
         yield _two("GPUs by node pool", *pools)
-    trees = [_trees(stack, HOST) for stack in (before, after)]
+    trees = (before.trees(), after.trees())
     for name in sorted({*trees[0], *trees[1]}):
-        drawn = tuple(tree.get(name, "") for tree in trees)
+        drawn = tuple(mermaid.queue_tree(it[name]) if name in it else "" for it in trees)
         if drawn[0] != drawn[1]:
             yield _two(f"Queues of {name}", *drawn)
 
