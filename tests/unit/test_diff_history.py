@@ -34,8 +34,8 @@ def repository(tmp_path_factory):
 @pytest.fixture(scope="module")
 def good(repository):
     """The plan at `good`, made once by the code there."""
-    with planning(repository.project, "good", "lab") as run:
-        base = run.base()
+    with planning(repository.project, "good", "lab") as planned:
+        base = planned()
     assert base.state is BaseState.PLANNED
     assert base.commit == git(repository.top, "rev-parse", "good")
     return base

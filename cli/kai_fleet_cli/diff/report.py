@@ -206,9 +206,9 @@ def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     Raises UserError where `ref` is no commit, or neither side has the stack.
     """
     file = root / f"Pulumi.{stack}.yaml"
-    with planning(root, ref, stack) as run:
+    with planning(root, ref, stack) as planned:
         now = offline.plan(stack, file) if file.exists() else None
-        base = run.base()
+        base = planned()
     refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
     if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")

@@ -17,12 +17,11 @@ from pulumi.runtime.stack import wait_for_rpcs
 
 from kai_fleet.host.platform_reading import OUTPUT
 from kai_fleet.provider import QUEUES
-from kai_fleet.provider.values import unpacked
+from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, unpacked
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.state.deployed_state import READ_OUTPUTS, STACK
 from kai_fleet.state.source_positions import NONE, source_positions
 from kai_fleet_cli.engine.program import program as own_program
-from kai_fleet_cli.plan import property_secrets
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
@@ -176,9 +175,9 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 def _object(fields: struct_pb2.Struct) -> Any:
     """A registered object as a reader may see it, its keys sorted."""
     values = fields.fields
-    if property_secrets.SIGNATURE in values:
-        signature = values[property_secrets.SIGNATURE].string_value
-        return SECRET if signature == property_secrets.SECRET else UNKNOWN
+    if SIGNATURE in values:
+        signature = values[SIGNATURE].string_value
+        return SECRET if signature == SECRET_MARK else UNKNOWN
     return {key: _plain(values[key]) for key in sorted(values)}
 
 

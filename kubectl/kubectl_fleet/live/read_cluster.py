@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from kubectl_fleet.live.finding import Finding, Health
-from kubectl_fleet.live.known_messages import Reason, meaning
+from kubectl_fleet.live.finding import Finding, Health, Reason, meaning
 from kubectl_fleet.live.objects import KubeObject, seconds_since
 from kubectl_fleet.live.wanted import Wanted, WantedCluster, WantedTeam
 from kubectl_fleet.releases import KaiRelease

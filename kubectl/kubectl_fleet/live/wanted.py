@@ -8,6 +8,7 @@ from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.keys import GPU_RESOURCES
 from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
+from kubectl_fleet.rules.judged import JudgedTeam
 
 
 class WantedCluster(Protocol):
@@ -50,28 +51,12 @@ class WantedCluster(Protocol):
         """Where its queues are declared."""
 
 
-class WantedTeam(Protocol):
+class WantedTeam(JudgedTeam, Protocol):
     """The team whose vCluster a cluster is."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def path(self) -> str:
-        """Where it is declared."""
-
-    @property
     def declared(self) -> bool:
-        """Whether it is."""
-
-    @property
-    def mode(self) -> str:
-        """Where its KAI is: `virtual`, `host` or `default` for none."""
-
-    @property
-    def queue(self) -> str | None:
-        """Its leaf queue on the host in mode host."""
+        """Whether a stack file declares it."""
 
     @property
     def gpus(self) -> float | None:

@@ -1,26 +1,28 @@
 """`fleet my pending`: why each pod waits, and what would have to happen, in the doctor's words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from kubectl_fleet.kube.text import plain
-from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
 from kubectl_fleet.live.wanted import Wanted
 from kubectl_fleet.my.bars import Glyphs
-from kubectl_fleet.my.guarantee import Guarantee, guarantee
 from kubectl_fleet.my.view import View
 from kubectl_fleet.releases import KAI
-from kubectl_fleet.usage.amounts import in_words
+from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.usage.queues import QueueUse, ShareUse, upwards
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
 from kubectl_fleet.waiting.refused import owner_of, refusals
+
+_RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,15 @@ class DeniedPods:
     cause: str
     fix: str
     since: str = ""
+
+
+class Guarantee(NamedTuple):
+    """Whether a pod that waits asks for what is guaranteed to its queue, or for what others leave.
+
+    `guaranteed`: its queue and those above it have as much left of their quotas."""
+
+    guaranteed: bool
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ def _waiting(view: View, of: ClusterPods) -> list[PendingPod]:
         if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
             continue
         cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
-        about = guarantee(view.usage.queues, pod) if pod.waits else None
+        about = _guarantee(view.usage.queues, pod) if pod.waits else None
         pods.append(PendingPod(pod, cause, fix, about))
     return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
 
@@ -186,11 +197,59 @@ def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
 
 
 def _requests(pod: PodUse) -> Iterator[str]:
-    if pod.gpu.mebibytes is not None:
-        many = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
-        yield f"{pod.gpu.mebibytes} MiB of a GPU{many}"
-    elif pod.amounts.gpu:
-        yield in_words("gpu", pod.amounts.gpu)
-    for resource in ("cpu", "memory"):
-        if amount := pod.amounts.of(resource):
+    for resource in _RESOURCES:
+        if resource == "gpu" and pod.gpu.mebibytes is not None:
+            many = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
+            yield f"{pod.gpu.mebibytes} MiB of a GPU{many}"
+        elif amount := pod.amounts.of(resource):
             yield in_words(resource, amount)
+
+
+def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
+    """By the quotas of its queue and of those above it.
+
+    A limit that keeps the pod out comes before them: of GPUs the doctor's cause says it, and then
+    there is None. So it is for a pod whose queue is not there, or that asks for nothing that is
+    bounded.
+    """
+    bounded = beyond = ""
+    for queue in upwards(queues, pod.queue if pod.scheduled_by_kai else None):
+        for resource in _RESOURCES:
+            share, amount = queue.share(resource), pod.amounts.of(resource)
+            if not amount:
+                continue
+            if share.limit != UNLIMITED and share.in_use + amount > share.limit + SLACK:
+                kept_out = _kept_out(queue, share, resource, amount)
+                return None if resource == "gpu" else Guarantee(False, kept_out)
+            if share.quota != UNLIMITED:
+                left = rounded(max(0.0, share.quota - share.in_use))
+                sentence = (
+                    f"queue {queue.name} has {short(resource, left)} left of"
+                    f" {in_words(resource, share.quota)}"
+                )
+                bounded = bounded or sentence
+                if share.in_use + amount > share.quota + SLACK:
+                    beyond = beyond or sentence
+    if beyond:
+        return Guarantee(
+            False,
+            f"it asks for more than is guaranteed: {beyond}. It gets what others leave over, and"
+            " may be stopped again when they want it",
+        )
+    if bounded:
+        return Guarantee(
+            True,
+            f"it asks for what is guaranteed: {bounded}. KAI stops pods that borrow, if there are"
+            " any, to make room for it",
+        )
+    return None
+
+
+def _kept_out(queue: QueueUse, share: ShareUse, resource: Resource, amount: float) -> str:
+    wanted, limit = in_words(resource, amount), in_words(resource, share.limit)
+    if amount > share.limit + SLACK:
+        return (
+            f"it asks for {wanted}, and queue {queue.name} may hold {limit} at most: it never runs"
+        )
+    held = short(resource, share.in_use)
+    return f"it asks for {wanted}, and queue {queue.name} holds {held} of at most {limit}"

@@ -6,7 +6,7 @@ A scheduler counts every node of the cluster in its message, and most are of oth
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject, in_pool
 from kubectl_fleet.live.read_cluster import ClusterPods
 

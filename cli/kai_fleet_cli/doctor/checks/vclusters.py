@@ -10,7 +10,7 @@ from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.host_rules import CONTROL_PLANES
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
-from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject, seconds_since
 from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
 
