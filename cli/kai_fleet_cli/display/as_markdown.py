@@ -57,7 +57,8 @@ def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
         support = releases.support(stack.host.kai).words
         parts.append(f"The host runs KAI {_code(stack.host.kai)} ({support}).")
     if stack.teams:
-        parts += ["### GPUs", _gpu_table(stack)]
+        pools = _table(POOL_COLUMNS, (_pool_row(pool) for pool in pool_summaries(stack)))
+        parts += ["### GPUs", pools]
         parts.append(
             "GPUs are the bounds that the teams' ResourceQuotas set; how many the nodes have,"
             " only the cluster knows."
@@ -89,12 +90,8 @@ def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
     return _table(headings, rows)
 
 
-def _gpu_table(stack: Picture) -> str:
-    """What the teams of each node pool may hold, against what their queues are guaranteed."""
-    return _table(POOL_COLUMNS, (_pool_row(pool) for pool in pool_summaries(stack)))
-
-
 def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
+    """What the teams of a node pool may hold, against what their queues are guaranteed."""
     names = ", ".join(_code(name) if name else "any node" for name in pool.pools)
     by_host = " (host's KAI)" if pool.by_host else ""
     teams, *amounts, left = pool.cells

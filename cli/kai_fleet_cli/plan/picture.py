@@ -16,6 +16,7 @@ from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import mig
+from kubectl_fleet.wording import plural
 
 _NAMESPACES: Final = (NAMESPACE, NAMESPACE_PATCH)
 
@@ -66,6 +67,12 @@ class TeamPicture:
         whole = f"{self.gpus - mig.gpus_of(self.slices):g}"
         parts = [f"{n} {name.rpartition('/')[2]}" for name, n in self.slices.items()]
         return ", ".join((whole, *parts))
+
+    def bound(self, none: str) -> str:
+        """Its bound for a sentence: `8 GPUs`; `none` where it has none."""
+        if self.bounded_elsewhere:
+            return "GPUs bounded by its platform"
+        return none if self.gpus is None else f"{self.gpus_in_words} {plural(self.gpus, 'GPU')}"
 
     @property
     def scheduler(self) -> str:
