@@ -54,6 +54,7 @@ class QueueUse:
     shares: Mapping[Resource, ShareUse] = field(default_factory=dict)
     pods: int = 0
     waiting_pods: int = 0
+    display_name: str = ""
 
     @property
     def leaf(self) -> bool:
@@ -159,6 +160,7 @@ def tree(
             shares={resource: shares[resource][name] for resource in RESOURCES},
             pods=sums[name].pods,
             waiting_pods=sums[name].waiting_pods,
+            display_name=specs[name].get("displayName") or "",
         )
     return queues
 
