@@ -227,8 +227,7 @@ class _Waiting:
 
     def __init__(self, show: Show, passing: Show | None) -> None:
         self._show, self._passing = show, passing
-        self._left: dict[str, tuple[str, int]] = {}
-        self._lines: dict[str, str] = {}
+        self._steps: dict[str, tuple[str, int, str]] = {}
 
     def hear(self, step: str, line: str, lead: str) -> bool:
         """Whether the line is one of a step that waits; it is shown then as far as it is news."""
@@ -237,29 +236,27 @@ class _Waiting:
             self.ended(step)
             return False
         left, seconds = found["left"], int(found["seconds"])
-        self._lines.pop(step, None)  # the newest is the last
-        self._lines[step] = f"{lead.strip()} {line}".strip()
+        before, since, _ = self._steps.get(step, ("", 0, ""))
         if self._passing is not None:
+            self._steps.pop(step, None)  # the newest is the last
+            self._steps[step] = left, seconds, f"{lead.strip()} {line}".strip()
             self._change(self._passing)
-            return True
-        before, since = self._left.get(step, ("", 0))
-        if left != before or seconds >= 2 * since:
-            self._left[step] = left, seconds
+        elif left != before or seconds >= 2 * since:
+            self._steps[step] = left, seconds, ""
             self._show(f"{lead}{line}")
         return True
 
     def ended(self, step: str) -> None:
         """The step says something else, or is done."""
-        self._left.pop(step, None)
-        if self._lines.pop(step, None) is not None and self._passing is not None:
+        if self._steps.pop(step, None) is not None and self._passing is not None:
             self._change(self._passing)
 
     def _change(self, passing: Show) -> None:
-        number, last = len(self._lines), next(reversed(self._lines.values()), "")
+        number, (_, _, last) = len(self._steps), next(reversed(self._steps.values()), ("", 0, ""))
         many = f"{counted(number, 'step', 'waits')}; " if number > 1 else ""
         passing(f"  {many}{last}" if last else "")
 
     def clear(self) -> None:
         """The run is over: nothing waits."""
-        for step in [*self._lines]:
+        for step in [*self._steps]:
             self.ended(step)
