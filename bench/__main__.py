@@ -8,13 +8,13 @@ from typing import Annotated, Final
 
 import typer
 
-from bench import charts, machine, many_teams, offline, one_team, queues
+from bench import machine, many_teams, offline, one_team, queues
 from bench.figures import Table
 from bench.program import Program, on_the_sandbox
 from bench.temporary import temporary
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox import lifecycle
-from sandbox.control_plane.pod_stages import POD_SECONDS
+from sandbox.control_plane.command_lines import POD_SECONDS
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 HEAD: Final = """\
@@ -42,7 +42,7 @@ def main(
     ] = None,
 ) -> None:
     """Compare, on sandboxes of its own."""
-    given = charts.packages(charts_in)
+    given = machine.charts_in(charts_in)
     wanted = what or ["offline", "queues", "team", "teams"]
     tables: list[Table] = []
     if "offline" in wanted:
@@ -78,7 +78,7 @@ def _on_a_sandbox(
         with temporary(where):
             sandbox = lifecycle.up(print)
             about = machine.description(sandbox)
-            about += charts.put(given, sandbox.directory / "charts")
+            about += machine.put_charts(given, sandbox.directory / "charts")
             for compare in comparisons:
                 with on_the_sandbox(sandbox) as program:
                     tables.append(_shown(compare(program)))

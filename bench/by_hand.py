@@ -13,17 +13,22 @@ from typing import Any
 
 import yaml
 
+from bench.host_objects import queue
 from bench.shell import kubectl, run, until
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.kai.values import kai_values
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.vcluster.values import vcluster_values
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KAI, vcluster
+from sandbox.chart_packages import SOURCES
 from sandbox.lifecycle import Sandbox
 
 KAI_SPACE = ("-n", "kai-scheduler")
 FREE = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 GROUP = "kai.scheduler"
+# Operators of v0.9 wait for the kind.
+CLUSTER_POLICIES = SOURCES / "gpu-operator" / "crds" / "nvidia.com_clusterpolicies.yaml"
 _PATIENCE = 600  # seconds; the program's own waits have as many
 
 
@@ -70,9 +75,7 @@ class ByHand:
         for name, parent in (("default", None), ("test", "default")):
             resources = dict.fromkeys(("cpu", "memory", "gpu"), FREE)
             spec = {"resources": resources, **({"parentQueue": parent} if parent else {})}
-            queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
-            body = json.dumps({**queue, "metadata": {"name": name}, "spec": spec})
-            self._inside("create", "-f", "-", stdin=body)
+            self._inside("create", "-f", "-", stdin=json.dumps(queue(name, spec)))
         return time.monotonic() - begun
 
     def upgrade(self, version: str) -> float:
@@ -89,7 +92,7 @@ class ByHand:
         self._inside("delete", f"schedulingshards.{GROUP}", "default", "--ignore-not-found")
         until(lambda: "kai-scheduler" not in self._webhooks())
         run(self.sandbox, "helm", "uninstall", "kai-scheduler", "--wait", *KAI_SPACE, **self._at())
-        self._inside("apply", "-f", "-", stdin=json.dumps(CLUSTER_POLICIES))
+        self._inside("apply", "-f", str(CLUSTER_POLICIES))
         self._helm("install", version)
         self._wait(version)
         return time.monotonic() - begun
@@ -115,26 +118,16 @@ class ByHand:
         until(lambda: set(KAI[version].deployments) <= self._rolled_out(), _PATIENCE)
         for what in KAI[version].ready_conditions:
             until(partial(self._ready, what), _PATIENCE)
-        body = '{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue",'
-        body += ' "metadata": {"name": "probe"}, "spec": {"resources": {}}}'
-        self._inside("create", "--dry-run=server", "-f", "-", stdin=body)
+        probe = queue("probe", {"resources": {}})
+        self._inside("create", "--dry-run=server", "-f", "-", stdin=json.dumps(probe))
 
     def _rolled_out(self) -> set[str]:
         found = json.loads(self._quiet(*KAI_SPACE, "get", "deployments", "-o", "json") or "{}")
-        return {
-            item["metadata"]["name"]
-            for item in found.get("items", [])
-            if item["status"].get("observedGeneration") == item["metadata"]["generation"]
-            and item["status"].get("updatedReplicas") == item["status"].get("availableReplicas")
-            and item["status"].get("availableReplicas")
-        }
+        return {it.name for it in map(KubeObject, found.get("items", [])) if it.rolled_out}
 
     def _ready(self, what: str) -> bool:
-        item = json.loads(self._quiet("get", what, "-o", "json") or "{}")
-        return any(
-            it["type"] == "Ready" and it.get("observedGeneration") == item["metadata"]["generation"]
-            for it in item.get("status", {}).get("conditions", [])
-        )
+        text = self._quiet("get", what, "-o", "json")
+        return bool(text) and KubeObject(json.loads(text)).is_ready
 
     def _webhooks(self) -> str:
         kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
@@ -165,29 +158,3 @@ class ByHand:
             return run(self.sandbox, "kubectl", *arguments, **self._at())
         except AssertionError:
             return ""
-
-
-# Operators of v0.9 wait for the kind.
-CLUSTER_POLICIES = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "clusterpolicies.nvidia.com"},
-    "spec": {
-        "group": "nvidia.com",
-        "names": {"kind": "ClusterPolicy", "plural": "clusterpolicies"},
-        "scope": "Cluster",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}

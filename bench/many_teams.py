@@ -17,11 +17,9 @@ from typing import Any, Final
 from bench import one_team
 from bench.by_hand import ByHand
 from bench.figures import Figure, Table, exponent
-from bench.measure import Ran
-from bench.pools import nodes
-from bench.program import STACK, Program
+from bench.host_objects import nodes, synced
+from bench.program import STACK, Program, Ran
 from bench.stacks import team, teams, text
-from bench.synced import synced
 from kai_fleet_cli.stack_file.reading import path_of
 
 OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.figures import Figure, Table, exponent
-from bench.measure import run
+from bench.program import run
 from bench.stacks import host_queues, teams, text
 from kai_fleet_cli.stack_file.reading import ROOT
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from bench.by_hand import ByHand
 from bench.figures import Figure, Table
+from bench.host_objects import synced
 from bench.program import Program
 from bench.stacks import BASE, VCLUSTER, team
-from bench.synced import synced
 
 OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"
 # Multiples of the script's time, at most.

@@ -1,18 +1,17 @@
 """Queue trees: the program beside `kubectl` on a file of the same objects."""
 
-import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from bench.figures import Figure, Table, exponent
+from bench.host_objects import listed, queue
 from bench.program import Program
 from bench.stacks import host_queues
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.queues import walk
 
-Object = dict[str, Any]
 _MANY: Final = 5000  # queues; a run's own seconds do not count there
 
 
@@ -32,7 +31,7 @@ def compare(program: Program, sizes: list[int]) -> Table:
 def _one_size(program: Program, size: int, table: Table) -> float:
     config, changed = host_queues(size), host_queues(size, first=0.5)
     program.write(config)
-    count = len(manifests(config, "")["items"])
+    count = len(manifests(config, ""))
     first = program.fleet("up")
     nothing, preview = program.fleet("up"), program.fleet("preview")
     program.write(changed)
@@ -42,8 +41,8 @@ def _one_size(program: Program, size: int, table: Table) -> float:
     with tempfile.TemporaryDirectory() as folder:
         file, other = Path(folder) / "queues.json", Path(folder) / "changed.json"
         # Names of their own: the program's queues are not taken over.
-        file.write_text(json.dumps(manifests(config, "by-hand-")))
-        other.write_text(json.dumps(manifests(changed, "by-hand-")))
+        file.write_text(listed(manifests(config, "by-hand-")))
+        other.write_text(listed(manifests(changed, "by-hand-")))
         apply = ("kubectl", "apply", "--server-side", "-f")
         hand_first = program.hand(*apply, str(file))
         hand_diff = program.hand("kubectl", "diff", "--server-side", "-f", str(file), fine=(0, 1))
@@ -67,13 +66,11 @@ def _one_size(program: Program, size: int, table: Table) -> float:
     return first.seconds
 
 
-def manifests(config: Mapping[str, Any], prefix: str) -> Object:
-    """The tree of a stack file as a List of Queue objects, their names with a prefix."""
+def manifests(config: Mapping[str, Any], prefix: str) -> list[Any]:
+    """The tree of a stack file as Queue objects, their names with a prefix."""
     settings = load({key.partition(":")[2]: value for key, value in config.items()}).settings
     assert settings is not None
-    items = []
-    for placed in walk(settings.queues):
-        spec = placed.queue.spec(f"{prefix}{placed.parent}" if placed.parent else None)
-        queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
-        items.append({**queue, "metadata": {"name": f"{prefix}{placed.name}"}, "spec": spec})
-    return {"apiVersion": "v1", "kind": "List", "items": items}
+    return [
+        queue(f"{prefix}{it.name}", it.queue.spec(f"{prefix}{it.parent}" if it.parent else None))
+        for it in walk(settings.queues)
+    ]

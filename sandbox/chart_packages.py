@@ -10,7 +10,7 @@ import yaml
 
 from kai_fleet.releases.sources import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION
 from kubectl_fleet.releases import KAI, VCLUSTER
-from sandbox.errors import SandboxError
+from sandbox.directory import SandboxError
 from sandbox.tools.table import Say
 
 SOURCES: Final = Path(__file__).parent / "charts"

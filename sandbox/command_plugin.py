@@ -4,10 +4,10 @@
 included, and serves nothing else.
 """
 
+import asyncio
 import os
 import secrets
 import subprocess
-import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -15,16 +15,11 @@ from typing import Any, Final
 import grpc
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
-from pulumi.runtime.proto import (
-    engine_pb2,
-    engine_pb2_grpc,
-    plugin_pb2,
-    provider_pb2,
-    provider_pb2_grpc,
-)
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
-from kai_fleet.provider.process import engine_address, serve
+from kai_fleet.provider import PluginError
+from kai_fleet.provider.process import Servicer, answering, engine_address, serve_provider
 from kai_fleet.provider.values import plain
 
 VERSION: Final = "1.2.1"
@@ -32,44 +27,29 @@ _OUTPUTS: Final = ("stdout", "stderr")
 # What is shown as it comes, by `logging`: both streams, none of them, or else the one of that name.
 _SHOWN: Final = {None: _OUTPUTS, "stdoutAndStderr": _OUTPUTS, "none": ()}
 _INPUTS: Final = ("create", "update", "delete", "environment", "logging", "triggers")
-_WORKERS: Final = 64  # one operation each; one that waits holds its thread
 
 
-class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
-    """Commands on this machine, run as their resource is created, updated and deleted.
-
-    Calls of the protocol are named as it names them.
-    """
+class CommandPlugin(Servicer):
+    """Commands on this machine, run as their resource is created, updated and deleted."""
 
     def __init__(self, engine: str) -> None:
-        self._cancelled = threading.Event()
+        super().__init__(VERSION)
         self._engine = engine_pb2_grpc.EngineStub(grpc.insecure_channel(engine))
 
-    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        return plugin_pb2.PluginInfo(version=VERSION)
-
-    def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        return provider_pb2.CheckResponse(inputs=request.news)
-
-    def DiffConfig(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
-
-    def Configure(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
-
-    def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
+    @answering
+    def Check(self, request: Any) -> Any:  # noqa: N802
         """The inputs as they are, if all of them are served."""
         given = {key for key, it in plain(request.news).items() if it is not None}
         if more := sorted(given - set(_INPUTS)):
-            fail(
-                context,
+            raise PluginError(
                 f"The input {more[0]} of a command is not served by kai-fleet's stand-in for"
                 " Pulumi's command provider: install the plugin, `pulumi plugin install resource"
-                f" command {VERSION}`.",
+                f" command {VERSION}`."
             )
         return provider_pb2.CheckResponse(inputs=request.news)
 
-    def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
+    @answering
+    def Diff(self, request: Any) -> Any:  # noqa: N802
         """Which inputs are others; another trigger makes a new command."""
         old, new = plain(request.olds), plain(request.news)
         ignored = set(request.ignoreChanges)
@@ -81,38 +61,36 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
             replaces=[key for key in changed if key == "triggers"],
         )
 
-    def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
+    @answering
+    def Create(self, request: Any) -> Any:  # noqa: N802
         """Run the command `create`."""
         name = request.urn.split("::", 3)[3]
-        state = self._ran(request, context, "create", request.properties, {})
+        state = self._ran(request, "create", request.properties, {})
         return provider_pb2.CreateResponse(id=f"{name}{secrets.token_hex(4)}", properties=state)
 
-    def Read(self, request: Any, context: Any) -> Any:  # noqa: N802
+    @answering
+    def Read(self, request: Any) -> Any:  # noqa: N802
         """As it was: what a command did is not known here."""
         return provider_pb2.ReadResponse(
             id=request.id, properties=request.properties, inputs=request.inputs
         )
 
-    def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
+    @answering
+    def Update(self, request: Any) -> Any:  # noqa: N802
         """Run the command `update`, or `create` where there is none."""
         given, last = request.news, plain(request.olds)
         verb = "update" if plain(given).get("update") else "create"
-        state = self._ran(request, context, verb, given, last)
+        state = self._ran(request, verb, given, last)
         return provider_pb2.UpdateResponse(properties=state)
 
-    def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
+    @answering
+    def Delete(self, request: Any) -> Any:  # noqa: N802
         """Run the command `delete`."""
         given = request.properties
-        self._ran(request, context, "delete", given, plain(given))
+        self._ran(request, "delete", given, plain(given))
         return Empty()
 
-    def Cancel(self, request: Any, context: Any) -> Any:  # noqa: D102, N802
-        self._cancelled.set()
-        return Empty()
-
-    def _ran(
-        self, request: Any, context: Any, verb: str, inputs: Struct, last: dict[str, Any]
-    ) -> Any:
+    def _ran(self, request: Any, verb: str, inputs: Struct, last: dict[str, Any]) -> Any:
         """The state after the verb's command; without one, nothing runs and the outputs stay.
 
         Outputs are never secret, whatever was printed.
@@ -122,12 +100,12 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
         if getattr(request, "preview", False):
             outputs = dict.fromkeys(_OUTPUTS, UNKNOWN)
         elif command := given.get(verb):
-            outputs = self._run(request.urn, context, str(command), given, outputs)
+            outputs = self._run(request.urn, str(command), given, outputs)
         inputs.update(outputs)
         return inputs
 
     def _run(
-        self, urn: str, context: Any, command: str, given: dict[str, Any], last: dict[str, str]
+        self, urn: str, command: str, given: dict[str, Any], last: dict[str, str]
     ) -> dict[str, str]:
         environment = {**os.environ, **(given.get("environment") or {})}
         named = {f"PULUMI_COMMAND_{stream.upper()}": text for stream, text in last.items()}
@@ -153,12 +131,12 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
             for stream in _OUTPUTS:
                 readers.submit(collect, stream, getattr(process, stream))
             while process.poll() is None:
-                if self._cancelled.wait(0.05):
+                if self.cancelled.wait(0.05):
                     process.kill()
         if (code := process.returncode) != 0:
             ended = f"exit status {code}" if code > 0 else f"signal: {-code}"
             said = "".join(line for _, line in heard)
-            fail(context, f'{ended}: running "{command}":\n{said}')
+            raise PluginError(f'{ended}: running "{command}":\n{said}')
         return {
             stream: "".join(line for of, line in heard if of == stream).removesuffix("\n")
             for stream in _OUTPUTS
@@ -173,15 +151,9 @@ class CommandPlugin(provider_pb2_grpc.ResourceProviderServicer):
             return
 
 
-def fail(context: grpc.ServicerContext, text: str) -> None:
-    """End the call with a sentence for the user."""
-    context.abort(grpc.StatusCode.UNKNOWN, text)
-
-
 def main() -> None:
     """Serve until the engine ends."""
-    plugin = CommandPlugin(engine_address())
-    serve(plugin, provider_pb2_grpc.add_ResourceProviderServicer_to_server, _WORKERS)
+    asyncio.run(serve_provider(CommandPlugin(engine_address())))
 
 
 if __name__ == "__main__":

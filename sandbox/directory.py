@@ -1,23 +1,25 @@
 """The sandbox's directory: where it is, what it holds, and who may change it."""
 
+import fcntl
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
-
-from sandbox import locks
-from sandbox.errors import SandboxError
 
 CHECKOUT: Final = Path(__file__).resolve().parent.parent
 CONTEXT: Final = "kai-fleet-sandbox"
 # What a sandbox consists of; a directory with anything else in it is never taken for one.
 _STATE: Final = "sandbox.json"
 _LOCK: Final = "lock"
+
+
+class SandboxError(RuntimeError):
+    """Something a person can act on: the text says what is wrong, where, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,25 @@ def write_state(directory: Path, state: State) -> None:
 
 def locked(directory: Path, say: Callable[[str], None]) -> AbstractContextManager[None]:
     """Hold the sandbox for oneself: of two `up`s, or an `up` and a `down`, one waits."""
-    return locks.held(
+    return held(
         directory / _LOCK, lambda: say("waiting for another command that works on this sandbox")
     )
+
+
+@contextmanager
+def held(file: Path, waits: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock file, which is made where it is not; `waits` is called where another holds it.
+
+    Its removal by the holder, with its folder, ends the lock.
+    """
+    while True:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with file.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                waits()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                yield
+                return

@@ -7,20 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from sandbox import chart_packages, directory, locks
+from sandbox import chart_packages, directory
 from sandbox.control_plane import etcd, ports, volumes
 from sandbox.control_plane.command_lines import ControlPlane, host_plane
 from sandbox.control_plane.kube_api import KubeError
 from sandbox.control_plane.processes import Part, Processes
-from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, State
-from sandbox.errors import SandboxError
+from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, SandboxError, State
 from sandbox.nodes import fake_nodes
-from sandbox.tools import plugin_folder, toolbox
-from sandbox.tools.table import KUBERNETES_PROVIDER, ON_PATH
-
-Say = Callable[[str], None]
+from sandbox.tools import toolbox
+from sandbox.tools.table import KUBERNETES_PROVIDER, ON_PATH, Say
+from sandbox.tools.toolbox import Tool
 
 TOOLS: Final = tuple(name for name, check in ON_PATH.items() if not check.tests_only)
+_PLUGIN: Final = "pulumi-resource-"
 SIMULATED: Final = ("nodes, GPUs and pods (KWOK)", "vCluster's syncer", "KAI's programs")
 
 __all__ = ["Sandbox", "SandboxError", "down", "find", "up"]
@@ -45,7 +44,7 @@ def up(say: Say) -> Sandbox:
     with directory.locked(where, say):
         directory.create(where)  # whoever held the lock may have taken it down
         paths = {name: tool.path for name, tool in found.items()}
-        in_home = plugin_folder.install(found, where / "pulumi-home")
+        in_home = link_plugins(found, where / "pulumi-home")
         on_path = {name: path for name, path in paths.items() if name not in in_home}
         _link_tools(where / "bin", on_path)
         chart_packages.package(where / "charts", say)
@@ -106,7 +105,7 @@ def _window(where: Path, say: Say) -> Iterator[ports.Ports]:
         yield kept
         return
     waits = "waiting for another sandbox whose servers are starting"
-    with locks.held(toolbox.cache_root() / "ports.lock", lambda: say(waits)):
+    with directory.held(toolbox.cache_root() / "ports.lock", lambda: say(waits)):
         yield kept or ports.choose()
 
 
@@ -174,16 +173,34 @@ def _supervisor(where: Path) -> Part:
     )
 
 
-def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
-    """Have exactly the tools in the folder, by name.
+def link_plugins(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
+    """Link provider plugins to where the engine keeps its own; the names of those linked.
 
-    One that was found on PATH by its link in this very folder has it already.
+    One that the engine finds on PATH works too, and it warns of that twice at each run. What was on
+    PATH already is left alone: it is the user's choice. One that was built is older than the SDK
+    asks for, and the engine takes such a one from PATH only.
     """
+    linked = []
+    for name, tool in tools.items():
+        if name.startswith(_PLUGIN) and tool.origin not in ("path", "built"):
+            kind = f"resource-{name.removeprefix(_PLUGIN)}"
+            _link(pulumi_home / "plugins" / f"{kind}-v{tool.version}" / name, tool.path)
+            linked.append(name)
+    return linked
+
+
+def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
+    """Have exactly the tools in the folder, by name."""
     for entry in folder.iterdir():
-        found = tools.get(entry.name)
-        if found != entry and not (entry.is_symlink() and entry.readlink() == found):
+        if entry.name not in tools:
             entry.unlink()
     for name, path in tools.items():
-        link = folder / name
-        if not link.is_symlink():
-            link.symlink_to(path)
+        if path != folder / name:  # one that was found on PATH by its link in this very folder
+            _link(folder / name, path)
+
+
+def _link(link: Path, target: Path) -> None:
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not (link.is_symlink() and link.readlink() == target):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)

@@ -4,18 +4,7 @@ import sys
 
 import typer
 
-from kai_fleet_cli.commands import (
-    doctor,
-    plan,
-    recovery,
-    releases,
-    report,
-    sandbox,
-    team_stacks,
-    teams,
-    updates,
-    usage,
-)
+from kai_fleet_cli.commands import live, plan, releases, sandbox, team_stacks, teams, updates
 from kai_fleet_cli.engine import checkout
 from kubectl_fleet.commands import app as my
 from kubectl_fleet.errors import run_command
@@ -34,13 +23,13 @@ for command in (
     plan.diff,
     teams.teams,
     teams.kubeconfig,
-    doctor.doctor,
-    usage.usage,
-    report.report,
+    live.doctor,
+    live.usage,
+    live.report,
     releases.releases,
     updates.drift,
-    recovery.cancel,
-    recovery.restore,
+    updates.cancel,
+    updates.restore,
     updates.destroy,
     plan.schema,
 ):

@@ -6,21 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kubectl_fleet.kube.api import OF_OPERATORS, OF_TENANTS, Api
+from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError
-from kubectl_fleet.kube.kubeconfig import connection
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.pods import OVER, RESERVATIONS
 from kubectl_fleet.usage.requests import gpu_request, numbers, requests_of, whole_gpus
 
-SECONDS: Final = 10.0  # for all of an answer
-CONNECT_SECONDS: Final = 3.0
+_LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
 _SYSTEM: Final = ("kube-system", KAI_NAMESPACE, RESERVATIONS)
 _LONGEST: Final = 300  # of a reason: it ends a sentence
 
 
 class NoAnswerError(Exception):
     """The cluster cannot be asked; the message completes "… did not answer"."""
+
+
+@dataclass(frozen=True)
+class PodsHeld:
+    """How many pods there are, and the GPUs that those with a node hold."""
+
+    pods: int
+    gpus: float
 
 
 @dataclass(frozen=True)
@@ -40,9 +47,14 @@ class ClusterReader:
         return [
             pod
             for pod in self._items("/api/v1/pods")
-            if _at(pod, "metadata", "namespace") not in _SYSTEM
-            and _at(pod, "status", "phase") not in OVER
+            if value_at(pod, "metadata.namespace") not in _SYSTEM
+            and value_at(pod, "status.phase") not in OVER
         ]
+
+    def held(self) -> PodsHeld:
+        """These pods, counted. Raises NoAnswerError."""
+        pods = self.pods()
+        return PodsHeld(len(pods), gpus_held(pods))
 
     def claims(self) -> list[Mapping[str, Any]]:
         """The claims of volumes. Raises NoAnswerError."""
@@ -51,11 +63,11 @@ class ClusterReader:
     def _items(self, path: str) -> list[Mapping[str, Any]]:
         try:
             if self.content is not None:
-                way = connection(self.content)
+                api = Api.of_kubeconfig(self.content, **_LIMITS)
             else:
-                way = connection(file=str(self.file) if self.file else None, context=self.context)
-            most = OF_TENANTS if self.content is not None else OF_OPERATORS
-            with closing(Api(way, connect=CONNECT_SECONDS, in_all=SECONDS, most=most)) as api:
+                file = str(self.file) if self.file else None
+                api = Api.of_context(file, self.context, **_LIMITS, most=OF_OPERATORS)
+            with closing(api):
                 return [*api.list(path)]
         except KubeError as error:
             raise NoAnswerError(str(error)[:_LONGEST]) from None
@@ -69,11 +81,11 @@ def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
     """
     try:
         return sum(
-            gpu_request(_at(pod, "metadata", "annotations") or {}, requests_of(pod["spec"])).gpus(
+            gpu_request(value_at(pod, "metadata.annotations") or {}, requests_of(pod["spec"])).gpus(
                 None
             )
             for pod in pods
-            if _at(pod, "spec", "nodeName")
+            if value_at(pod, "spec.nodeName")
         )
     except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise NoAnswerError(f"it answers no pods ({type(error).__name__})") from None
@@ -81,21 +93,17 @@ def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
 
 def node_gpus(node: Mapping[str, Any]) -> float:
     """The GPUs that a node offers; 0 while it is not Ready."""
-    return whole_gpus(numbers(_at(node, "status", "allocatable"))) if ready(node) else 0.0
+    return whole_gpus(numbers(value_at(node, "status.allocatable"))) if ready(node) else 0.0
 
 
 def ready(node: Mapping[str, Any]) -> bool:
     """Whether a node takes pods, as its kubelet says."""
-    conditions = _at(node, "status", "conditions") or []
-    return any(_at(c, "type") == "Ready" and _at(c, "status") == "True" for c in conditions)
+    conditions = value_at(node, "status.conditions") or []
+    return any(
+        value_at(c, "type") == "Ready" and value_at(c, "status") == "True" for c in conditions
+    )
 
 
 def labels(node: Mapping[str, Any]) -> Mapping[str, str]:
     """A node's labels."""
-    return _at(node, "metadata", "labels") or {}
-
-
-def _at(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+    return value_at(node, "metadata.labels") or {}

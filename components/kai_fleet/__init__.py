@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from kai_fleet.fleet.model import DeclaredTeam as DeclaredTeam
     from kai_fleet.fleet.resolve import fleet_of as fleet_of
     from kai_fleet.fleet.trees import declared_queues as declared_queues
-    from kai_fleet.guards.host_guard import HostGuard as HostGuard
-    from kai_fleet.guards.host_guard import HostGuardArgs as HostGuardArgs
+    from kai_fleet.guards.components import HostGuard as HostGuard
+    from kai_fleet.guards.components import HostGuardArgs as HostGuardArgs
+    from kai_fleet.guards.components import QueueGuard as QueueGuard
+    from kai_fleet.guards.components import QueueGuardArgs as QueueGuardArgs
     from kai_fleet.guards.host_rules import HostRules as HostRules
-    from kai_fleet.guards.queue_guard import QueueGuard as QueueGuard
-    from kai_fleet.guards.queue_guard import QueueGuardArgs as QueueGuardArgs
     from kai_fleet.guards.queue_rules import QueueRules as QueueRules
     from kai_fleet.host.gpu_stack import GpuStack as GpuStack
     from kai_fleet.host.gpu_stack import GpuStackArgs as GpuStackArgs
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from kai_fleet.vcluster.virtual_cluster import (
         VirtualClusterArgs as VirtualClusterArgs,
     )
-    from kai_fleet.workloads.gpu_deployment import GpuDeployment as GpuDeployment
-    from kai_fleet.workloads.gpu_deployment import GpuDeploymentArgs as GpuDeploymentArgs
-    from kai_fleet.workloads.gpu_pod import GpuPod as GpuPod
-    from kai_fleet.workloads.pod_template import PodArgs as PodArgs
+    from kai_fleet.workloads.pods import GpuDeployment as GpuDeployment
+    from kai_fleet.workloads.pods import GpuDeploymentArgs as GpuDeploymentArgs
+    from kai_fleet.workloads.pods import GpuPod as GpuPod
+    from kai_fleet.workloads.pods import PodArgs as PodArgs
     from kai_fleet.workloads.vllm_server import VllmServer as VllmServer
     from kai_fleet.workloads.vllm_server import VllmServerArgs as VllmServerArgs
 
@@ -51,22 +51,22 @@ _WHERE: Final = {
     "ClusterAccess": "cluster.access",
     "DeclaredKai": "fleet.model",
     "DeclaredTeam": "fleet.model",
-    "GpuDeployment": "workloads.gpu_deployment",
-    "GpuDeploymentArgs": "workloads.gpu_deployment",
-    "GpuPod": "workloads.gpu_pod",
+    "GpuDeployment": "workloads.pods",
+    "GpuDeploymentArgs": "workloads.pods",
+    "GpuPod": "workloads.pods",
     "GpuStack": "host.gpu_stack",
     "GpuStackArgs": "host.gpu_stack",
-    "HostGuard": "guards.host_guard",
-    "HostGuardArgs": "guards.host_guard",
+    "HostGuard": "guards.components",
+    "HostGuardArgs": "guards.components",
     "HostRules": "guards.host_rules",
     "KaiScheduler": "kai.kai_scheduler",
     "KaiSchedulerArgs": "kai.kai_scheduler",
     "Platform": "host.platform",
     "PlatformArgs": "host.platform",
-    "PodArgs": "workloads.pod_template",
+    "PodArgs": "workloads.pods",
     "Queue": "settings.sections.queues",
-    "QueueGuard": "guards.queue_guard",
-    "QueueGuardArgs": "guards.queue_guard",
+    "QueueGuard": "guards.components",
+    "QueueGuardArgs": "guards.components",
     "QueueRules": "guards.queue_rules",
     "QueueTree": "kai.queue_tree",
     "QueueTreeArgs": "kai.queue_tree",

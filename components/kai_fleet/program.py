@@ -3,29 +3,54 @@
 A team stack is the same program: its platform is another stack's, and it has one team.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
 
 import pulumi
+from pulumi.runtime.config import is_config_secret
 
 from kai_fleet.cluster.access import own_provider
+from kai_fleet.fleet.model import Fleet
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.host.platform import existing_of, platform_of
-from kai_fleet.host.platform_reading import read_platform
+from kai_fleet.host.platform import Platform, PlatformArgs, existing_of
+from kai_fleet.host.platform_reading import OUTPUT, read_platform
 from kai_fleet.isolation.team_places import refuse_misfits
-from kai_fleet.monitoring.fleet_monitoring import monitoring_of
-from kai_fleet.outputs import export
+from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import FactsOf
 from kai_fleet.state.deployed_state import DeployedState, read_deployed_state
-from kai_fleet.state.source_positions import NEAREST, source_positions
-from kai_fleet.state.targeting import Targets, declared
-from kai_fleet.teams import teams_of
+from kai_fleet.state.targeting import DeclaredRun, Targets, declared
+from kai_fleet.team import Team, teams_of
 from kai_fleet.workloads.placement import place
 
 # The settings of the running program from what is deployed, from what a platform's stack tells its
 # team stacks, and from whether the run is about the whole stack.
 Checked: TypeAlias = Callable[[DeployedState, FactsOf, bool], Settings]
+
+# Six frames are the SDK's own; the next one is the declaring line.
+NEAREST: Final = 7
+NONE: Final = 1
+
+
+@contextmanager
+def source_positions(frames: int) -> Iterator[None]:
+    """Of each resource that is declared in it, note no more frames than these.
+
+    The SDK sends the whole call stack with each resource, and the engine (from v3.195 on) keeps it
+    in the state, shows it nowhere, and writes all of it anew twice for each resource that changes:
+    of 15 teams with 20 resources each the state was twice as large and an update took twice as
+    long. The SDK (3.272) has no option for it: Python's own limit for call stacks bounds it.
+    """
+    before = getattr(sys, "tracebacklimit", None)
+    sys.tracebacklimit = frames if before is None else min(frames, before)
+    try:
+        yield
+    finally:
+        del sys.tracebacklimit
+        if before is not None:
+            sys.tracebacklimit = before
 
 
 @source_positions(NEAREST)
@@ -50,7 +75,8 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
     refuse_misfits(fleet, run, existing)
 
     # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-    platform = platform_of(fleet, deployed, existing, pulumi.ResourceOptions(providers=[own]))
+    args = PlatformArgs(fleet, deployed, existing=existing)
+    platform = Platform("host", args, pulumi.ResourceOptions(providers=[own]))
 
     # What Prometheus is told of all of it, where the stack asks for that.
     monitoring_of(fleet, platform)
@@ -64,3 +90,24 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
 
     # What the stack says of itself: to people, to `fleet`, and to its team stacks.
     export(fleet, run, teams, workloads)
+
+
+def export(
+    fleet: Fleet,
+    run: DeclaredRun,
+    teams: Mapping[str, Team],
+    workloads: Mapping[str, Any],
+) -> None:
+    """Say what a stack has: the teams of this run, and what was said of those it leaves alone."""
+    if fleet.facts is not None:
+        facts = fleet.facts.output()
+        # Chart values may have come as a secret; nothing else of it does.
+        secret = is_config_secret("kai-fleet:vcluster")
+        pulumi.export(OUTPUT, pulumi.Output.secret(facts) if secret else facts)
+    pulumi.export("cluster", fleet.cluster.name)
+    summaries = {name: team.summary for name, team in teams.items()}
+    kubeconfigs = {name: team.vcluster.kubeconfig for name, team in teams.items()}
+    pulumi.export("teams", {**run.summaries, **summaries})
+    pulumi.export("kubeconfigs", {**run.kubeconfigs, **kubeconfigs})
+    if said := {**run.workloads, **workloads}:
+        pulumi.export("workloads", said)

@@ -1,20 +1,25 @@
-"""One team: its vCluster, its share of the GPUs, its scheduler and its queues."""
+"""A team: its vCluster, its share of the GPUs, its scheduler and its queues; and all of a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pulumi
 
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.noted import noted
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.cluster.access import ClusterAccess, noted
+from kai_fleet.cluster.existing_objects import ExistingObjects
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam, Fleet
+from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
+from kai_fleet.host.platform import Platform
+from kai_fleet.host.team_stack_access import let_in
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.vcluster.virtual_cluster import MOVED, VirtualCluster, VirtualClusterArgs
+from kai_fleet.state.targeting import DeclaredRun
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 
 @dataclass
@@ -81,12 +86,7 @@ class Team(pulumi.ComponentResource):
     def _virtual(self, name: str, args: TeamArgs, own: DeclaredKai) -> list[str]:
         """KAI of the team's own version and its queues, inside the vCluster."""
         team = args.team
-        inside = pulumi.ResourceOptions(
-            parent=self,
-            provider=self.vcluster.provider,
-            deleted_with=self.vcluster.provider,
-            aliases=MOVED,
-        )
+        inside = self.vcluster.within(self)
         # Before the scheduler: no pod is placed that it has not seen.
         guard = (
             [QueueGuard(f"{name}-guard", QueueGuardArgs(team.guard), inside)] if team.guard else []
@@ -111,3 +111,34 @@ class Team(pulumi.ComponentResource):
         )
         self.ready.append(tree)
         return tree.leaves
+
+
+def teams_of(
+    fleet: Fleet,
+    run: DeclaredRun,
+    platform: Platform,
+    deployed: DeployedState,
+    existing: ExistingObjects,
+    providers: Sequence[pulumi.ProviderResource] = (),
+    parent: pulumi.Resource | None = None,
+) -> dict[str, Team]:
+    """Declare the teams of a run, below `parent` or the stack itself.
+
+    Each has a namespace on the host with what bounds it there, and teams with a stack of their own
+    have accounts. A team stack has neither: they are its platform's.
+    """
+    access = let_in(fleet, run, platform)
+    namespaces = team_namespaces(fleet, run, platform, access, deployed, existing, parent)
+    return {
+        name: Team(
+            name,
+            TeamArgs(fleet.teams[name], platform.access, deployed),
+            opts=pulumi.ResourceOptions(
+                parent=parent,
+                providers=[platform.provider, *providers],
+                depends_on=namespaces[name].ready if name in namespaces else platform.ready,
+                transformations=platform.transformations,
+            ),
+        )
+        for name in run.teams
+    }

@@ -10,7 +10,7 @@ from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.clear_secrets import in_clear
 from kai_fleet.settings.platform_facts import NoPlatformError
-from kai_fleet.settings.sections.sources import ENCRYPTED
+from kai_fleet.settings.sections.platform import ENCRYPTED
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import partly_read, rules, unnamed_removals

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import yaml
+from kai_fleet.cluster.tenant_kubeconfig import Pieces
 
 if TYPE_CHECKING:
     import trustme
@@ -77,10 +76,7 @@ class Authority:
         pair = self.path(name)
         if not pair.exists():
             return False
-        from cryptography import x509
-
-        ends = x509.load_pem_x509_certificate(pair.certificate.read_bytes()).not_valid_after_utc
-        if ends > datetime.datetime.now(datetime.UTC) + within:
+        if _ends(pair) > datetime.datetime.now(datetime.UTC) + within:
             return False
         pair.certificate.unlink()
         return True
@@ -88,18 +84,9 @@ class Authority:
     def kubeconfig(self, client: str, server: str, context: str = "sandbox") -> str:
         """A kubeconfig with all that it needs, of the client whose pair has that name."""
         pair = self.path(client)
-        cluster = {"server": server, "certificate-authority-data": _base64(self.pair.certificate)}
-        certificate, key = _base64(pair.certificate), _base64(pair.key)
-        user = {"client-certificate-data": certificate, "client-key-data": key}
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": context,
-            "clusters": [{"name": context, "cluster": cluster}],
-            "users": [{"name": context, "user": user}],
-            "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
-        }
-        return yaml.safe_dump(document, sort_keys=False)
+        authority, certificate = self.pair.certificate.read_text(), pair.certificate.read_text()
+        pieces = Pieces(authority, certificate, pair.key.read_text(), _ends(pair))
+        return pieces.kubeconfig(server, context)
 
     def _issue(self, pair: Pair, names: list[str], common: str, organization: str) -> None:
         import trustme
@@ -110,8 +97,11 @@ class Authority:
         _write(pair, leaf.cert_chain_pems[0], leaf.private_key_pem)
 
 
-def _base64(path: Path) -> str:
-    return base64.b64encode(path.read_bytes()).decode()
+def _ends(pair: Pair) -> datetime.datetime:
+    """When its certificate ends."""
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificate(pair.certificate.read_bytes()).not_valid_after_utc
 
 
 def _write(pair: Pair, certificate: trustme.Blob, key: trustme.Blob) -> None:

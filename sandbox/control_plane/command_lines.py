@@ -1,6 +1,7 @@
 """The command lines of a small Kubernetes control plane: the host's, or one vCluster's."""
 
 import datetime
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Final
 
 import yaml
 
-from sandbox.control_plane import pod_stages
 from sandbox.control_plane.certificates import Authority
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.kube_api import AdminApi
@@ -17,6 +17,11 @@ from sandbox.control_plane.processes import LEAN, ONE_OF_MANY, Part
 
 # Each process, and the flags that it has in every control plane.
 FLAGS: Final = yaml.safe_load(Path(__file__).with_name("flags.yaml").read_text(encoding="utf-8"))
+# How long a pod takes to start, in seconds; at once where unset. For comparisons in which the time
+# that real pods take counts: a script waits for one team after the other.
+POD_SECONDS: Final = "KAI_FLEET_POD_SECONDS"
+POD_END_SECONDS: Final = 2.0  # with it: what a program that heeds SIGTERM takes with its node
+STAGES: Final = Path(__file__).with_name("kwok_stages.yaml")
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class ControlPlane:
         if not self.kubeconfig.exists() or self.kubeconfig.read_text() != text:
             self.kubeconfig.touch(mode=0o600)
             self.kubeconfig.write_text(text)
-        pod_stages.ensure(self.directory)
+        ensure_stages(self.directory)
 
     def renew(self) -> None:
         """Drop the certificates that end within 90 days; `prepare` makes them anew."""
@@ -119,7 +124,7 @@ class ControlPlane:
         }
         yield self._part("kube-controller-manager", tools, controllers)
         yield self._part("kube-scheduler", tools, client)
-        yield self._part("kwok", tools, client | {"config": pod_stages.played(self.directory)})
+        yield self._part("kwok", tools, client | {"config": stages(self.directory)})
 
     def part_name(self, kind: str) -> str:
         """What one of its processes is called."""
@@ -154,3 +159,20 @@ def host_plane(directory: Path, ports: Ports) -> ControlPlane:
     """The control plane of the host cluster of the sandbox in `directory`."""
     etcd = Etcd(directory, ports)
     return ControlPlane("", directory, "127.0.0.1", ports.api, etcd, node_ports=ports.node_ports)
+
+
+def stages(directory: Path) -> Path:
+    """What the KWOK of a control plane that is kept in `directory` plays for pods."""
+    return directory / STAGES.name if os.environ.get(POD_SECONDS) else STAGES
+
+
+def ensure_stages(directory: Path) -> None:
+    """Have that file there."""
+    if not (setting := os.environ.get(POD_SECONDS)):
+        return
+    wanted = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
+    delays = {"pod-running": float(setting), "pod-gone": POD_END_SECONDS}
+    for stage in wanted:
+        if delay := delays.get(stage["metadata"]["name"]):
+            stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
+    stages(directory).write_text(yaml.safe_dump_all(wanted), encoding="utf-8")

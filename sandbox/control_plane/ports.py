@@ -5,7 +5,7 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
-from sandbox.errors import SandboxError
+from sandbox.directory import SandboxError
 
 # Below the ports that Linux hands to outgoing connections (32768 and up), above the well-known.
 FIRST: Final = 20_000

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psutil
 
 from sandbox.control_plane.ports import free
-from sandbox.errors import SandboxError
+from sandbox.directory import SandboxError
 
 # In the environment of every process of a sandbox: its directory.
 MARK: Final = "KAI_FLEET_SANDBOX_PART"

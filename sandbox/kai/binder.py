@@ -12,13 +12,14 @@ from typing import Final
 
 import yaml
 
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.usage.pods import RESERVATIONS as RESERVED
 from kubectl_fleet.usage.pods import is_over
 from kubectl_fleet.usage.requests import GROUP
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai.gpu_room import Room, asked, groups, rooms
-from sandbox.nodes.fake_nodes import NODES, holds
+from sandbox.nodes.fake_nodes import NODES
 
 PODS: Final = "/api/v1/pods"
 QUEUES: Final = "/apis/scheduling.run.ai/v2/queues"
@@ -80,7 +81,11 @@ class KaiBinder:
 
 def _schedules(api: AdminApi) -> bool:
     """Whether a scheduler and a binder of KAI are reported available."""
-    up = {it["metadata"]["name"] for it in api.served(DEPLOYMENTS) if holds(it, "Available")}
+    up = {
+        it["metadata"]["name"]
+        for it in api.served(DEPLOYMENTS)
+        if KubeObject(it).is_true("Available")
+    }
     return "binder" in up and bool(up.intersection(_SCHEDULERS))
 
 

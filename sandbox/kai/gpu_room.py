@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import rounded
 from kubectl_fleet.usage.pods import is_over
 from kubectl_fleet.usage.requests import (
@@ -15,7 +16,6 @@ from kubectl_fleet.usage.requests import (
     whole_gpus,
 )
 from sandbox.control_plane.kube_api import Object
-from sandbox.nodes.fake_nodes import is_ready
 
 
 def groups(pod: Object) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def rooms(
     """Every node that takes pods, with what the pods on it leave over."""
     found: dict[str, Room] = {}
     for node in nodes:
-        if is_ready(node) and not _closed(node):
+        if KubeObject(node).is_true("Ready") and not _closed(node):
             left = numbers(node.get("status", {}).get("allocatable"))
             found[node["metadata"]["name"]] = Room(node, left)
     for listed, reserve in ((pods, False), (reservations, True)):

@@ -10,18 +10,19 @@ from typing import Final
 
 import yaml
 
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from sandbox.chart_packages import SOURCES
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai import operands
-from sandbox.nodes.fake_nodes import holds
 
 GROUP: Final = "/apis/kai.scheduler/v1"
 CONFIGS: Final = f"{GROUP}/configs"
 CONFIG: Final = f"{CONFIGS}/kai-config"
 SHARDS: Final = f"{GROUP}/schedulingshards"
 SHARD: Final = f"{SHARDS}/default"
-DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{operands.NAMESPACE}/deployments"
+DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
 OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLUSTER_POLICIES: Final = f"{CRDS}/clusterpolicies.nvidia.com"
@@ -76,7 +77,7 @@ def _do_jobs_of_v07(api: AdminApi) -> None:
 
 def _serves_kai(hook: Object) -> bool:
     service = hook["clientConfig"].get("service") or {}
-    return service.get("namespace") == operands.NAMESPACE
+    return service.get("namespace") == KAI_NAMESPACE
 
 
 def _collect(
@@ -164,11 +165,11 @@ def _make(
 def _available(deployment: Object) -> bool:
     status = deployment.get("status", {})
     current = status.get("observedGeneration") == deployment.get("metadata", {}).get("generation")
-    return current and holds(deployment, "Available")
+    return current and KubeObject(deployment).is_true("Available")
 
 
 def _report_ready(api: AdminApi, path: str, item: Object | None) -> None:
-    if item is None or _ready(item):
+    if item is None or KubeObject(item).is_ready:
         return
     others = [it for it in item.get("status", {}).get("conditions", []) if it["type"] != "Ready"]
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -179,13 +180,3 @@ def _report_ready(api: AdminApi, path: str, item: Object | None) -> None:
     except RefusedError as why:
         if why.status != 404:  # it was deleted meanwhile
             raise
-
-
-def _ready(item: Object) -> bool:
-    generation = item["metadata"].get("generation")
-    return any(
-        it["type"] == "Ready"
-        and it["status"] == "True"
-        and it.get("observedGeneration", generation) == generation
-        for it in item.get("status", {}).get("conditions", [])
-    )

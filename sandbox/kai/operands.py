@@ -16,7 +16,6 @@ import yaml
 from kubectl_fleet.releases import KaiRelease
 from sandbox.control_plane.kube_api import Object
 
-NAMESPACE: Final = "kai-scheduler"
 MADE_FROM: Final = "kai-fleet/made-from"
 SHARDS_SCHEDULER: Final = "kai-scheduler-default"
 ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"

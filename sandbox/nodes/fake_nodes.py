@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import yaml
 
+from kubectl_fleet.live.objects import KubeObject
 from sandbox.control_plane.kube_api import AdminApi, KubeError
 
 POOLS: Final = Path(__file__).with_name("nodes.yaml")
@@ -65,17 +66,6 @@ def ensure_host_nodes(api: AdminApi) -> None:
 def all_ready(api: AdminApi) -> bool:
     """Whether KWOK plays every node; an API that does not answer plays none."""
     try:
-        return all(is_ready(node) for node in api.get(NODES)["items"])
+        return all(KubeObject(node).is_true("Ready") for node in api.get(NODES)["items"])
     except KubeError:
         return False
-
-
-def is_ready(node: Mapping[str, Any]) -> bool:
-    """Whether the node has the condition Ready."""
-    return holds(node, "Ready")
-
-
-def holds(item: Mapping[str, Any], condition: str) -> bool:
-    """Whether an object has a condition."""
-    listed = (item.get("status") or {}).get("conditions") or []
-    return any(it["type"] == condition and it["status"] == "True" for it in listed)

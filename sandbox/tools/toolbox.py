@@ -6,7 +6,9 @@ Command plugin, a launcher for the stand-in of this checkout takes its place.
 """
 
 import os
+import shlex
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +21,9 @@ from typing import Final, Literal
 
 import platformdirs
 
-from sandbox import locks
-from sandbox.tools import go_builds, launchers, path_tools, release_downloads
+from sandbox.directory import CHECKOUT, held
+from sandbox.tools import go_builds, path_tools, release_downloads
+from sandbox.tools.path_tools import numbers, told
 from sandbox.tools.table import (
     BUNDLES,
     COMMAND_PROVIDER,
@@ -29,7 +32,6 @@ from sandbox.tools.table import (
     Say,
     ToolError,
 )
-from sandbox.tools.told_versions import numbers, told
 
 __all__ = ["Origin", "Tool", "ToolError", "cache_root", "ensure", "standins"]
 
@@ -40,6 +42,13 @@ ASK_AGAIN_SECONDS: Final = 24 * 3600.0
 AT_ONCE: Final = 2
 
 _STAND_INS: Final = {COMMAND_PROVIDER: "sandbox.command_plugin"}
+# A stand-in is code of this checkout: its launcher is kept in its environment, and goes with that.
+STAND_INS: Final = Path(sys.prefix) / "kai-fleet"
+_LAUNCHER: Final = """\
+#!/bin/sh
+# kai-fleet's stand-in for a Pulumi provider plugin; not Pulumi's own.
+PYTHONPATH={checkout}${{PYTHONPATH:+:$PYTHONPATH}} exec {python} -m {module} "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ def _bundle(
     have, lacking = _present(bundle, wanted)
     if lacking:
         lock = _folder() / f".{bundle.first}.lock"
-        with locks.held(lock, lambda: say(f"{bundle.title}: another process is getting it")):
+        with held(lock, lambda: say(f"{bundle.title}: another process is getting it")):
             # The other process may have got it.
             if missing := [name for name in lacking if not _kept(bundle, name)]:
                 _acquire(bundle, missing, say, taken, stopped)
@@ -142,12 +151,28 @@ def _found(bundle: Bundle, name: str, other: Tool | None) -> Tool | None:
 
 def _standing_in(bundle: Bundle, name: str) -> Tool | None:
     """The stand-in for a plugin, until it is time to ask for the official one again."""
-    launcher = launchers.STAND_INS / name
+    launcher = STAND_INS / name
     if name not in _STAND_INS or not launcher.exists():
         return None
     if time.time() - launcher.stat().st_mtime > ASK_AGAIN_SECONDS:
         return None
-    return Tool(name, bundle.version, launchers.provider(name, _STAND_INS[name]), "stand-in")
+    return Tool(name, bundle.version, _launcher(name), "stand-in")
+
+
+def _launcher(name: str) -> Path:
+    """The script that runs a stand-in by this Python; written anew where that has moved."""
+    path, parts = STAND_INS / name, (str(CHECKOUT), sys.executable, _STAND_INS[name])
+    checkout, python, module = map(shlex.quote, parts)
+    text = _LAUNCHER.format(checkout=checkout, python=python, module=module)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file() or path.read_text() != text:
+        # Renamed into place, because the engine may be running the old one.
+        handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=f".{name}-")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(fresh).chmod(0o755)
+        Path(fresh).replace(path)
+    return path
 
 
 def _kept(bundle: Bundle, name: str) -> Tool | None:
@@ -186,7 +211,7 @@ def _acquire(
                 go_builds.build(title, bundle.version, recipe, log, fresh, say, stopped)
     for name in missing:
         if name in _STAND_INS:
-            os.utime(launchers.provider(name, _STAND_INS[name]))
+            os.utime(_launcher(name))
             taken[bundle.title] = why
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from kubectl_fleet.paths import value_at
+
 
 @dataclass(frozen=True)
 class VclusterConfig:
@@ -50,17 +52,19 @@ def _read(encoded: str) -> VclusterConfig:
 def parse(values: Mapping[str, Any]) -> VclusterConfig:
     """The configuration from the chart's merged values."""
     everything = _on(values, "sync.fromHost.nodes.selector.all")
-    labels = _at(values, "sync.fromHost.nodes.selector.labels")
-    extra = _at(values, "controlPlane.proxy.extraSANs")
+    labels = value_at(values, "sync.fromHost.nodes.selector.labels")
+    extra = value_at(values, "controlPlane.proxy.extraSANs")
     return VclusterConfig(
         node_labels=dict(labels) if isinstance(labels, dict) and not everything else {},
         runtime_classes=_on(values, "sync.fromHost.runtimeClasses.enabled"),
         extra_names=tuple(str(name) for name in extra) if isinstance(extra, list) else (),
-        server=str(_at(values, "exportKubeConfig.server") or "https://localhost:8443"),
-        context=str(_at(values, "exportKubeConfig.context") or "my-vcluster"),
-        set_owner=_at(values, "experimental.syncSettings.setOwner") is not False,
-        api_server_args=tuple(_at(values, "controlPlane.distro.k8s.apiServer.extraArgs") or ()),
-        config_maps=_config_maps(_at(values, "controlPlane.statefulSet.persistence") or {}),
+        server=str(value_at(values, "exportKubeConfig.server") or "https://localhost:8443"),
+        context=str(value_at(values, "exportKubeConfig.context") or "my-vcluster"),
+        set_owner=value_at(values, "experimental.syncSettings.setOwner") is not False,
+        api_server_args=tuple(
+            value_at(values, "controlPlane.distro.k8s.apiServer.extraArgs") or ()
+        ),
+        config_maps=_config_maps(value_at(values, "controlPlane.statefulSet.persistence") or {}),
         problem=_problem(values),
     )
 
@@ -81,11 +85,11 @@ def _problem(values: Mapping[str, Any]) -> str | None:
         return (
             "sync.fromHost.nodes.enabled is false, but a virtual scheduler needs it: set it to true"
         )
-    resources = _at(values, "sync.fromHost.customResources")
+    resources = value_at(values, "sync.fromHost.customResources")
     for name, resource in (resources if isinstance(resources, dict) else {}).items():
         if not isinstance(resource, dict) or resource.get("scope") != "Namespaced":
             continue
-        if resource.get("enabled") and not _at(resource, "mappings.byName"):
+        if resource.get("enabled") and not value_at(resource, "mappings.byName"):
             return (
                 f"sync.fromHost.customResources[{name!r}] has scope Namespaced, which needs "
                 "mappings.byName: add it, or take the entry out"
@@ -93,12 +97,5 @@ def _problem(values: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _at(values: Mapping[str, Any], path: str) -> Any:
-    here: Any = values
-    for key in path.split("."):
-        here = here.get(key) if isinstance(here, dict) else None
-    return here
-
-
 def _on(values: Mapping[str, Any], path: str) -> bool:
-    return _at(values, path) is True
+    return value_at(values, path) is True

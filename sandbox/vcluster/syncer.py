@@ -1,11 +1,22 @@
-"""What a vCluster takes over from its host: nodes and RuntimeClasses."""
+"""What passes between a vCluster and its host.
 
+Taken over from it are nodes and RuntimeClasses; written on it the way in, and why there is none.
+"""
+
+import base64
+import datetime
 from collections.abc import Iterable, Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+import yaml
+
+from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.kube_api import AdminApi, Object
 from sandbox.nodes.fake_nodes import NODES, fake_node
+from sandbox.vcluster.config import VclusterConfig
 
+_WARNING: Final = Path(__file__).with_name("warning.yaml")
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
@@ -60,3 +71,37 @@ def sync_runtime_classes(inside: AdminApi, host: Iterable[Object]) -> None:
             inside.ensure(RUNTIME_CLASSES, body | kept)
     for name in there:
         inside.delete(f"{RUNTIME_CLASSES}/{name}")
+
+
+def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) -> Object:
+    """The Secret `vc-NAME`: a kubeconfig for the server that the configuration names."""
+    name, admin = service["metadata"]["name"], plane.authority.path("admin")
+    data = {
+        "config": plane.authority.kubeconfig("admin", config.server, config.context).encode(),
+        "certificate-authority": plane.authority.pair.certificate.read_bytes(),
+        "client-certificate": admin.certificate.read_bytes(),
+        "client-key": admin.key.read_bytes(),
+        "token": b"",
+    }
+    metadata: dict[str, Any] = {"name": f"vc-{name}", "labels": {"app": "vcluster"}}
+    if config.set_owner:
+        # It goes with the chart's Service then; otherwise only with the namespace.
+        uid = service["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": uid}
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
+    }
+
+
+def warning(namespace: str, name: str, reason: str, message: str) -> Object:
+    """An event of the vCluster's StatefulSet, for whoever describes it."""
+    now = datetime.datetime.now(datetime.UTC)
+    event: Object = yaml.safe_load(_WARNING.read_text(encoding="utf-8"))
+    event["metadata"] = {"name": f"{name}.{now.timestamp():.6f}"}
+    event["involvedObject"] |= {"name": name, "namespace": namespace}
+    event["firstTimestamp"] = event["lastTimestamp"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return event | {"reason": reason, "message": message[:1000]}

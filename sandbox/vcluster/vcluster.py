@@ -17,8 +17,13 @@ from sandbox.kai.binder import KaiBinder
 from sandbox.vcluster import endpoints
 from sandbox.vcluster.config import VclusterConfig, read
 from sandbox.vcluster.host import Host, log
-from sandbox.vcluster.objects import access_secret, warning
-from sandbox.vcluster.syncer import selected, sync_nodes, sync_runtime_classes
+from sandbox.vcluster.syncer import (
+    access_secret,
+    selected,
+    sync_nodes,
+    sync_runtime_classes,
+    warning,
+)
 
 _ROUND_SECONDS: Final = 1.5
 # What was synced is looked over again after this long, whatever the host did not say.

@@ -55,7 +55,7 @@ WITH_KAI_INSIDE = {
                 "devices": {"nvidia.com/mig-1g.10gb": 2, "example.com/nic": 2},
                 "priorityClasses": ["batch"],
                 "deviceClasses": {"small": 1},
-                "annotations": ["memory-qos.nri.io"],
+                "annotations": ["memory-qos.nri.io", "iam.amazonaws.com"],
                 "volumes": ["nfs"],
                 "bounds": {"graceSeconds": 7200},
                 "network": {"endpoints": True},

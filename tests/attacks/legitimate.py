@@ -289,6 +289,11 @@ ALLOWED = [
         lambda t: pod(t, annotations={"class.memory-qos.nri.io": "high"}),
     ),
     Allowed(
+        "a role of the cloud by kube2iam, where that is granted",
+        ("mig",),
+        lambda t: pod(t, annotations={"iam.amazonaws.com/role": "mig"}),
+    ),
+    Allowed(
         "a volume of the network, where that is granted",
         ("mig",),
         lambda t: pod(t, volumes=[{"name": "n", "nfs": {"server": "s", "path": "/"}}]),

@@ -5,7 +5,8 @@ from contextlib import suppress
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from sandbox.nodes.fake_nodes import EVERY_NODE, NODES, POOL_LABEL, fake_node, is_ready
+from kubectl_fleet.live.objects import KubeObject
+from sandbox.nodes.fake_nodes import EVERY_NODE, NODES, POOL_LABEL, fake_node
 from tests.attacks.http import Http
 from tests.attacks.objects import control_plane, pod
 from tests.engine.sandbox_commands import until
@@ -23,7 +24,7 @@ def node(host):
     admin = Http(host.admin)
     room = {**EVERY_NODE, "cpu": "16", "memory": "64Gi"}
     admin.post(NODES, fake_node(NODE, {POOL_LABEL: "platform"}, room, room, [TAINT]))
-    assert until(lambda: is_ready(admin.get(f"{NODES}/{NODE}")), 30)
+    assert until(lambda: KubeObject(admin.get(f"{NODES}/{NODE}")).is_ready, 30)
     yield
     admin.ask("DELETE", f"{NODES}/{NODE}")
 

@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.guards.policies import PolicySet, kinds, policy
+from kai_fleet.guards.policies import kinds, policy
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
 from tests.attacks.host import RBAC, said, says
 from tests.attacks.http import Http
@@ -88,7 +88,7 @@ def test_every_sentence_of_the_policies_is_said_to_some_attack(host):
         except ApiException as why:
             heard.add(said(why))
     for kind in KINDS:
-        for rule in policy(kind, PolicySet())["spec"]["validations"]:
+        for rule in policy(kind)["spec"]["validations"]:
             words = _longest(rule["messageExpression"])
             if not any(each in rule["messageExpression"] for each in ELSEWHERE):
                 assert any(words in each for each in heard), words

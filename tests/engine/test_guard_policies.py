@@ -12,10 +12,14 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.guards import policies
-from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
-from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.guards.components import (
+    GuardPolicies,
+    GuardPoliciesArgs,
+    HostGuard,
+    HostGuardArgs,
+)
 from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.policies import PolicySet, as_annotations
+from kai_fleet.guards.policies import as_annotations
 from tests.engine.bare_engine import new_stack
 from tests.engine.product import api
 from tests.engine.sandbox_commands import kubectl, until
@@ -41,14 +45,14 @@ SLOW = {
 }
 RULES = HostRules("first", devices=["nvidia.com/gpu"], grace_seconds=600)
 LABELS = {"kai-fleet/isolation": "baseline"}
-OF = PolicySet("-upgrade")  # beside the host's own
+SUFFIX = "-upgrade"  # beside the host's own
 
 
 def program(**rules: HostRules) -> Callable[[], None]:
     """The policies of a host, and two teams' namespaces, as the platform declares them."""
 
     def declare() -> None:
-        made = GuardPolicies("upgrade", GuardPoliciesArgs(of=OF))
+        made = GuardPolicies("upgrade", GuardPoliciesArgs(suffix=SUFFIX))
         for team in TEAMS:
             own = rules.get(team, replace(RULES, team=team))
             notes = as_annotations(own.parameters())

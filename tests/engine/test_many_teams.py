@@ -10,7 +10,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from bench.pools import nodes
+from bench.host_objects import nodes
 from kai_fleet_cli.teams import stack_state
 from tests.engine.many_fleet import (
     INSIDE,

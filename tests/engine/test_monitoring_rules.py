@@ -9,7 +9,7 @@ import yaml
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.monitoring import rules, scraping
+from kai_fleet.monitoring import prometheus
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kubectl_fleet.releases import KAI, version_key
@@ -43,13 +43,13 @@ def rule_file(tmp_path):
             },
         }
     )
-    nlp = rules.of_team(DeclaredTeam("nlp", queue="nlp"))
-    nlp["rules"] += rules.of_team(DeclaredTeam("nlp", queue="shared"))["rules"]
+    nlp = prometheus.facts_of_team(DeclaredTeam("nlp", queue="nlp"))
+    nlp["rules"] += prometheus.facts_of_team(DeclaredTeam("nlp", queue="shared"))["rules"]
     groups = [
-        *rules.of_fleet(Monitoring(), "lab", host_kai=True),
-        rules.of_team(fleet_of(loaded.settings).teams["ml"]),
+        *prometheus.rules_of_fleet(Monitoring(), "lab", host_kai=True),
+        prometheus.facts_of_team(fleet_of(loaded.settings).teams["ml"]),
         nlp,
-        rules.of_team(DeclaredTeam("asr", queue="shared")),
+        prometheus.facts_of_team(DeclaredTeam("asr", queue="shared")),
     ]
     path = tmp_path / "rules.yml"
     path.write_text(yaml.safe_dump({"groups": groups}, sort_keys=False))
@@ -73,7 +73,7 @@ def cases(path, rule_file, content):
 def test_prometheus_takes_rules_and_scrape_config(promtool, rule_file, tmp_path):
     ran(promtool, "check", "rules", "--lint-fatal", str(rule_file))
     config = tmp_path / "prometheus.yml"
-    config.write_text(yaml.safe_dump({"scrape_configs": [scraping.scrape_config(Monitoring())]}))
+    config.write_text(yaml.safe_dump({"scrape_configs": [prometheus.scrape_config(Monitoring())]}))
     ran(promtool, "check", "config", str(config))
 
 

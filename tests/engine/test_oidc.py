@@ -11,7 +11,7 @@ from kubernetes import client
 from kai_fleet.settings.sections.oidc import Oidc
 from kai_fleet.vcluster.oidc import runs_with
 from kai_fleet_cli.doctor.identity_provider import is_unanswered
-from kai_fleet_cli.teams import oidc_kubeconfig, stack_state
+from kai_fleet_cli.teams import kubeconfigs, stack_state
 from kubectl_fleet.kube.api import Api
 from tests.engine import identity_provider
 from tests.engine.product import Product, api, project
@@ -61,7 +61,7 @@ def kubeconfig(product, provider, tmp_path_factory):
     declared = Oidc.model_validate(oidc)
     assert runs_with(declared, stack_state.of_resources(resources).values["dev"])
     file = tmp_path_factory.mktemp("people") / "kubeconfig"
-    file.write_text(oidc_kubeconfig.kubeconfig(made, declared))
+    file.write_text(kubeconfigs.for_people(made, declared))
     return file
 
 

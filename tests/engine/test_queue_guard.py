@@ -7,7 +7,7 @@ import pulumi
 import pytest
 from kubernetes import client
 
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kai_fleet.guards.queue_rules import QueueRules
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (

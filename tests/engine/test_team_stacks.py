@@ -15,7 +15,7 @@ from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.teams import credentials, move
+from kai_fleet_cli.teams import kubeconfigs, move
 from kubectl_fleet.live.finding import Health
 from kubectl_fleet.releases import kai
 from tests.engine import broken_things as things
@@ -77,7 +77,7 @@ def host(sandbox):
 
 @pytest.fixture(scope="module")
 def account(sandbox, granted):
-    return credentials.kubeconfig("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
+    return kubeconfigs.of_account("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
 
 
 @pytest.fixture(scope="module")

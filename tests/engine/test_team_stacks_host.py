@@ -7,7 +7,7 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
-from kai_fleet_cli.teams import credentials
+from kai_fleet_cli.teams import kubeconfigs
 from tests.engine.product import Product, api, cluster_roles, namespaces, project, queues
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(600)]
@@ -61,7 +61,7 @@ def host(sandbox):
 
 @pytest.fixture(scope="module")
 def account(sandbox, platform):
-    return credentials.kubeconfig(
+    return kubeconfigs.of_account(
         "nlp", SANDBOX_CONTEXT, 1, "sandbox-host", str(sandbox.kubeconfig)
     )
 

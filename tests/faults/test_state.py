@@ -4,8 +4,8 @@ import pytest
 from kubernetes import client
 
 from sandbox.directory import read_state
+from sandbox.tools.path_tools import numbers
 from sandbox.tools.table import KUBERNETES_PROVIDER
-from sandbox.tools.told_versions import numbers
 from tests.faults import dumps
 from tests.faults.case import client_of
 from tests.faults.wanted import SOAK, converge, with_ml, without_ml

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from kai_fleet.guards.evaluation import account, creation, refusals
-from kai_fleet.guards.policies import PolicySet, policy
+from kai_fleet.guards.policies import policy
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet_cli.plan.recorder import record
-from kubectl_fleet.releases.keys import QUEUE_LABEL, look_alike_pattern, meant, right_key
+from kubectl_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from tests.engine.guarded_pods import GROUPED, HALF, IN_TEST, pod
 
 CLUSTER = {"name": "lab", "context": "lab"}
@@ -201,29 +201,29 @@ def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
 
 def test_a_name_cannot_leave_its_quotes():
     odd = QueueRules("a' || true || 'b\\", queues=["x"])
-    bounds = bounds_of(odd.policies(PolicySet("-odd"))["queues"])
+    bounds = bounds_of(odd.policies("-odd")["policy"])
     assert "'a\\' || true || \\'b\\\\'" in bounds
 
 
 def test_the_guard_looks_for_what_the_rule_calls_wrong():
-    names = [*meant(), "node-pool", "topology"]
+    declared_by_the_guard = policy("queues")["spec"]
+    conditions = [it["expression"] for it in declared_by_the_guard["matchConditions"]]
+    found = [set(re.findall(r"k\.matches\('([^']+)'\)", it)) for it in conditions]
+    ((pattern,),) = {frozenset(it) for it in found}
+    names = [*MEANT, "node-pool", "topology"]
     written = [f"{prefix}/{name}" for prefix in (*PREFIXES, "my.org") for name in names]
     bare = [name.replace("-", "_") for name in names]
-    pattern = re.compile(look_alike_pattern())
     shares = [f"nvidia.com/{name}" for name in ("gpu-fraction", "gpu-memory", "gpu.memory", "gpu")]
-    others = [f"{NO_DOMAIN}/{name}" for name in meant()]
+    others = [f"{NO_DOMAIN}/{name}" for name in MEANT]
     for key in (*written, *bare, *names, *shares, *others, "app", f"x{QUEUE_LABEL}"):
         right = right_key(key)
-        wrong = right is not None and right != key and right in meant().values()
-        assert bool(pattern.search(key)) == (wrong or key == QUEUE_LABEL), key
+        wrong = right is not None and right != key and right in MEANT.values()
+        assert bool(re.search(pattern, key)) == (wrong or key == QUEUE_LABEL), key
         if wrong:  # the message looks up what stands behind the prefix, `_` being a dash
-            assert meant()[key.replace("_", "-").rpartition("/")[2]] == right
-    declared_by_the_guard = policy("queues", PolicySet())["spec"]
-    for condition in declared_by_the_guard["matchConditions"]:
-        assert pattern.pattern in condition["expression"]
+            assert MEANT[key.replace("_", "-").rpartition("/")[2]] == right
     table = next(it for it in declared_by_the_guard["variables"] if it["name"] == "meant")
     pairs = dict(re.findall(r"'([^']+)': 'the (?:label|annotation) ([^']+)'", table["expression"]))
-    assert pairs == meant()
+    assert pairs == MEANT
 
 
 def test_many_queues_are_counted_in_the_message_and_all_allowed():

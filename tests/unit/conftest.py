@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet_cli.teams import connect, stack_state
-from sandbox.tools import launchers
+from sandbox.tools import toolbox
 from tests.unit.team_project import Project
 
 
@@ -12,7 +12,7 @@ def machine(tmp_path, monkeypatch):
     """A machine with an empty cache, nothing but the basics on PATH, and no publisher in reach."""
     monkeypatch.setenv("KAI_FLEET_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("KAI_FLEET_RELEASES", "off")
-    monkeypatch.setattr(launchers, "STAND_INS", tmp_path / "stand-ins")
+    monkeypatch.setattr(toolbox, "STAND_INS", tmp_path / "stand-ins")
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     monkeypatch.setenv("PATH", str(bin_folder))

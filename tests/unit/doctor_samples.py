@@ -8,11 +8,10 @@ from typing import Any
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.guards.foreign_nodes import node_bindings
+from kai_fleet.guards.host_rules import node_bindings
 from kai_fleet.guards.policies import (
     BINDING,
     POLICY,
-    PolicySet,
     as_annotations,
     kinds,
     policy,
@@ -21,7 +20,7 @@ from kai_fleet.guards.policies import (
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.group_roles import group_roles
+from kai_fleet.vcluster.oidc import group_roles
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.groups import KINDS
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
@@ -266,10 +265,9 @@ def _roles(wanted: DeclaredTeam) -> dict[str, list[Any]]:
 
 
 def _host_guards(rules: Any) -> Iterator[Any]:
-    of = PolicySet()
-    yield from (policy(kind, of) for kind in kinds(beside_kai=True))
-    yield from shared_bindings(of, beside_kai=True).values()
-    yield from node_bindings(rules, of, f"team-{rules.team}").values()
+    yield from (policy(kind) for kind in kinds(beside_kai=True))
+    yield from shared_bindings(beside_kai=True).values()
+    yield from node_bindings(rules, f"team-{rules.team}").values()
 
 
 def as_sent(declared: Any) -> Any:
@@ -332,7 +330,7 @@ def _host() -> dict[str, list[Any]]:
             {"metadata": meta("vc-ml-v-team-ml")},
             {
                 "metadata": meta("kai-fleet-vcluster-ml"),
-                "rules": as_sent(vcluster_rights.rules(sees_nodes=True)),
+                "rules": as_sent(vcluster_rights.on_host(sees_nodes=True)),
             },
         ],
     }

@@ -96,7 +96,7 @@ def in_host_mode():
         gpu["limit"] = {"serve": 2, "train": 4}.get(queue["metadata"]["name"], -1)
     lab.ml["pods"] = []
     role = lab.named("clusterroles", "kai-fleet-vcluster-ml", "host")
-    role["rules"] = as_sent(vcluster_rights.rules(sees_nodes=False))
+    role["rules"] = as_sent(vcluster_rights.on_host(sees_nodes=False))
     space = lab.named("namespaces", "team-ml", "host")
     space["metadata"]["annotations"] = bounds(lab.settings)
     return lab

@@ -4,9 +4,9 @@ from typing import Any
 
 import pulumi
 
-from kai_fleet.package.construct import Result, construct
+from kai_fleet.package.construct import construct
 from kai_fleet.package.inputs import read
-from kai_fleet.package.request import ComponentRequest
+from kai_fleet.package.request import ComponentRequest, Result
 from kai_fleet.provider.values import struct
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies.component_judge import judge

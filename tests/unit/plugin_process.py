@@ -3,7 +3,7 @@
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -90,19 +90,23 @@ def partial(error: Any) -> Any:
 @contextlib.contextmanager
 def started(**variables: str) -> Iterator[Plugin]:
     """By its launcher, with more variables in its environment, until the test is through."""
-    process = subprocess.Popen(
-        [LAUNCHER, "127.0.0.1:1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd="/",
-        env={**os.environ, **variables},
-    )
+    with running([LAUNCHER, "127.0.0.1:1"], cwd="/", env={**os.environ, **variables}) as (
+        stub,
+        process,
+    ):
+        yield Plugin(stub, process)
+
+
+@contextlib.contextmanager
+def running(command: Sequence[Any], **how: Any) -> Iterator[tuple[Any, subprocess.Popen[str]]]:
+    """The stub of any provider plugin, and its process."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **how)
     try:
         assert process.stdout is not None
         port = int(process.stdout.readline())
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield Plugin(provider_pb2_grpc.ResourceProviderStub(channel), process)
+            yield provider_pb2_grpc.ResourceProviderStub(channel), process
     finally:
         process.kill()
         process.wait()

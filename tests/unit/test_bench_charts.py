@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from bench import charts
+from bench import machine
 
 
 def test_given_charts_go_over_those_of_the_same_name(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_given_charts_go_over_those_of_the_same_name(tmp_path: Path) -> None:
     (sandbox / "kai-scheduler-v0.16.8.tgz").write_text("stand-in")
     (sandbox / "vcluster-0.36.1.tgz").write_text("stand-in")
 
-    told = charts.put(charts.packages(given), sandbox)
+    told = machine.put_charts(machine.charts_in(given), sandbox)
 
     texts = {path.name: path.read_text() for path in sandbox.iterdir()}
     assert texts == {
@@ -28,9 +28,9 @@ def test_given_charts_go_over_those_of_the_same_name(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_the_page_says_nothing_of_charts(tmp_path: Path) -> None:
-    assert charts.put(charts.packages(None), tmp_path) == ""
+    assert machine.put_charts(machine.charts_in(None), tmp_path) == ""
 
 
 def test_a_folder_without_packages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(typer.BadParameter, match=r"holds no packaged chart; helm package writes"):
-        charts.packages(tmp_path)
+        machine.charts_in(tmp_path)

@@ -12,7 +12,7 @@ from kai_fleet.releases.sources import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSI
 from kubectl_fleet import releases
 from sandbox import chart_packages
 from sandbox.chart_packages import SOURCES
-from sandbox.errors import SandboxError
+from sandbox.directory import SandboxError
 from sandbox.tools import toolbox
 
 CHARTS = sorted(path.parent.name for path in SOURCES.glob("*/Chart.yaml"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.project import ROOT
+from kai_fleet.settings.files.project import ROOT
 from kai_fleet_cli.engine import checkout
 from kubectl_fleet.errors import UserError
 

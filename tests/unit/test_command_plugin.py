@@ -1,5 +1,6 @@
 """The stand-in for Pulumi's Command plugin over gRPC, as the engine drives it."""
 
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.empty_pb2 import Empty
-from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
 from kai_fleet.provider.values import plain, secret, struct, unmarked
-from sandbox.command_plugin import CommandPlugin
+from tests.unit.plugin_process import running
 
 Json = dict[str, Any]
 URN = "urn:pulumi:stack::project::command:local:Command::it"
@@ -59,17 +60,15 @@ class Driver:
 @pytest.fixture
 def driver() -> Iterator[Driver]:
     engine = Engine()
-    with ThreadPoolExecutor(max_workers=8) as threads:
-        host = grpc.server(threads)
-        engine_pb2_grpc.add_EngineServicer_to_server(engine, host)
-        address = f"127.0.0.1:{host.add_insecure_port('127.0.0.1:0')}"
-        provider_pb2_grpc.add_ResourceProviderServicer_to_server(CommandPlugin(address), host)
-        host.start()
-        try:
-            with grpc.insecure_channel(address) as channel:
-                yield Driver(provider_pb2_grpc.ResourceProviderStub(channel), engine)
-        finally:
-            host.stop(None).wait()
+    host = grpc.server(ThreadPoolExecutor(max_workers=8))
+    engine_pb2_grpc.add_EngineServicer_to_server(engine, host)
+    address = f"127.0.0.1:{host.add_insecure_port('127.0.0.1:0')}"
+    host.start()
+    try:
+        with running([sys.executable, "-m", "sandbox.command_plugin", address]) as (stub, _):
+            yield Driver(stub, engine)
+    finally:
+        host.stop(None).wait()
 
 
 def state_of(answer: Any) -> Json:

@@ -13,7 +13,7 @@ from rich.console import Console
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.control_plane import RESOURCES, control_plane_values, default_resources
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.isolation import vcluster_role
+from kai_fleet.isolation import vcluster_rights
 from kai_fleet.package.construct import construct
 from kai_fleet.package.inputs import read
 from kai_fleet.package.request import ComponentRequest
@@ -134,11 +134,11 @@ def test_the_etcds_have_the_volume_of_the_vcluster_unless_set():
 
 def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     def kinds(own):
-        rules = vcluster_role.of_team(fleet(own).teams["ml"])
+        rules = vcluster_rights.of_team(fleet(own).teams["ml"])
         return {kind for rule in rules for kind in rule["resources"]}
 
     def patched(own):
-        rules = vcluster_role.of_team(fleet(own).teams["ml"])
+        rules = vcluster_rights.of_team(fleet(own).teams["ml"])
         return {name for rule in rules for name in rule.get("resource_names", ())}
 
     assert "leases" in kinds(HA)

@@ -11,13 +11,12 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, RUNTIME_CLASS, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
-from kai_fleet.isolation.namespace_metadata import is_of_others
-from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
 from kai_fleet.isolation.team_places import warn_of_taints
 from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.tolerations import Toleration
+from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet_cli.plan.recorder import record
 from kubectl_fleet.declared.queues import DeclaredQueue

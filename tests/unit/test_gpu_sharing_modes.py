@@ -60,7 +60,7 @@ def judged(raw, rule="gpu-sharing-mode"):
     ],
 )
 def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, values):
-    found = kai_values(kai(version, untested=True), sharing=mode)
+    found = kai_values(kai(version, untested=True), DeclaredKai(version, sharing=mode))
     for section, wanted in values.items():
         assert found[section].items() >= wanted.items()
     assert ("gpuSharing" in found["global"]) == (version < "v0.18")
@@ -69,7 +69,7 @@ def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, 
 
 def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
     hami = {"global": {"gpuSharingMode": "HamiCore"}}
-    newer = kai_values(kai("v0.18.6", untested=True), overrides=hami)
+    newer = kai_values(kai("v0.18.6", untested=True), DeclaredKai("v0.18.6", values=hami))
     assert newer["global"]["gpuSharingMode"] == "HamiCore"
     assert unknown_keys("kai", "v0.18.6", hami) == []
     assert [it.key for it in unknown_keys("kai", "v0.17.0", hami)] == ["global.gpuSharingMode"]
@@ -261,7 +261,8 @@ def test_the_pack_reads_how_another_programs_kai_shares(version, values, mode):
 @pytest.mark.parametrize("version", KAI)
 def test_sharing_is_on_unless_switched_off(version):
     on, off = (
-        kai_values(kai(version), sharing=it)["global"] for it in ("NonMemoryEnforced", "Disabled")
+        kai_values(kai(version), DeclaredKai(version, sharing=it))["global"]
+        for it in ("NonMemoryEnforced", "Disabled")
     )
     assert "NonMemoryEnforced" in on.values() or on["gpuSharing"] is True
     assert "Disabled" in off.values() or off["gpuSharing"] is False

@@ -69,7 +69,7 @@ def judged(monkeypatch, cluster, what, *resources, since=None):
     now = ExportedState({"resources": [*providers, *resources]})
     judge = Judge(now, ExitStack(), since, lambda _: None)
     judge.decide(what)
-    return judge.settlement
+    return judge
 
 
 def live(by_pulumi=True, made=NOW, label="ml"):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from kai_fleet.project import ROOT
+from kai_fleet.settings.files.project import ROOT
 
 pytestmark = pytest.mark.long
 

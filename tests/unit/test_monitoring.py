@@ -2,13 +2,15 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 
 from kai_fleet.fleet.resolve import platform_facts
-from kai_fleet.monitoring import dashboards, rules, scraping
-from kai_fleet.releases.metric_names import APPS, kai_metrics, other_names, queue_label
+from kai_fleet.monitoring import dashboards, prometheus
+from kai_fleet.releases import metric_names
+from kai_fleet.releases.metric_names import APPS, kai_metrics, queue_label
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.monitoring import Monitoring
@@ -32,11 +34,14 @@ HOST = {
 }
 NAME = re.compile(r"\b(?:kai_fleet:|kai_|kube_|DCGM_|apiserver_)\w+|\bALERTS\b|\bup\b")
 FACTS = {"kai_fleet:kai_support_end_seconds", "kai_fleet:kai_in_no_support_list"}
+# Of kube-state-metrics, DCGM's exporter and the like.
+READ = json.loads(Path(metric_names.__file__).with_suffix(".json").read_text(encoding="utf-8"))
+OF_OTHERS = {name for source in READ["others"] for name in source["names"]}
 OF_TEAMS = {"kai_fleet:scheduler_wanted", "kai_fleet:parent_queue", "kai_fleet:host_queue"}
 
 
 def groups():
-    return rules.of_fleet(Monitoring(), "lab")
+    return prometheus.rules_of_fleet(Monitoring(), "lab")
 
 
 def every_rule():
@@ -66,7 +71,7 @@ def of_monitoring(found):
 def test_every_name_of_rules_and_dashboards_is_one_of_that_version(version):
     recorded = {rule["record"] for rule in every_rule() if "record" in rule}
     assert recorded >= FACTS
-    known = {*kai_metrics(version), *other_names(), *recorded, *OF_TEAMS, "ALERTS"}
+    known = {*kai_metrics(version), *OF_OTHERS, *recorded, *OF_TEAMS, "ALERTS"}
     asked = [*(rule["expr"] for rule in every_rule()), *shown()]
     used = {name for expr in asked for name in NAME.findall(expr)}
     assert {"kai_queue_fair_share_gpu", "kube_resourcequota"} <= used
@@ -229,7 +234,7 @@ def test_in_host_mode_the_queues_of_teams_are_told():
 
 def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     """A pod of a tenant can serve what it likes, under the labels of its own namespace."""
-    (keep,) = scraping.scrape_config(Monitoring())["metric_relabel_configs"]
+    (keep,) = prometheus.scrape_config(Monitoring())["metric_relabel_configs"]
     assert keep["action"] == "keep"
     assert all(re.fullmatch(keep["regex"], name) for name in kai_metrics("v0.17.0"))
     assert not re.fullmatch(keep["regex"], "kai_fleet:team_gpus_held")
@@ -238,9 +243,9 @@ def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
 
 def test_both_ways_to_scrape_say_the_same():
     """PodMonitor and scrape_configs differ in how they write a key, and in nothing else."""
-    monitor = scraping.pod_monitor(Monitoring(interval="1m"))
+    monitor = prometheus.pod_monitor(Monitoring(interval="1m"))
     (endpoint,) = monitor["podMetricsEndpoints"]
-    plain = scraping.scrape_config(Monitoring(interval="1m"))
+    plain = prometheus.scrape_config(Monitoring(interval="1m"))
     assert plain["scrape_interval"] == endpoint["interval"] == "1m"
     assert (plain["follow_redirects"], endpoint["followRedirects"]) == (False, False)
     assert (plain["honor_timestamps"], endpoint["honorTimestamps"]) == (False, False)

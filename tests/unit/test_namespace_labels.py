@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.isolation.namespace_metadata import namespace_metadata
+from kai_fleet.isolation.team_namespace import namespace_metadata
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
@@ -200,6 +201,6 @@ def test_without_them_every_object_is_as_before():
 
 @pytest.mark.parametrize(("version", "labelled"), [("v0.14.7", False), ("v0.16.8", True)])
 def test_the_namespace_of_shared_gpus_has_them_where_the_chart_has_a_value(version, labelled):
-    values = kai_values(kai(version), labels={"cost-centre": "17"})
+    values = kai_values(kai(version), DeclaredKai(version, labels={"cost-centre": "17"}))
     reservation = values["global"].get("resourceReservation", {})
     assert reservation.get("namespaceLabels") == ({"cost-centre": "17"} if labelled else None)

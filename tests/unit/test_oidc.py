@@ -13,11 +13,11 @@ from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.system_names import may_name_system
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.doctor.identity_provider import is_unanswered
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.teams import connect, stack_state
+from kubectl_fleet.kube.system_names import may_name_system
 from kubectl_fleet.releases import VCLUSTER, vcluster
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd

@@ -3,12 +3,12 @@
 import pytest
 import yaml
 
-from sandbox.control_plane import pod_stages
+from sandbox.control_plane import command_lines
 
 
 @pytest.fixture
 def slow(monkeypatch):
-    monkeypatch.setenv(pod_stages.POD_SECONDS, "13")
+    monkeypatch.setenv(command_lines.POD_SECONDS, "13")
 
 
 def delays(file):
@@ -19,23 +19,23 @@ def delays(file):
 
 
 def test_pods_are_running_at_once(tmp_path, monkeypatch):
-    monkeypatch.delenv(pod_stages.POD_SECONDS, raising=False)
-    pod_stages.ensure(tmp_path)
-    assert pod_stages.played(tmp_path) == pod_stages.STAGES
+    monkeypatch.delenv(command_lines.POD_SECONDS, raising=False)
+    command_lines.ensure_stages(tmp_path)
+    assert command_lines.stages(tmp_path) == command_lines.STAGES
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("slow")
 def test_pods_take_their_time(tmp_path):
-    pod_stages.ensure(tmp_path)
-    told = delays(pod_stages.played(tmp_path))
+    command_lines.ensure_stages(tmp_path)
+    told = delays(command_lines.stages(tmp_path))
     assert (told["pod-running"], told["pod-gone"]) == (13000, 2000)
-    assert told.keys() == delays(pod_stages.STAGES).keys()
+    assert told.keys() == delays(command_lines.STAGES).keys()
 
 
 @pytest.mark.usefixtures("slow")
 def test_another_time_is_written_anew(tmp_path, monkeypatch):
-    pod_stages.ensure(tmp_path)
-    monkeypatch.setenv(pod_stages.POD_SECONDS, "0.5")
-    pod_stages.ensure(tmp_path)
-    assert delays(pod_stages.played(tmp_path))["pod-running"] == 500
+    command_lines.ensure_stages(tmp_path)
+    monkeypatch.setenv(command_lines.POD_SECONDS, "0.5")
+    command_lines.ensure_stages(tmp_path)
+    assert delays(command_lines.stages(tmp_path))["pod-running"] == 500

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from kai_fleet_cli.reference import settings_page
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.stack_file.schema import schema
 
 
 def test_the_page_of_settings_is_up_to_date():
@@ -17,7 +16,7 @@ def test_the_page_of_settings_is_up_to_date():
 
 def test_the_page_of_settings_has_every_key_of_every_model():
     page = settings_page.page()
-    for definition in schema()["$defs"].values():
+    for definition in settings_page.schema()["$defs"].values():
         for key in definition.get("properties", ()):
             assert f"| `{key}` |" in page
 

@@ -6,7 +6,7 @@ from datetime import date
 import jsonschema
 import pytest
 
-from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings.sections.isolation import Isolation
@@ -134,7 +134,9 @@ def test_default_queues_and_the_hooks_that_hang_are_off(version):
 
 
 def test_overrides_are_merged_over_the_table():
-    values = kai_values(kai("v0.16.8"), overrides={"global": {"registry": "mirror"}})
+    values = kai_values(
+        kai("v0.16.8"), own=DeclaredKai(None, values={"global": {"registry": "mirror"}})
+    )
     assert values["global"].items() >= {"gpuSharing": True, "registry": "mirror"}.items()
 
 

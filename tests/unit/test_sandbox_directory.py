@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import directory, lifecycle
-from sandbox.directory import Sandbox, State
-from sandbox.errors import SandboxError
+from sandbox.directory import Sandbox, SandboxError, State
 
 
 def test_it_is_in_the_checkout_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:

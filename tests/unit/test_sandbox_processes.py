@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from sandbox.control_plane.processes import Part, Processes
-from sandbox.errors import SandboxError
+from sandbox.directory import SandboxError
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kai_fleet.kai.scheduling_shards import prometheus_values
+from kai_fleet.kai.values import prometheus_values
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.queues import walk

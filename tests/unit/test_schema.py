@@ -4,8 +4,8 @@ import jsonschema
 import pytest
 import yaml
 
+from kai_fleet_cli.reference.settings_page import FILE, schema
 from kai_fleet_cli.stack_file.reading import path_of, stacks
-from kai_fleet_cli.stack_file.schema import FILE, schema
 
 
 def test_the_file_that_the_stack_files_point_at_is_up_to_date():

@@ -9,7 +9,7 @@ from pulumi.runtime import config
 
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load, read_config
-from kai_fleet_cli.engine import sandbox_variables
+from kai_fleet_cli.engine.environment import sandbox_variables
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, StackFileError, parse
 from kai_fleet_cli.stack_file.write import Edit, restore
@@ -537,4 +537,4 @@ def in_the_sandboxs_shell(tmp_path, monkeypatch, backend):
 
 def sandbox_problems(cluster):
     settings = load({"cluster": {"name": "c", **cluster}}).settings
-    return [str(problem) for problem in sandbox_variables.problems(settings)]
+    return [str(problem) for problem in sandbox_variables(settings)]

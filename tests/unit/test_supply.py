@@ -14,7 +14,7 @@ from kai_fleet_cli.reference import audit
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack
-from sandbox.tools import told_versions
+from sandbox.tools import path_tools
 from sandbox.tools.table import BUNDLES, PathCheck
 from tests.unit import http_server
 
@@ -200,4 +200,4 @@ def test_the_version_is_said_once():
     changes = (ROOT / "CHANGELOG.md").read_text()
     released = [line for line in changes.splitlines() if re.match(r"## \d", line)]
     assert released[0].startswith(f"## {said} (")
-    assert told_versions.told(PLUGIN, PathCheck()) == said
+    assert path_tools.told(PLUGIN, PathCheck()) == said

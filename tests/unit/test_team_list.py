@@ -10,7 +10,9 @@ from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.teams import connect, listing, questions, stack_state
+from kai_fleet_cli.display import screen as screens
+from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.teams import connect, listing, nodes, stack_state
 from kubectl_fleet.errors import UserError
 from tests.unit import vcluster_secrets
 
@@ -129,6 +131,18 @@ def test_vclusters_that_do_not_answer_are_named(with_own, connected, monkeypatch
     assert note in notes
 
 
+def test_a_vcluster_that_answers_no_pods_holds_up_no_removal(with_own, connected, monkeypatch):
+    states(monkeypatch, lab=STATE)
+    odd = [{"spec": {"nodeName": "n", "containers": "x"}}]
+    monkeypatch.setattr(cluster_reader.ClusterReader, "pods", lambda cluster: odd)
+    screen = Screen(Console(width=200), print, asks=True)
+    monkeypatch.setattr(Screen, "standard", lambda: screen)
+    monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: "no")
+    ran = with_own.run("team", "remove", "ml", "--stack", "lab")
+    assert ran.refusal == "nothing is changed"
+    assert "  every pod in it\n" in ran.out
+
+
 def test_the_table_fits_a_terminal_and_leaves_open_what_nobody_knows(with_own, monkeypatch):
     nobody = connect.Connected(note="the sandbox is not running; start it with: make up")
     monkeypatch.setattr(connect, "to_platform", lambda platform, say: nobody)
@@ -233,7 +247,7 @@ def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):
         }
 
     there = [node("ml", 8), node("free", 8), node("free", 4), node("cpu", 0), node("vision", 8)]
-    found = questions.free_pools(lookup.platform("lab"), there)
+    found = nodes.free_pools(lookup.platform("lab"), there)
     assert [str(pool) for pool in found] == ["pool=free (2 nodes, 12 GPUs)"]
 
 

@@ -47,7 +47,7 @@ RELEASE = {
 HOST = {"urn": HOST_PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
 
 
-def moved(monkeypatch, resources=VIRTUAL, *, sure=True, refused=(), more=()):
+def moved(monkeypatch, resources=VIRTUAL, *, agree=lambda: None, refused=(), more=()):
     """What is said, and what Pulumi was asked to run; it refuses the commands of these numbers."""
     said, ran = [], []
 
@@ -63,7 +63,7 @@ def moved(monkeypatch, resources=VIRTUAL, *, sure=True, refused=(), more=()):
     held = {"lab": ExportedState({"resources": [*resources, *more]})}
     for read in ("exported", "read"):
         monkeypatch.setattr(state, read, lambda it: held.get(it.name, ExportedState({})))
-    move.move("ml", "lab", "lab-ml", {}, said.append, lambda: sure)
+    move.move("ml", "lab", "lab-ml", {}, said.append, agree)
     return said, ran
 
 
@@ -85,8 +85,11 @@ def test_a_team_with_nothing_inside_moves_without_its_provider(monkeypatch):
 
 
 def test_a_no_runs_nothing(monkeypatch):
+    def no():
+        raise UserError("nothing is changed")
+
     with pytest.raises(UserError, match="nothing is changed"):
-        moved(monkeypatch, sure=False, refused=(1, 2, 3))
+        moved(monkeypatch, agree=no, refused=(1, 2, 3))
 
 
 def test_a_refusal_says_at_what_and_how_to_go_on(monkeypatch):

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
     "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
     "kai_fleet_cli/recovery/file_backend.py": "this machine's name",
-    "kai_fleet_cli/teams/credentials.py": "a token of an account of the platform's",
+    "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet_cli/upstream/registry.py": "registries of charts",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet/host/platform_reading.py": "the state of the platform's stack",
@@ -124,7 +124,7 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         for name in readers()
         if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
-    # The last one deletes it, and functions.py hands it to reads.py for virtual_cluster.py.
+    # The last one deletes it, and functions.py hands it to access.py for virtual_cluster.py.
     assert named == {
         "kai_fleet_cli/doctor/gather.py",
         "kai_fleet/probes/removal.py",

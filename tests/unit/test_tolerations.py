@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases.chart_values import unknown_keys
@@ -56,7 +57,7 @@ def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them(version):
 @pytest.mark.parametrize("version", sorted(KAI))
 def test_so_does_kai_with_its_operands(version):
     (own,) = declared({"tolerations": [OWN, GPU]}).kai
-    values = kai_values(kai(version), tolerations=own.tolerations)
+    values = kai_values(kai(version), DeclaredKai(version, tolerations=own.tolerations))
     assert values["global"]["tolerations"] == SPECS
     assert unknown_keys("kai", version, values) == []
     assert "tolerations" not in kai_values(kai(version))["global"]
@@ -222,7 +223,7 @@ def test_an_affinity_is_of_the_control_plane_and_its_dns(version):
 @pytest.mark.parametrize("version", sorted(KAI))
 def test_so_it_is_of_kai(version):
     (own,) = declared({"affinity": AFFINITY}).kai
-    values = kai_values(kai(version), affinity=own.affinity)
+    values = kai_values(kai(version), DeclaredKai(version, affinity=own.affinity))
     assert values["global"]["affinity"] == AFFINITY
     assert unknown_keys("kai", version, values) == []
 

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from sandbox.tools import plugin_folder, toolbox
+from sandbox import lifecycle
+from sandbox.tools import toolbox
 from sandbox.tools.table import COMMAND_PROVIDER, KUBERNETES_PROVIDER
 from tests.unit.tool_scripts import go, script, silent
 
@@ -43,7 +44,7 @@ def test_the_kubernetes_plugin_is_built_with_the_files_that_its_module_ships(mac
     assert 'provider.Serve("kubernetes"' in built and "provider/v4 v4.0.0-20260115033456" in built
     assert "pkg/version.Version=4.24.0+20260115" in built
     # Older than the SDK asks for: the engine would not take it from its own folder.
-    assert plugin_folder.install({KUBERNETES_PROVIDER: tool}, machine / "home") == []
+    assert lifecycle.link_plugins({KUBERNETES_PROVIDER: tool}, machine / "home") == []
 
 
 def test_what_is_real_is_not_called_a_stand_in(machine):
@@ -55,7 +56,7 @@ def test_providers_are_linked_where_the_engine_looks_for_plugins(machine):
     script(machine / "bin/helm", "echo v3.18.4")
     found = toolbox.ensure(["helm", COMMAND_PROVIDER], silent)
     for _ in range(2):  # again over what is there
-        assert plugin_folder.install(found, machine / "home") == [COMMAND_PROVIDER]
+        assert lifecycle.link_plugins(found, machine / "home") == [COMMAND_PROVIDER]
     plugin = found[COMMAND_PROVIDER]
     link = machine / f"home/plugins/resource-command-v{plugin.version}/{COMMAND_PROVIDER}"
     assert link.resolve() == plugin.path.resolve()

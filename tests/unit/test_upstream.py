@@ -103,7 +103,7 @@ def test_what_is_known_here_is_nothing_newer(reference):
 def test_a_registry_that_does_not_say_is_one_sentence_and_no_error(
     reference, monkeypatch, mood, said
 ):
-    monkeypatch.setattr(registry.tags, "__defaults__", (0.5,))
+    monkeypatch.setattr(registry, "SECONDS", 0.5)
     reference.mood = mood
     (line,) = (line for line in releases().splitlines() if "upstream" in line)
     assert line.startswith("KAI upstream: 127.0.0.1:")

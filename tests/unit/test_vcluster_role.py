@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.host import team_stack_rights as rights
-from kai_fleet.isolation import vcluster_role
+from kai_fleet.isolation import vcluster_rights
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.vcluster.values import vcluster_values
@@ -68,7 +68,7 @@ def granted(rules):
 
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_of_every_version_it_is_less_than_what_its_chart_gives(version):
-    ours = granted(vcluster_role.rules("ml", VCLUSTER[version], {}))
+    ours = granted(vcluster_rights.in_namespace("ml", VCLUSTER[version], {}))
     charts = of_chart(VCLUSTER[version])
     assert {it for it in ours if it[2] not in charts.get(it[:2], ())} == set()
     theirs = {(*key, verb) for key, verbs in charts.items() for verb in verbs}
@@ -77,7 +77,7 @@ def test_of_every_version_it_is_less_than_what_its_chart_gives(version):
 
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_it_syncs_what_every_vcluster_syncs(version):
-    ours = granted(vcluster_role.rules("ml", VCLUSTER[version], {}))
+    ours = granted(vcluster_rights.in_namespace("ml", VCLUSTER[version], {}))
     for kind in ("configmaps", "secrets", "services", "pods", "persistentvolumeclaims"):
         assert {verb for _, it, verb, _ in ours if it == kind} == WRITE
     for sub in ("exec", "attach", "portforward"):
@@ -87,7 +87,7 @@ def test_it_syncs_what_every_vcluster_syncs(version):
 
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_renewed(version):
-    rules = vcluster_role.rules("ml", VCLUSTER[version], {})
+    rules = vcluster_rights.in_namespace("ml", VCLUSTER[version], {})
     writing = [it for it in rules if it["api_groups"] == ["apps"] and set(it["verbs"]) - READ]
     named = [(it["resources"], it["verbs"], it.get("resource_names")) for it in writing]
     renewed = [(["statefulsets"], ["patch"], ["ml"]), (["deployments"], ["patch"], ["ml"])]
@@ -96,15 +96,15 @@ def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_re
 
 def test_an_etcd_of_its_own_is_restarted_too():
     values = nested("controlPlane.backingStore.etcd.deploy.enabled", True)
-    rules = vcluster_role.rules("ml", VCLUSTER["v0.36.1"], values)
+    rules = vcluster_rights.in_namespace("ml", VCLUSTER["v0.36.1"], values)
     assert ["ml", "ml-etcd"] in [it.get("resource_names") for it in rules]
 
 
 @pytest.mark.parametrize("key", BY_VALUE)
 def test_what_a_team_syncs_besides_it_may(key):
     of, release = BY_VALUE[key], VCLUSTER["v0.36.1"]
-    assert of not in {it[:2] for it in granted(vcluster_role.rules("ml", release, {}))}
-    with_it = granted(vcluster_role.rules("ml", release, nested(key, True)))
+    assert of not in {it[:2] for it in granted(vcluster_rights.in_namespace("ml", release, {}))}
+    with_it = granted(vcluster_rights.in_namespace("ml", release, nested(key, True)))
     assert {verb for group, kind, verb, _ in with_it if (group, kind) == of} == WRITE
 
 
@@ -112,7 +112,7 @@ def test_several_control_planes_agree_by_a_lease():
     release = VCLUSTER["v0.36.1"]
     several = nested("controlPlane.statefulSet.highAvailability.replicas", 3)
     leases = [
-        "leases" in {it[1] for it in granted(vcluster_role.rules("ml", release, values))}
+        "leases" in {it[1] for it in granted(vcluster_rights.in_namespace("ml", release, values))}
         for values in ({}, several)
     ]
     assert leases == [False, True]
@@ -128,9 +128,11 @@ NEVER = {
 
 
 def test_the_widest_of_them_has_no_right_that_nobody_needs():
-    every = [vcluster_role.rules("ml")]
+    every = [vcluster_rights.in_namespace("ml")]
     for release in VCLUSTER.values():
-        every += [vcluster_role.rules("ml", release, nested(key, True)) for key in BY_VALUE]
+        every += [
+            vcluster_rights.in_namespace("ml", release, nested(key, True)) for key in BY_VALUE
+        ]
     for rules in every:
         assert {it[1] for it in granted(rules)} & NEVER == set()
         assert {it[2] for it in granted(rules)} <= {*WRITE}
@@ -151,7 +153,7 @@ def test_the_platform_declares_it_in_every_mode_and_for_team_stacks():
             (kind, it.inputs["metadata"]["namespace"]): it
             for it in declared(raw)
             if (kind := it.type.rsplit(":", 1)[-1]) in ("Role", "RoleBinding")
-            and it.inputs["metadata"]["name"] == vcluster_role.NAME
+            and it.inputs["metadata"]["name"] == vcluster_rights.NAME
         }
         assert {kind for kind, _ in found} == {"Role", "RoleBinding"}
         assert {space for _, space in found} == {f"team-{name}" for name in teams}

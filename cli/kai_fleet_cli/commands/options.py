@@ -1,18 +1,20 @@
-"""What the team commands share: their flags, how they end, and what follows a new team."""
+"""What commands share: their flags, how they end, and what follows a new team."""
 
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
 from kai_fleet_cli.display.screen import Flags, Screen
-from kai_fleet_cli.engine.interruption import Interrupted
+from kai_fleet_cli.engine.interruption import Interrupted, exit_code
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.paths import value_at
 
 if TYPE_CHECKING:
     from kai_fleet_cli.teams.changes import TeamChange
@@ -27,6 +29,10 @@ StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulum
 NamedStack = Annotated[str, typer.Option("--stack", "-s")]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
+]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -39,10 +45,9 @@ def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except KeyboardInterrupt as why:
-            code = why.exit_code if isinstance(why, Interrupted) else 130
             if not isinstance(why, Interrupted):
                 Screen.standard().say("interrupted; nothing was changed")
-            raise typer.Exit(code) from None
+            raise typer.Exit(exit_code(why)) from None
         except EOFError:
             raise UserError("no answer; nothing was changed") from None
 
@@ -55,6 +60,11 @@ def finish(change: TeamChange, flags: Flags, screen: Screen, done: str) -> None:
 
     if update.carry_out(change, flags, screen) is not None:
         screen.line(f"Done: {done}.")
+
+
+def print_json(record: Any) -> None:
+    """Print a command's result for machines."""
+    sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_private(content: str, output: Path | None, then: str = "") -> None:
@@ -78,10 +88,6 @@ def make(change: TeamChange, flags: Flags, screen: Screen, name: str) -> None:
 
     outputs = update.carry_out(change, flags, screen)
     if outputs is not None:
-        gpu = change.platform.raw.get("gpu")
-        resource = gpu.get("resource") if isinstance(gpu, dict) else None
+        resource = value_at(change.platform.raw, "gpu.resource") or "nvidia.com/gpu"
         about = outputs.get("teams", {}).get(name, {})
-        steps = first_steps.next_steps(
-            change.platform.stack, name, about, resource or "nvidia.com/gpu"
-        )
-        screen.line(steps)
+        screen.line(first_steps.next_steps(change.platform.stack, name, about, resource))

@@ -97,6 +97,6 @@ def diff(
 
 def schema() -> None:
     """Print the JSON Schema of a stack file."""
-    from kai_fleet_cli.stack_file.schema import schema as stack_schema
+    from kai_fleet_cli.reference import settings_page
 
-    sys.stdout.write(json.dumps(stack_schema(), indent=2) + "\n")
+    sys.stdout.write(json.dumps(settings_page.schema(), indent=2) + "\n")

@@ -1,18 +1,19 @@
 """`fleet releases`: the versions that this program knows, and where each team could go."""
 
 import itertools
-import json
-import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from kai_fleet.state.transitions import kai_transition
+from kai_fleet_cli.commands.options import AsJson, print_json
+from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.upstream import newer
 from kubectl_fleet import releases as known
-from kubectl_fleet.errors import UserError
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases.lookup import RETRACTED
 
 out = Console()
@@ -25,7 +26,7 @@ def releases(
     upstream: Annotated[
         bool, typer.Option("--upstream", help="Also what is newer in the projects' registries.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """The versions of KAI and vCluster that are known here, and how long each gets fixes.
 
@@ -33,12 +34,13 @@ def releases(
     """
     answers = newer.look(newer.HOMES) if upstream else []
     if as_json:
-        record = {
-            "known": {project: list(table) for project, table in newer.TABLES.items()},
-            "seen": newer.untested(),
-            "upstream": [answer.record() for answer in answers],
-        }
-        sys.stdout.write(json.dumps(record, indent=2) + "\n")
+        print_json(
+            {
+                "known": {project: list(table) for project, table in newer.TABLES.items()},
+                "seen": newer.untested(),
+                "upstream": [asdict(answer) for answer in answers],
+            }
+        )
         return
     words = (answer.words for answer in answers)
     for line in itertools.chain(_known(), words, _teams(stack) if stack else ()):
@@ -69,21 +71,15 @@ def _untested(project: str, versions: list[str]) -> Iterator[str]:
 
 def _teams(stack: str) -> Iterator[str]:
     """What each team runs, or where the engine does not answer, what its file says."""
-    from kai_fleet_cli.teams import connect, lookup, stack_state
+    from kai_fleet_cli.teams import connect, lookup
 
     platform = lookup.platform(stack)
-    connected = connect.to_platform(platform, _note)
-    running: dict[str, str] = {}
-    for name in sorted({stack, *(place.stack for place in platform.teams.values())}):
-        try:
-            if connected.variables is not None:
-                running |= stack_state.read(name, connected.variables).versions
-        except UserError as error:
-            _note(f"- {error}")
-    if connected.note:
-        _note(f"- {connected.note}")
-    host = platform.raw.get("kai")
-    written = {"KAI of the host": host.get("version") if isinstance(host, dict) else None}
+    connected = connect.to_platform(platform, say)
+    states, silent = connected.states(platform)
+    for note in (*silent, *filter(None, [connected.note])):
+        say(f"- {note}")
+    running = {name: it for state in states.values() for name, it in state.versions.items()}
+    written = {"KAI of the host": value_at(platform.raw, "kai.version")}
     written |= {name: place.version for name, place in sorted(platform.teams.items())}
     for name, wanted in written.items():
         version = running.get(name) or wanted
@@ -100,7 +96,3 @@ def _way(name: str, verb: str, version: str) -> str:
     if support.maintained:
         return f"{runs}, the newest maintained one"
     return f"{runs} ({support.words}); {known.advice(known.KAI, version)}"
-
-
-def _note(text: str) -> None:
-    typer.echo(text, err=True)

@@ -1,11 +1,10 @@
 """`fleet team move` and `fleet team credentials`: for teams with a stack of their own."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kai_fleet_cli.commands.options import Sure, with_exit_codes, write_private
+from kai_fleet_cli.commands.options import Output, Sure, with_exit_codes, write_private
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.recovery import resume
@@ -39,12 +38,11 @@ def move(
     platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
     environment = for_stack(platform, say)
 
-    def sure() -> bool:
+    def agree() -> None:
         if not yes:
             screen.confirm_name(team, "move")
-        return True
 
-    team_move.move(team, stack, to, environment.variables, say, sure)
+    team_move.move(team, stack, to, environment.variables, say, agree)
     say(f"next: make up STACK={platform}")
     if platform == to:
         say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
@@ -57,14 +55,12 @@ def credentials(
     team: str,
     stack: Annotated[str, typer.Option("--stack", "-s", help="The platform's stack.")] = "sandbox",
     days: Annotated[int, typer.Option("--days", min=1, max=365, help="How long it works.")] = 30,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
     from kai_fleet.settings import load
     from kai_fleet.settings.tenant import is_team_stack
-    from kai_fleet_cli.teams import credentials as team_credentials
+    from kai_fleet_cli.teams import kubeconfigs
 
     raw = reading.read(reading.path_of(stack))
     if is_team_stack(raw):
@@ -76,7 +72,7 @@ def credentials(
             " kubeconfig as a secret, make the token by hand: see docs/team-stacks.md"
         )
     environment = for_stack(stack, say)
-    content = team_credentials.kubeconfig(
+    content = kubeconfigs.of_account(
         team, settings.cluster.context, days, stack, environment.variables.get("KUBECONFIG")
     )
     write_private(content, output)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cache
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kai_fleet_cli.commands.options import (
+    AsJson,
     Name,
     NoUp,
+    Output,
     Stack,
     Version,
     Yes,
     finish,
     make,
+    print_json,
     with_exit_codes,
     write_private,
 )
@@ -25,8 +25,8 @@ from kai_fleet_cli.display.screen import Flags, Screen
 from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.cluster_reader import ClusterReader
-    from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
+    from kai_fleet_cli.cluster_reader import PodsHeld
+    from kai_fleet_cli.teams.lookup import PlatformFile
 
 app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
 
@@ -54,8 +54,7 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
-    flags = Flags(yes, no_up)
-    from kai_fleet_cli.teams import changes, connect, lookup, questions, stack_state, unmade
+    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, questions
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
@@ -69,39 +68,25 @@ def add(
         else questions.pairs(queue or (), "--queue", f"{name}=4"),
     )
     if name in platform.teams:
-
-        def made() -> bool:
-            variables = connect.variables(platform, screen.say)
-            return name in stack_state.read(platform.team(name).stack, variables).vclusters
-
-        again = unmade.change(platform, name, answers, made)
-        host = None if no_up else connect.to_platform(platform, screen.say).host
-        _check_pool(platform, platform.team(name).node_pool, host, screen)
-        make(again, flags, screen, name)
-        return
-    changes.check_new(platform, name)
-
-    host = None if no_up and not screen.asks else connect.to_platform(platform, screen.say).host
-    answers = questions.complete(
-        answers, platform, name, screen, lambda: host.nodes() if host else []
-    )
-    if not no_up:  # what is only written waits for nothing
-        _check_pool(platform, answers.pool, host, screen)
-    make(changes.add(platform, name, answers, own=own_stack), flags, screen, name)
-
-
-def _check_pool(
-    platform: PlatformFile, pool: Mapping[str, str], host: ClusterReader | None, screen: Screen
-) -> None:
-    """Raise UserError where the nodes answer and none of them is a new team's."""
-    from kai_fleet_cli import cluster_reader
-    from kai_fleet_cli.teams import nodes
-
-    try:
-        if host is not None and pool:
-            nodes.check_pool(platform, pool, host.nodes())
-    except cluster_reader.NoAnswerError as why:
-        screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
+        change = new_team.again(
+            platform,
+            name,
+            answers,
+            lambda: name in connect.state(platform, name, screen.say).values,
+        )
+        if not no_up:
+            host = connect.to_platform(platform, screen.say)
+            nodes.check_pool(platform, platform.team(name).node_pool, host, screen.say)
+    else:
+        new_team.check_new(platform, name)
+        asks = screen.asks or not no_up
+        host = connect.to_platform(platform, screen.say) if asks else connect.Connected()
+        seen = cache(lambda: host.nodes(screen.say) or [])
+        answers = questions.complete(answers, platform, name, screen, seen)
+        if not no_up:  # what is only written waits for nothing
+            nodes.check_pool(platform, answers.pool, host, screen.say)
+        change = new_team.add(platform, name, answers, own=own_stack)
+    make(change, Flags(yes, no_up), screen, name)
 
 
 @app.command()
@@ -110,16 +95,16 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from kai_fleet_cli.teams import changes, connect, lookup, stack_state
+    from kai_fleet_cli.teams import changes, connect, lookup
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-
-    def running() -> str | None:
-        variables = connect.variables(platform, screen.say)
-        return stack_state.read(platform.team(name).stack, variables).versions.get(name)
-
-    change = changes.switch(platform, name, version, running)
+    change = changes.switch(
+        platform,
+        name,
+        version,
+        lambda: connect.state(platform, name, screen.say).versions.get(name),
+    )
     finish(change, Flags(yes, no_up), screen, f"team {name} runs KAI {version}")
 
 
@@ -147,14 +132,14 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 @with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
-    flags = Flags(yes, no_up)
     from kai_fleet_cli.teams import changes, lookup
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     place = changes.to_remove(platform, name)
-    pods = _pods(platform, place, screen) if screen.asks and not yes else None
-    finish(changes.remove(platform, place, pods), flags, screen, f"team {name} is gone")
+    held = _held(platform, name, screen) if screen.asks and not yes else None
+    change = changes.remove(platform, place, held)
+    finish(change, Flags(yes, no_up), screen, f"team {name} is gone")
 
 
 @app.command()
@@ -162,9 +147,7 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 def kubeconfig(
     name: Name,
     stack: Stack = "sandbox",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
-    ] = None,
+    output: Output = None,
     oidc: Annotated[
         bool,
         typer.Option("--oidc", help="For people: they log in at the team's identity provider."),
@@ -176,14 +159,13 @@ def kubeconfig(
     """
     from kai_fleet_cli.display import first_steps
     from kai_fleet_cli.doctor.sources import settings_of
-    from kai_fleet_cli.teams import connect, lookup, oidc_kubeconfig, stack_state
+    from kai_fleet_cli.teams import connect, kubeconfigs, lookup
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     place = platform.team(name)
-    provider = oidc_kubeconfig.provider(place, settings_of(place.stack)) if oidc else None
-    variables = connect.variables(platform, screen.say)
-    state = stack_state.read(place.stack, variables)
+    provider = kubeconfigs.provider(place, settings_of(place.stack)) if oidc else None
+    state = connect.state(platform, name, screen.say)
     content = state.kubeconfig(name)
     if not content:
         raise UserError(
@@ -191,8 +173,8 @@ def kubeconfig(
             f" STACK={place.stack}"
         )
     if provider is not None:
-        oidc_kubeconfig.check_runs(place, provider, state.values.get(name, {}))
-        content = oidc_kubeconfig.kubeconfig(content, provider)
+        kubeconfigs.check_runs(place, provider, state.values.get(name, {}))
+        content = kubeconfigs.for_people(content, provider)
     write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
         screen.line(first_steps.for_the_team(str(output)))
@@ -212,22 +194,19 @@ def try_(
     no_up: NoUp = False,
 ) -> None:
     """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
-    flags = Flags(yes, no_up)
-    from kai_fleet_cli import cluster_reader
-    from kai_fleet_cli.teams import connect, lookup, questions, trial
+    from kai_fleet_cli.teams import connect, lookup, nodes, questions, trial
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     labels = questions.pairs(pool, "--pool", f"kai-fleet/pool={name}-next")
     change = trial.begin(platform, name, version, labels, gpus)
-    host = connect.to_platform(platform, screen.say).host
-    try:
-        if host is not None:
-            trial.check_nodes(platform.team(name), labels, gpus, host.nodes())
-    except cluster_reader.NoAnswerError as why:
-        screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
-        screen.say(f"give it nodes before the update: {trial.labelling([], labels)}")
-    make(change, flags, screen, f"{name}-next")
+    host = connect.to_platform(platform, screen.say)
+    there = host.nodes(screen.say)
+    if there is not None:
+        nodes.check_nodes(platform.team(name), labels, gpus, there)
+    elif host.host is not None:
+        screen.say(f"give it nodes before the update: {nodes.labelling([], labels)}")
+    make(change, Flags(yes, no_up), screen, f"{name}-next")
 
 
 @app.command()
@@ -259,7 +238,7 @@ def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = F
 
 def teams(
     stack: Stack = "sandbox",
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """The teams of a platform: versions wanted and running, support, queues, GPUs in use."""
     from kai_fleet_cli.teams import connect, listing, lookup
@@ -268,20 +247,18 @@ def teams(
     platform = lookup.platform(stack)
     listed = listing.read(platform, connect.to_platform(platform, screen.say))
     if as_json:
-        record = {"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)}
-        sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        print_json({"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)})
     else:
         listing.show(stack, listed, screen.out)
 
 
-def _pods(platform: PlatformFile, place: TeamPlace, screen: Screen) -> list[Any] | None:
+def _held(platform: PlatformFile, name: str, screen: Screen) -> PodsHeld | None:
     """The pods that run in a team's vCluster; None where it cannot be reached."""
-    from kai_fleet_cli import cluster_reader
-    from kai_fleet_cli.teams import connect, stack_state
+    from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
+    from kai_fleet_cli.teams import connect
 
     try:
-        variables = connect.variables(platform, screen.say)
-        content = stack_state.read(place.stack, variables).kubeconfigs.get(place.name)
-        return list(cluster_reader.ClusterReader(content=content).pods()) if content else None
-    except (UserError, cluster_reader.NoAnswerError):
+        content = connect.state(platform, name, screen.say).kubeconfigs.get(name)
+        return ClusterReader(content=content).held() if content else None
+    except (UserError, NoAnswerError):
         return None

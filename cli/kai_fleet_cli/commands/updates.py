@@ -1,4 +1,7 @@
-"""`fleet up`, `preview`, `drift`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
+"""`fleet up`, `preview`, `drift`, `destroy`: the engine on one stack, as plain `pulumi` runs it.
+
+And `cancel` and `restore`: what a killed update left, by Pulumi's own commands.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exi
 from kai_fleet_cli.display.screen import Screen, engine_line, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.engine.interruption import resumable_by
+from kai_fleet_cli.recovery import resume
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from pulumi import automation
@@ -39,7 +44,7 @@ def up(
     A team that the file does not declare any more goes only when it is named.
     """
     from kai_fleet_cli.engine import runs, summary
-    from kai_fleet_cli.recovery import failures, resume
+    from kai_fleet_cli.recovery import failures
     from kai_fleet_policies.unnamed_removals import VARIABLE
 
     names = remove_team or []
@@ -64,8 +69,13 @@ def up(
                 outcome = update(opened())
         except UserError as why:
             text = failures.naming(str(why), stack, names)
-            left = _unnamed(first, names) if resume.up(stack) in text else ()
-            raise UserError(text + _to_be_named(left, stack)) from None
+            # The rules would refuse that repair because of these teams.
+            if resume.up(stack) in text and (left := _unnamed(first, names)):
+                text += (
+                    f". Deployed and not in Pulumi.{stack}.yaml: {', '.join(left)}. Put back there"
+                    f" what is to stay; for what is to go add:{resume.naming(left)}"
+                )
+            raise UserError(text) from None
     summary.show(stack, outcome, environment.standins, out)
 
 
@@ -81,17 +91,6 @@ def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequen
         screen.line(f"Team {team} would go: its vCluster, every pod and every volume in it.")
         screen.confirm_name(team)
     return teams
-
-
-def _to_be_named(teams: Sequence[str], stack: str) -> str:
-    """What to say beside a repair that the rules would refuse because of these teams."""
-    if not teams:
-        return ""
-    flags = " ".join(f"--remove-team {team}" for team in teams)
-    return (
-        f". Deployed and not in Pulumi.{stack}.yaml: {', '.join(teams)}. Put back there what is to"
-        f" stay; for what is to go add: {flags}"
-    )
 
 
 def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
@@ -157,7 +156,6 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     Refused before anything goes: while team stacks run on it, or a resource is protected.
     """
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.recovery import resume
     from kai_fleet_cli.teams import stack_end
 
     screen = Screen.standard()
@@ -175,3 +173,47 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     with resumable_by(lambda: resume.destroy(stack), say):
         runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
     environment.vacate()
+
+
+def cancel(stack: NamedStack) -> None:
+    """Take the lock off a stack whose update was killed. The next `up` goes on from there."""
+    from kai_fleet_cli.engine import runs
+    from kai_fleet_cli.recovery import file_backend
+
+    environment = for_stack(stack, say, validated=False)
+    holder = file_backend.holder(stack, environment.variables)
+    if holder is not None and holder.alive:
+        raise UserError(
+            f"stack {stack} is being updated by {holder}, and that process runs. Wait for it, or"
+            f" end it first: kill {holder.pid}"
+        )
+    runs.stack(stack, environment.variables).cancel()
+    say(f"stack {stack} is free; run its update again")
+
+
+@with_exit_codes
+def restore(
+    stack: NamedStack,
+    yes: Sure = False,
+) -> None:
+    """Put back the last good state of a stack whose state cannot be read."""
+    from pulumi import automation
+
+    from kai_fleet_cli.engine import runs
+    from kai_fleet_cli.recovery import file_backend
+
+    screen = Screen.standard()
+    environment = for_stack(stack, say, validated=False)
+    copy, deployment = file_backend.newest_copy(stack, environment.variables)
+    count = len(deployment.get("resources") or [])
+    say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")
+    command = f"{resume.FLEET} restore --stack {stack}"
+    loss = f"the state of stack {stack} would be replaced by it (pulumi stack import)"
+    screen.require_answer(command, loss, yes=yes)
+    if not yes:
+        screen.line("It replaces the state: pulumi stack import")
+        screen.confirm_name(stack, "replace")
+    opened = runs.stack(stack, environment.variables)
+    opened.import_stack(automation.Deployment(version=3, deployment=deployment))
+    say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")
+    say(f"to have it say what is there: {resume.up(stack)}")

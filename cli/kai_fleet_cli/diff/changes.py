@@ -9,9 +9,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY
-from kai_fleet.state.targeting import TEAM
-from kai_fleet.state.team_parts import TEAM_NAMESPACE
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY, TEAM, TEAM_NAMESPACE
 from kai_fleet_cli.diff import transitions as words
 from kai_fleet_cli.plan.offline import with_queues
 from kubectl_fleet.declared.queues import UNLIMITED

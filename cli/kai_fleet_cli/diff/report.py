@@ -15,9 +15,8 @@ from kai_fleet_cli.diff.sentences import sentences, untouched
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.encrypted import encrypted, encrypted_anew
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT, encrypted, encrypted_anew
 from kai_fleet_policies import unnamed_removals, validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import agreeing, counted

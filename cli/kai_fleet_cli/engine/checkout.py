@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kai_fleet
-from kai_fleet.project import CHECKOUT
+from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet_cli.display.screen import Say
 from kubectl_fleet.errors import UserError
 

@@ -11,12 +11,15 @@ from typing import Final
 import platformdirs
 
 from kai_fleet.cluster.kind import SCRIPTS
-from kai_fleet.project import CHECKOUT
+from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings.files.project import CHECKOUT
+from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.engine.checkout import pulumi_cli, require_sandbox
+from kai_fleet_cli.engine.checkout import pulumi_cli, require_sandbox, running_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.rules.problem import Problem, mandatory
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
@@ -49,20 +52,19 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
     """
     # Half a second of imports, which commands that only need UserError are spared.
     from kai_fleet.settings.tenant import platform_of
-    from kai_fleet_cli.engine import sandbox_variables
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
     raw = reading.read(reading.path_of(stack))
     platform = platform_of(raw)
-    if platform is not None and not _file_of(platform).exists():
+    if platform is not None and not reading.path_of(platform.rpartition("/")[2]).exists():
         return _own_cluster(say)  # kept elsewhere: the program asks the engine for its facts
     check = validation.validate if validated else validation.validate_types
     verdict = check(raw, facts_of=facts_beside(reading.path_of(stack)))
     settings = verdict.settings
     if settings is None or (validated and verdict.refused):
         raise UserError(validation.report(verdict.refused))
-    if validated and (elsewhere := sandbox_variables.problems(settings)):
+    if validated and (elsewhere := sandbox_variables(settings)):
         raise UserError(validation.report(elsewhere))  # before the stack is made in that state
     facts = settings.platform_facts
     if (facts or settings).cluster.context == SANDBOX_CONTEXT:
@@ -74,8 +76,50 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
     return replace(own, variables={**own.variables, **state_variables(say)})
 
 
-def _file_of(platform: str) -> Path:
-    return reading.path_of(platform.rpartition("/")[2])
+def sandbox_variables(settings: Settings) -> list[Problem]:
+    """What is wrong with a stack of another cluster in a shell that has the sandbox's variables.
+
+    With the backend its state would go to where `make down` deletes it, and its resources would
+    stay. With PULUMI_HOME alone the sandbox's plugins would run there, a stand-in among them.
+    """
+    home = Path(os.environ.get("PULUMI_HOME", "/"))
+    in_backend = os.environ.get("PULUMI_BACKEND_URL") == f"file://{home.parent / 'state'}"
+    in_sandbox = home.name == "pulumi-home" and (
+        in_backend or (home.parent / "kubeconfig").is_file()
+    )
+    other = _other_cluster(settings.cluster, in_backend=in_backend) if in_sandbox else None
+    if other is None:
+        return []
+    key, sentence = other
+    if in_backend:
+        harm = "the stack's state would be in the sandbox, and make down deletes it"
+    else:
+        harm = "the sandbox's plugins, a stand-in among them, would run on that cluster"
+    return [
+        mandatory(
+            f"cluster {settings.cluster.name}",
+            key_path(("cluster", key)),
+            f"{sentence}, but this shell has the sandbox's variables: {harm}. Use another shell, or"
+            " unset PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG"
+            " KAI_FLEET_CHARTS",
+            "sandbox-variables",
+        )
+    ]
+
+
+def _other_cluster(cluster: Cluster, *, in_backend: bool) -> tuple[str, str] | None:
+    """The key that names another cluster than the sandbox, and a sentence; None for none.
+
+    A kubeconfig is encrypted in the file, so whose it is cannot be read here. It counts as
+    another's where a mistake would cost the stack's state.
+    """
+    if cluster.kind is not None:
+        return "kind", "makes a cluster of its own"
+    if cluster.kubeconfig is not None:
+        return ("kubeconfig", "is of another cluster") if in_backend else None
+    if cluster.context in (None, SANDBOX_CONTEXT):
+        return None
+    return "context", f"is {cluster.context}"
 
 
 def _sandbox(stack: str, say: Say, platform: str | None, *, starts: bool) -> Environment:
@@ -86,8 +130,8 @@ def _sandbox(stack: str, say: Say, platform: str | None, *, starts: bool) -> Env
     host = platform.rpartition("/")[2] if platform is not None else None
     if host is not None and lifecycle.find() is None:
         raise UserError(_not_there(host, ""))  # a team stack alone starts nothing
-    if not starts and lifecycle.find() is None:  # what looks or removes would find an empty one
-        raise UserError("the sandbox is not running; start it with: make up")
+    if not starts:
+        running_sandbox()  # what looks or removes would find an empty one
     try:
         running = lifecycle.up(say)
     except (ToolError, lifecycle.SandboxError) as why:

@@ -13,6 +13,8 @@ from types import FrameType
 import psutil
 import typer
 
+from kai_fleet_cli.display.screen import Say
+
 
 class Interrupted(KeyboardInterrupt):
     """A signal ended the command; `exit_code` is what a shell expects for it."""
@@ -20,6 +22,11 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.exit_code = 128 + number
+
+
+def exit_code(why: KeyboardInterrupt) -> int:
+    """What a shell expects for it: 130 for Ctrl-C."""
+    return why.exit_code if isinstance(why, Interrupted) else 128 + signal.SIGINT
 
 
 @dataclass
@@ -35,7 +42,7 @@ class Signals:
 
 
 @contextmanager
-def resumable_by(command: Callable[[], str], say: Callable[[str], None]) -> Iterator[None]:
+def resumable_by(command: Callable[[], str], say: Say) -> Iterator[None]:
     """After Ctrl-C or SIGTERM: name the command that goes on, and end with its code."""
     try:
         yield
@@ -44,7 +51,7 @@ def resumable_by(command: Callable[[], str], say: Callable[[str], None]) -> Iter
             "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
             f" what is there and go on: {command()}"
         )
-        raise typer.Exit(why.exit_code if isinstance(why, Interrupted) else 130) from None
+        raise typer.Exit(exit_code(why)) from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ leave teams out. Plain `pulumi up` runs the same program, by the CLI's Python ho
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,7 @@ from pulumi import automation
 
 from kai_fleet_cli.display.events import UNTOUCHED, Narration
 from kai_fleet_cli.display.preview import PreviewLines
-from kai_fleet_cli.display.screen import passing_line
+from kai_fleet_cli.display.screen import Say, passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
 from kai_fleet_cli.engine.program import program
@@ -31,7 +31,7 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import MASK
 
 POLICY_PACK: Final = str(policy_pack_program())
-Show = Callable[[str], None]
+_COLOR: Final = {True: "always", False: "never"}
 
 
 class EngineError(UserError):
@@ -102,10 +102,9 @@ def state_of(stack: automation.Stack, what: str) -> ExportedState:
 
 def up(
     stack: automation.Stack,
-    show: Show,
+    show: Say,
     *,
     color: bool,
-    parallel: int | None = None,
     teams: Collection[str] | None = None,
     grants: bool = False,
     removes: bool = False,
@@ -120,7 +119,32 @@ def up(
     """
     told = _narration(stack, show, color=color)
 
-    def run(signals: Signals) -> Outcome:
+    def once(known: ExportedState) -> Outcome:
+        only = None
+        if teams is not None:
+            only = targeting.of_teams(teams, known.resources, grants=grants, removes=removes)
+        if only is not None:
+            show(only.told(stack.name))
+        show(f"Updating ({stack.name})")
+        with _set(stack.workspace.env_vars):
+            done = stack.up(
+                program=partial(program, only.targets if only else None),
+                on_output=told.keep,
+                on_event=told.hear,
+                policy_packs=[POLICY_PACK],
+                policy_pack_configs=_pack_config(stack),
+                color=_COLOR[color],
+                suppress_outputs=True,  # the table that follows says it better
+                target=list(only.urns) if only and not only.others else None,
+                target_dependents=True if only and not only.others else None,
+                exclude=list(only.others) if only and only.others else None,
+                message=only.message if only else None,
+                show_secrets=False,
+            )
+        outputs = {name: it.value for name, it in done.outputs.items() if not it.secret}
+        return Outcome(_counted(done.summary.resource_changes), outputs)
+
+    with _guarded("the update", stack, told) as signals:
         known = reconcile.before(stack, show, refresh=refresh)
         mended: set[str] = set()
         while True:  # what waits for the mended things may stand in the way as well
@@ -138,36 +162,8 @@ def up(
                 mended |= failed
                 known = state.exported(stack)
 
-    def once(known: ExportedState) -> Outcome:
-        only = None
-        if teams is not None:
-            only = targeting.of_teams(teams, known.resources, grants=grants, removes=removes)
-        if only is not None:
-            show(only.told(stack.name))
-        show(f"Updating ({stack.name})")
-        with _set(stack.workspace.env_vars):
-            done = stack.up(
-                program=partial(program, only.targets if only else None),
-                on_output=told.keep,
-                on_event=told.hear,
-                policy_packs=[POLICY_PACK],
-                policy_pack_configs=_pack_config(stack),
-                color=_color(color),
-                parallel=parallel,
-                suppress_outputs=True,  # the table that follows says it better
-                target=list(only.urns) if only and not only.others else None,
-                target_dependents=True if only and not only.others else None,
-                exclude=list(only.others) if only and only.others else None,
-                message=only.message if only else None,
-                show_secrets=False,
-            )
-        outputs = {name: it.value for name, it in done.outputs.items() if not it.secret}
-        return Outcome(_counted(done.summary.resource_changes), outputs)
 
-    return _guarded("the update", stack, run, told)
-
-
-def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool = False) -> Outcome:
+def preview(stack: automation.Stack, show: Say, *, color: bool, details: bool = False) -> Outcome:
     """Say what an update would do, with the policy pack in front. Raises EngineError.
 
     A line per resource that would change; `details`: the engine's own diff of every property.
@@ -179,31 +175,25 @@ def preview(stack: automation.Stack, show: Show, *, color: bool, details: bool =
         told.hear(event)
         lines.hear(event)
 
-    def run(_: Signals) -> Outcome:
-        warnings: list[str] = []  # beside a diff the CLI has them on stderr, somewhere in between
-        with _set(stack.workspace.env_vars):
-            result = stack.preview(
-                on_output=show if details else told.keep,
-                on_error=warnings.append if details else None,
-                on_event=None if details else hear,
-                policy_packs=[POLICY_PACK],
-                policy_pack_configs=_pack_config(stack),
-                color=_color(color),
-                diff=details,
-            )
-        for line in warnings:
-            show(line)
+    warnings: list[str] = []  # beside a diff the CLI has them on stderr, somewhere in between
+    # The engine's own diff has said what failed.
+    with _guarded("the preview", stack, None if details else told), _set(stack.workspace.env_vars):
+        result = stack.preview(
+            on_output=show if details else told.keep,
+            on_error=warnings.append if details else None,
+            on_event=None if details else hear,
+            policy_packs=[POLICY_PACK],
+            policy_pack_configs=_pack_config(stack),
+            color=_COLOR[color],
+            diff=details,
+        )
         outcome = Outcome(_counted(result.change_summary))
-        if not (details or outcome.unchanged):
-            for line in lines.lines(color=color):
-                show(line)
+        for line in warnings if details or outcome.unchanged else lines.lines(color=color):
+            show(line)
         return outcome
 
-    # The engine's own diff has said what failed.
-    return _guarded("the preview", stack, run, None if details else told)
 
-
-def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
+def drift(stack: automation.Stack, show: Say) -> cluster_refresh.Drift:
     """Say what was changed by hand since the last update; nothing is changed.
 
     Raises EngineError.
@@ -214,7 +204,7 @@ def drift(stack: automation.Stack, show: Show) -> cluster_refresh.Drift:
 
 def destroy(
     stack: automation.Stack,
-    show: Show,
+    show: Say,
     *,
     color: bool,
     remove: bool = False,
@@ -227,20 +217,18 @@ def destroy(
     """
     told = _narration(stack, show, color=color)
 
-    def run(signals: Signals) -> Outcome:
+    with _guarded("the removal", stack, told) as signals:
         reconcile.before(stack, show, refresh=refresh, command="destroy")
         signals.check()
         show(f"Destroying ({stack.name})")
         done = stack.destroy(
             on_output=told.keep,
             on_event=told.hear,
-            color=_color(color),
+            color=_COLOR[color],
             remove=remove,
             show_secrets=False,
         )
         return Outcome(_counted(done.summary.resource_changes))
-
-    return _guarded("the removal", stack, run, told)
 
 
 @contextmanager
@@ -258,9 +246,7 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _narration(
-    stack: automation.Stack, show: Show, *, color: bool, steps: bool = True
-) -> Narration:
+def _narration(stack: automation.Stack, show: Say, *, color: bool, steps: bool = True) -> Narration:
     home = stack.workspace.env_vars.get("PULUMI_HOME", "")
     passing = passing_line if sys.stdout.isatty() else None
     return Narration(show, color=color, steps=steps, home=home, passing=passing)
@@ -276,10 +262,6 @@ def _pack_config(stack: automation.Stack) -> list[str] | None:
     return [str(file)] if file.is_file() else None
 
 
-def _color(color: bool) -> str:
-    return "always" if color else "never"
-
-
 @contextmanager
 def _before_it_begins(what: str, stack: automation.Stack) -> Iterator[None]:
     """Have a failure of the CLI explained, which has changed nothing. Raises EngineError."""
@@ -290,16 +272,12 @@ def _before_it_begins(what: str, stack: automation.Stack) -> Iterator[None]:
         raise EngineError(explained, began=False) from None
 
 
-def _guarded(
-    what: str,
-    stack: automation.Stack,
-    run: Callable[[Signals], Outcome],
-    told: Narration | None,
-) -> Outcome:
+@contextmanager
+def _guarded(what: str, stack: automation.Stack, told: Narration | None) -> Iterator[Signals]:
     """Run the engine; raises EngineError, and Interrupted once the engine has stopped."""
     with graceful_shutdown() as signals:
         try:
-            return run(signals)
+            yield signals
         except automation.errors.CommandError as why:
             signals.check()
             if told is not None:

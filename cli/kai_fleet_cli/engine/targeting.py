@@ -1,12 +1,12 @@
 """Updating some teams of a stack: what the engine leaves alone, and what the history keeps."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.state.targeting import TEAM, Targets
-from kai_fleet.state.team_parts import ACCESS, HOST, PARTS, TEAM_NAMESPACE, granted_to
-from kai_fleet_cli.recovery.state import provider_of
+from kai_fleet.state.deployed_state import ACCESS, HOST, PARTS, TEAM, TEAM_NAMESPACE, granted_to
+from kai_fleet.state.targeting import Targets
+from kai_fleet_cli.recovery.state import needed_by
 from kubectl_fleet.wording import counted
 
 _PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
@@ -86,16 +86,9 @@ def _taken_along(patterns: Collection[str], state: Sequence[Mapping[str, Any]]) 
     along: set[str] = set()
     for resource in state:  # each comes after what it depends on
         urn = str(resource["urn"])
-        if urn.endswith(ends) or not along.isdisjoint(_needed(resource)):
+        if urn.endswith(ends) or not along.isdisjoint(needed_by(resource)):
             along.add(urn)
     return along
-
-
-def _needed(resource: Mapping[str, Any]) -> Iterator[str]:
-    yield str(resource.get("parent", ""))
-    yield provider_of(resource)
-    yield str(resource.get("deletedWith", ""))
-    yield from map(str, resource.get("dependencies") or ())
 
 
 def was_about(message: str, team: str) -> bool:

@@ -13,11 +13,11 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet_cli.display.events import Narration, named, operation
+from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.recovery.state import ExportedState, provider_of
 
 _VCLUSTER: Final = ":VirtualCluster$pulumi:providers:kubernetes::"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

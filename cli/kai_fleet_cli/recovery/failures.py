@@ -8,7 +8,7 @@ from typing import Final
 
 from pulumi import automation
 
-from kai_fleet.project import CHECKOUT
+from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet_cli.recovery import file_backend, resume
 
 _AGAIN: Final = "then run the same command again: it goes on from here"

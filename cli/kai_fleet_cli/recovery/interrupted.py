@@ -8,14 +8,19 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.releases import helm_record
 from kai_fleet.state.deployed_state import NAMESPACE_PATCH
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
+from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.recovery.live_cluster import (
+    LiveCluster,
+    LiveObject,
+    UnansweredError,
+    wrong_record,
+)
 from kai_fleet_cli.recovery.state import (
     NAMESPACE,
     OF_VCLUSTER,
@@ -29,6 +34,7 @@ from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
 _HELM_SECONDS: Final = 600.0
+_CHANGING: Final = ("-upgrade", "-rollback")  # of a release's status
 
 
 @dataclass(frozen=True)
@@ -102,22 +108,9 @@ def _way_in(remedy: HelmRemedy) -> Iterator[tuple[list[str], int | None]]:
         os.close(file)
 
 
-@dataclass
-class Settlement:
-    """What is to be done. `unanswered` are clusters that could not be asked."""
-
-    imports: list[Operation] = field(default_factory=list)
-    remedies: list[tuple[Operation, HelmRemedy]] = field(default_factory=list)
-    unanswered: list[str] = field(default_factory=list)
-
-    @property
-    def decided(self) -> bool:
-        """Whether anything came of it."""
-        return bool(self.imports or self.remedies)
-
-
 class Judge:
-    """Decides one operation after the other.
+    """Decides one operation after the other: what is to be done, and in `unanswered` the clusters
+    that could not be asked.
 
     `since` is None where the state itself says that the run had begun to make the thing; else an
     object of the host counts as this stack's own only if it was made after that, while the
@@ -129,13 +122,20 @@ class Judge:
         now: ExportedState,
         clusters: ExitStack,
         since: datetime.datetime | None,
-        say: Callable[[str], None],
+        say: Say,
         kubeconfig: str | None = None,
     ) -> None:
-        self.settlement = Settlement()
+        self.imports: list[Operation] = []
+        self.remedies: list[tuple[Operation, HelmRemedy]] = []
+        self.unanswered: list[str] = []
         self._now, self._since, self._say = now, since, say
         self._known, self._clusters, self._kubeconfig = now.providers(), clusters, kubeconfig
         self._reached: dict[str, LiveCluster] = {}
+
+    @property
+    def decided(self) -> bool:
+        """Whether anything came of it."""
+        return bool(self.imports or self.remedies)
 
     def decide(self, operation: Operation) -> None:
         """Look at one; what is not on a cluster, and changes of objects, are simply done again."""
@@ -155,9 +155,7 @@ class Judge:
                 # Should it be there, the update is told so, and it is looked at again then.
                 self._say(f"{operation}: its vCluster cannot be asked: {why}")
             else:
-                self.settlement.unanswered.append(
-                    f"{operation}: its cluster cannot be asked: {why}"
-                )
+                self.unanswered.append(f"{operation}: its cluster cannot be asked: {why}")
 
     def _cluster(self, operation: Operation) -> LiveCluster:
         urn = provider_of(operation.resource)
@@ -173,7 +171,7 @@ class Judge:
             self._say(f"{operation}: it was not made; it will be now")
         elif self._ours(operation, live):
             self._say(f"{operation}: an interrupted run made it; it is taken into the state")
-            self.settlement.imports.append(operation)
+            self.imports.append(operation)
         else:
             self._say(f"{operation}: {operation.id} is there, but this stack did not make it")
 
@@ -193,17 +191,16 @@ class Judge:
             self._say(f"{operation}: {operation.id} is there, but this stack did not make it")
         elif half_made or status not in ("deployed", "failed"):
             # KAI cannot be rolled back; uninstalled, it leaves queues and running pods (K9).
-            back = (
-                status.endswith(("-upgrade", "-rollback")) and operation.address[0] != KAI_NAMESPACE
-            )
-            verb = "rollback" if back and not half_made else "uninstall"
+            back = not half_made and operation.address[0] != KAI_NAMESPACE
+            verb = "rollback" if back and status.endswith(_CHANGING) else "uninstall"
             provider = self._known[provider_of(operation.resource)]
-            if operation.of_vcluster:
-                _check_record(cluster, operation)
+            if operation.of_vcluster and (wrong := wrong_record(cluster, operation)):
+                again = "and run the same command again. Nothing was done"
+                raise UserError(f"{operation}: {wrong}, {again}")
             hooks = not operation.of_vcluster
             remedy = HelmRemedy(verb, *operation.address, provider, hooks=hooks)
             self._say(f"{operation}: it is there as {status}, and was not finished: {remedy}")
-            self.settlement.remedies.append((operation, remedy))
+            self.remedies.append((operation, remedy))
 
     def _in_own_namespace(self, operation: Operation) -> bool:
         """Whether it is in a namespace that this stack made, on the same cluster."""
@@ -220,17 +217,7 @@ class Judge:
         return OF_VCLUSTER in provider_of(operation.resource)
 
 
-def _check_record(cluster: LiveCluster, operation: Operation) -> None:
-    """Raises UserError where a tenant may have written what Helm would do."""
-    namespace, name = operation.address
-    if forged := cluster.forged(namespace, name):
-        sentence = helm_record.sentence(forged, name, namespace)
-        raise UserError(
-            f"{operation}: {sentence}, and run the same command again. Nothing was done"
-        )
-
-
-def _settled(cluster: LiveCluster, operation: Operation, say: Callable[[str], None]) -> str:
+def _settled(cluster: LiveCluster, operation: Operation, say: Say) -> str:
     """A release's status; one that is pending is looked at again for a minute."""
     until = time.monotonic() + _PATIENCE_SECONDS
     status = cluster.release(*operation.address)

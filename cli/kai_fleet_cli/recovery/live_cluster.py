@@ -1,13 +1,13 @@
 """Reading from a cluster what a stack has there; nothing is written through it."""
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.releases import helm_record
-from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
@@ -111,7 +111,7 @@ class LiveCluster:
         ]
         return [str(it["name"]) for it in live if not it.get("deletionTimestamp")]
 
-    def forged(self, namespace: str, name: str) -> list[Forged]:
+    def forged(self, namespace: str, name: str) -> list[helm_record.Forged]:
         """Records of a vCluster's release that its chart did not make."""
         return helm_record.forged(self._secrets(namespace, name), name, namespace)
 
@@ -138,10 +138,17 @@ class LiveCluster:
             raise UnansweredError(f"it does not answer: {why}") from None
 
 
+def wrong_record(cluster: LiveCluster, operation: Operation) -> str:
+    """A sentence where a tenant may have written what Helm would do with a vCluster; else ""."""
+    namespace, name = operation.address
+    forged = cluster.forged(namespace, name)
+    return helm_record.sentence(forged, name, namespace) if forged else ""
+
+
 def check_records(
     now: ExportedState,
     kubeconfig: str | None,
-    say: Callable[[str], None],
+    say: Say,
     only: str | None = None,
 ) -> None:
     """Check Helm's records of a stack's vClusters before something else than an update acts on
@@ -150,23 +157,20 @@ def check_records(
     `only` is a team. A record that cannot be read stops nothing: Helm cannot read it either. Raises
     UserError where a record is not of its chart.
     """
-    known, wrong = now.providers(), []
+    known, wrong = now.providers(), list[str]()
     for resource in now.resources:
         operation = Operation("updating", resource)
         if not operation.of_vcluster:
             continue
-        namespace, name = operation.address
+        _, name = operation.address
         if only not in (None, name):
             continue
         try:
             with ExitStack() as clusters:
                 cluster = LiveCluster(known[provider_of(resource)], clusters, kubeconfig)
-                forged = cluster.forged(namespace, name)
+                wrong += filter(None, [wrong_record(cluster, operation)])
         except (UnansweredError, KeyError) as why:
             say(f"warning: Helm's record of release {name} was not looked at: {why}")
-            continue
-        if forged:
-            wrong.append(helm_record.sentence(forged, name, namespace))
     if wrong:
         raise UserError(f"{'. '.join(wrong)}; then run the same command again. Nothing was done")
 

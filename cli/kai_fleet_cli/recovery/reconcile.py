@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from pulumi import automation
 from rich.prompt import Confirm
 
+from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.recovery.interrupted import Settlement
+    from kai_fleet_cli.recovery.interrupted import Judge
 
-Say = Callable[[str], None]
 # What the API server, Helm and the providers say of a thing that is there.
 _EXISTS: Final = ("exists already", "already exists", "AlreadyExists", "cannot re-use a name")
 # What Helm says of a release that an earlier run did not finish.
@@ -72,7 +72,6 @@ def after(
     say: Say,
     *,
     refresh: bool,
-    command: str = "up",
 ) -> bool:
     """After a run that failed: mend what stood in its way, if an earlier failure left that.
 
@@ -86,12 +85,12 @@ def after(
     if not operations:
         return False
     now = state.read(stack)
-    settlement = _judge(stack, now, operations, _failing_since(stack), say)
-    if not settlement.decided:
+    judge = _judge(stack, now, operations, _failing_since(stack), say)
+    if not judge.decided:
         return False
     told = listed([str(operation) for operation in operations], "and")
-    _agree(stack, f"an earlier run of this stack left: {told}", refresh, command, say)
-    _carry_out(stack, now, settlement, say)
+    _agree(stack, f"an earlier run of this stack left: {told}", refresh, "up", say)
+    _carry_out(stack, now, judge, say)
     return True
 
 
@@ -148,20 +147,20 @@ def _judge(
     operations: Sequence[Operation],
     since: datetime.datetime | None,
     say: Say,
-) -> Settlement:
+) -> Judge:
     from kai_fleet_cli.recovery.interrupted import Judge  # slow to load, and seldom needed
 
     with ExitStack() as clusters:
         judge = Judge(now, clusters, since, say, _kubeconfig(stack))
         for operation in operations:
             judge.decide(operation)
-    if judge.settlement.unanswered:
+    if judge.unanswered:
         raise UserError(
             f"what the last run of stack {stack.name} left cannot be settled:"
-            f" {'; '.join(judge.settlement.unanswered)}. See that kubectl reaches the cluster, then"
+            f" {'; '.join(judge.unanswered)}. See that kubectl reaches the cluster, then"
             " run the same command again"
         )
-    return judge.settlement
+    return judge
 
 
 def _kubeconfig(stack: automation.Stack) -> str | None:
@@ -169,15 +168,13 @@ def _kubeconfig(stack: automation.Stack) -> str | None:
     return stack.workspace.env_vars.get("KUBECONFIG")
 
 
-def _carry_out(
-    stack: automation.Stack, now: ExportedState, settlement: Settlement, say: Say
-) -> None:
-    for _, remedy in settlement.remedies:
+def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: Say) -> None:
+    for _, remedy in judge.remedies:
         remedy.run(stack.workspace.env_vars)
-    for operation in settlement.imports:
+    for operation in judge.imports:
         _take_in(stack, operation, say)
     known = now.urns()
-    mended = [operation.urn for operation, _ in settlement.remedies if operation.urn in known]
+    mended = [operation.urn for operation, _ in judge.remedies if operation.urn in known]
     root = next(str(it["urn"]) for it in now.resources if it["type"] == state.STACK)
     cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
 

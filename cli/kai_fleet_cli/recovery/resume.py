@@ -17,8 +17,13 @@ _KEYS: Final = ("teams", "teamStacks", "removed")
 def up(stack: str, going: Iterable[str] = ()) -> str:
     """`fleet up --refresh` of a stack. `going` are teams of it that may go."""
     kept = _declared(stack)
-    named = "".join(f" --remove-team {team}" for team in going if team not in kept)
+    named = naming(team for team in going if team not in kept)
     return f"{FLEET} up --refresh --stack {stack}{named}"
+
+
+def naming(teams: Iterable[str]) -> str:
+    """The options that name teams that may go, with a space before each."""
+    return "".join(f" --remove-team {team}" for team in teams)
 
 
 def destroy(stack: str) -> str:

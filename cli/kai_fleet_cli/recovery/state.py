@@ -143,6 +143,12 @@ def read(stack: automation.Stack) -> ExportedState:
     return ExportedState(stack.export_stack().deployment or {})
 
 
+def needed_by(resource: Mapping[str, Any]) -> set[str]:
+    """The URNs without which a resource cannot be: those it depends on, is in, or goes with."""
+    one = (resource.get("parent"), resource.get("deletedWith"), provider_of(resource))
+    return {str(urn) for urn in (*one, *(resource.get("dependencies") or ())) if urn}
+
+
 def provider_of(resource: Mapping[str, Any]) -> str:
     """The URN of a resource's provider; "" where it has none."""
     return str(resource.get("provider", "")).rpartition("::")[0]

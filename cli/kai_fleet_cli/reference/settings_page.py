@@ -1,13 +1,21 @@
-"""docs/settings.md: every key of a stack file, from the schema that checks it.
+"""Every key of a stack file: as a JSON Schema for editors, and as the page docs/settings.md.
 
-Written with `make reference`; a test compares the page with the schema.
+Both are written with `make reference`; tests compare them with the settings.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet_cli.stack_file.schema import schema
+from pydantic import BaseModel
+
+from kai_fleet import settings
+from kai_fleet.settings import Settings
+from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.settings.sections.team_stack import TeamStack
+
+FILE: Final = Path(settings.__file__).with_name("stack.schema.json")
 
 _HEAD: Final = """\
 # Settings
@@ -26,6 +34,38 @@ _TEAM: Final = """\
 Its platform is another stack, which grants it: [team-stacks](team-stacks.md).
 """
 _REF: Final = "#/$defs/"
+
+
+def schema() -> dict[str, Any]:
+    """The settings models as the schema of `Pulumi.<stack>.yaml`; other namespaces are free.
+
+    A file with a team of its own is a team stack's, every other one a platform's.
+    """
+    definitions: dict[str, Any] = {}
+    platform, team = _config(Settings, definitions), _config(TeamStack, definitions)
+    marks = [{"required": [f"{NAMESPACE}:{key}"]} for key in ("team", "platform")]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "kai-fleet stack file",
+        "type": "object",
+        "properties": {
+            "config": {"type": "object", "if": {"anyOf": marks}, "then": team, "else": platform}
+        },
+        "required": ["config"],
+        "$defs": definitions,
+    }
+
+
+def _config(model: type[BaseModel], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The keys of one kind of stack; what they refer to goes into `definitions`."""
+    settings = model.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
+    definitions.update(settings.pop("$defs", {}))
+    return {
+        "properties": {f"{NAMESPACE}:{key}": at for key, at in settings["properties"].items()},
+        "required": [f"{NAMESPACE}:{key}" for key in settings["required"]],
+        "patternProperties": {f"^(?!{NAMESPACE}:)": {}},
+        "additionalProperties": False,
+    }
 
 
 def page() -> str:

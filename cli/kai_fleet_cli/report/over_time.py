@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kai_fleet.fleet.team_stack import granted_queue
 from kai_fleet.releases.metric_names import kai_metrics, queue_label
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
@@ -140,7 +139,7 @@ def _queues(settings: Settings, name: str) -> Sequence[str]:
     if team.queue:
         return [team.queue]
     facts = settings.platform_facts
-    granted = granted_queue(name, facts)[0] if facts else None
+    granted = facts.granted_queue(name)[0] if facts else None
     return [granted] if granted and team.scheduler.mode == "host" else []
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.prices import DEFAULT, PRODUCT, Prices
+from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT, Prices
 from kai_fleet_cli.doctor.cluster_state import Snapshot
 from kai_fleet_cli.report.model import PeriodUse, UseOverTime, UseRow
 from kai_fleet_cli.report.over_time import Window, gpu_hours, held_by, resource_label

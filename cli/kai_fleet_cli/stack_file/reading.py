@@ -1,15 +1,15 @@
-"""Reading a stack file, `Pulumi.<stack>.yaml`, without the engine."""
+"""Reading a stack file, `Pulumi.<stack>.yaml`, without the engine, and what in it is encrypted."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from kai_fleet.project import ROOT as ROOT
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
+from kai_fleet.settings.files.project import ROOT as ROOT
 from kai_fleet.settings.mistakes import key_path
 from kai_fleet.settings.sections.team_stack import TeamStack
 from kubectl_fleet.errors import UserError
@@ -98,6 +98,24 @@ def parse(text: str, name: str) -> dict[str, Any]:
     return {key: _without_secrets(value) for key, value in own.items()}
 
 
+def encrypted(file: Path) -> dict[str, str]:
+    """The ciphertext of each `secure:` value by its key; none of a file that cannot be read.
+
+    A plan masks the values, so a diff looks at these.
+    """
+    try:
+        document = yaml_file.load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, YAMLError, RecursionError):
+        return {}
+    config = document.get("config") if isinstance(document, dict) else None
+    return dict(_ciphertexts(config, ""))
+
+
+def encrypted_anew(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """The keys that are encrypted in both, with another ciphertext; the value may be the same."""
+    return sorted(key for key in old.keys() & new.keys() if old[key] != new[key])
+
+
 def _no_mapping(text: str, document: Any) -> str:
     """What is wrong with a file that has no mapping where one is to be."""
     write = "write config: and keys such as kai-fleet:cluster below it"
@@ -135,3 +153,15 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     return value
+
+
+def _ciphertexts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        if set(value) == {"secure"}:
+            yield path, str(value["secure"])
+            return
+        for key, item in value.items():
+            yield from _ciphertexts(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _ciphertexts(item, f"{path}[{index}]")

@@ -1,39 +1,66 @@
 """A platform's host cluster and its engine, for commands that only look: nothing is started."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine.checkout import running_sandbox
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.teams import stack_state
 from kai_fleet_cli.teams.lookup import PlatformFile
+from kai_fleet_cli.teams.stack_state import StackState
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.paths import value_at
 
 
 @dataclass(frozen=True)
 class Connected:
     """A platform's cluster and the engine's variables; None, with a note, for what is not there."""
 
-    host: cluster_reader.ClusterReader | None = None
+    host: ClusterReader | None = None
     variables: Mapping[str, str] | None = field(default=None, repr=False)
     note: str = ""
+
+    def nodes(self, say: Say) -> list[Mapping[str, Any]] | None:
+        """The host's nodes; None where there is no way to it, or no answer, which is said."""
+        try:
+            return self.host.nodes() if self.host is not None else None
+        except NoAnswerError as why:
+            say(f"the cluster did not answer, so its nodes are not known: {why}")
+            return None
+
+    def states(self, platform: PlatformFile) -> tuple[dict[str, StackState], list[str]]:
+        """The states of a platform's stacks by name; and why those that lack cannot be read."""
+        states: dict[str, StackState] = {}
+        silent: list[str] = []
+        if self.variables is not None:
+            stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
+            with ThreadPoolExecutor(4) as pool:
+                asked = {
+                    name: pool.submit(stack_state.read, name, self.variables) for name in stacks
+                }
+            for name, answer in asked.items():
+                try:
+                    states[name] = answer.result()
+                except UserError as error:
+                    silent.append(str(error))
+        return states, silent
 
 
 def to_platform(platform: PlatformFile, say: Say) -> Connected:
     """The parts of a platform that are there now."""
-    cluster = platform.raw.get("cluster")
-    cluster = cluster if isinstance(cluster, Mapping) else {}
-    context: Any = cluster.get("context")
+    context = value_at(platform.raw, "cluster.context")
     if context == SANDBOX_CONTEXT:
         try:
             running = running_sandbox()
         except UserError as error:
             return Connected(note=str(error))
-        return Connected(cluster_reader.ClusterReader(context, running.kubeconfig), running.env())
-    host = cluster_reader.ClusterReader(str(context)) if context else None
+        return Connected(ClusterReader(context, running.kubeconfig), running.env())
+    host = ClusterReader(str(context)) if context else None
     note = "" if host else f"the kubeconfig of {platform.file.name} is {reading.SECRET}"
     try:
         return Connected(host, {"PATH": engine_path(say)}, note)
@@ -47,3 +74,8 @@ def variables(platform: PlatformFile, say: Say) -> Mapping[str, str]:
     if connected.variables is None:
         raise UserError(connected.note)
     return connected.variables
+
+
+def state(platform: PlatformFile, team: str, say: Say) -> StackState:
+    """The state of the stack that declares a team. Raises UserError where it cannot be read."""
+    return stack_state.read(platform.team(team).stack, variables(platform, say))

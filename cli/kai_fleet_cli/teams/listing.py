@@ -12,13 +12,14 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams import queues, stack_state
+from kai_fleet_cli.teams import queues
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, own_stack
-from kubectl_fleet.errors import UserError
+from kai_fleet_cli.teams.stack_state import StackState
 from kubectl_fleet.releases import KAI
 
 _GPUS: Final = "GPUs used,\npromised,\nmost"
@@ -70,18 +71,9 @@ class Listing:
 
 def read(platform: PlatformFile, connected: Connected) -> Listing:
     """Every team of a platform. What does not answer is left open, with a note."""
+    states, unread = connected.states(platform)
     notes = [connected.note] if connected.note else []
-    states: dict[str, stack_state.StackState] = {}
-    stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
-    if connected.variables is not None:
-        with ThreadPoolExecutor(4) as pool:
-            futures = {s: pool.submit(stack_state.read, s, connected.variables) for s in stacks}
-        for stack, future in futures.items():
-            try:
-                states[stack] = future.result()
-            except UserError as error:
-                notes.append(str(error))
-    notes += [why for state in states.values() for why in state.refused.values()]
+    notes += [*unread, *(why for state in states.values() for why in state.refused.values())]
     used, silent = _used(states)
     if silent:
         notes.append(
@@ -91,7 +83,7 @@ def read(platform: PlatformFile, connected: Connected) -> Listing:
     places = sorted(platform.teams.values(), key=lambda place: place.name)
     rows = [_row(platform, place, states.get(place.stack), used) for place in places]
     for stack, state in states.items():
-        for name in sorted(state.vclusters - platform.teams.keys()):
+        for name in sorted(state.values.keys() - platform.teams.keys()):
             running, held = _running(state, name, used), used.get(name)
             rows.append(TeamRow(name, stack, "-", None, running, None, (), None, None, held))
             notes.append(_undeclared(platform, stack, name))
@@ -101,7 +93,7 @@ def read(platform: PlatformFile, connected: Connected) -> Listing:
 def _row(
     platform: PlatformFile,
     place: TeamPlace,
-    state: stack_state.StackState | None,
+    state: StackState | None,
     used: Mapping[str, float],
 ) -> TeamRow:
     release = KAI.get(place.version or "")
@@ -121,9 +113,7 @@ def _row(
     )
 
 
-def _running(
-    state: stack_state.StackState | None, team: str, used: Mapping[str, float]
-) -> str | None:
+def _running(state: StackState | None, team: str, used: Mapping[str, float]) -> str | None:
     """The KAI version in a vCluster that answers, as the last update left it."""
     return state.versions.get(team) if state and team in used else None
 
@@ -151,20 +141,20 @@ def _undeclared(platform: PlatformFile, stack: str, team: str) -> str:
     )
 
 
-def _used(states: Mapping[str, stack_state.StackState]) -> tuple[dict[str, float], str]:
+def _used(states: Mapping[str, StackState]) -> tuple[dict[str, float], str]:
     """The GPUs that each team's pods hold, by its vCluster; and those that did not answer."""
     used: dict[str, float] = {}
     silent = []
     with ThreadPoolExecutor(8) as pool:
         answers = {
-            team: pool.submit(cluster_reader.ClusterReader(content=content).pods)
+            team: pool.submit(cluster_reader.ClusterReader(content=content).held)
             for state in states.values()
             for team, content in state.kubeconfigs.items()
             if content
         }
     for team, answer in answers.items():
         try:
-            used[team] = cluster_reader.gpus_held(answer.result())
+            used[team] = answer.result().gpus
         except cluster_reader.NoAnswerError:
             silent.append(team)
     return used, ", ".join(sorted(silent))
@@ -176,10 +166,8 @@ def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
         return queues.guaranteed(place.raw.get("queues"), place.gpus, place.pools)
     if place.mode != "host":
         return None
-    quotas = queues.gpu_quotas(platform.raw.get("queues"), None)
-    return next(
-        (quota for keys, quota in quotas.items() if keys[-1] == place.raw.get("queue")), None
-    )
+    every = walk(queues.filled(platform.raw.get("queues"), None))
+    return next((it.queue.gpu.quota for it in every if it.name == place.raw.get("queue")), None)
 
 
 def show(stack: str, listing: Listing, console: Console) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.settings.sections.gpu_kinds import counted
+from kai_fleet.settings.sections.gpu_share import counted
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import read_text
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.paths import value_at
 
 PLATFORM: Final = "platform"
 TEAM: Final = "team"
@@ -168,11 +169,11 @@ def _own_stacks(platform: str) -> dict[str, TeamPlace]:
 
 def _platform_of(raw: Mapping[str, Any]) -> str:
     """The last part of `organization/project/stack`."""
-    return str(_mapping(raw.get(PLATFORM)).get("stack", "")).rpartition("/")[2]
+    return str(value_at(raw, f"{PLATFORM}.stack") or "").rpartition("/")[2]
 
 
 def _name_of(raw: Mapping[str, Any]) -> str:
-    return str(_mapping(raw.get(TEAM)).get("name", ""))
+    return str(value_at(raw, f"{TEAM}.name") or "")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

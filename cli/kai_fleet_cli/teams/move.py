@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.state.targeting import TEAM
+from kai_fleet.state.deployed_state import TEAM
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import failures, live_cluster, state
@@ -22,12 +22,12 @@ def move(
     dest: str,
     environment: Mapping[str, str],
     say: Say,
-    sure: Callable[[], bool],
+    agree: Callable[[], None],
     directory: Path = ROOT,
 ) -> None:
     """Take a team with all that it has from one stack's state to another's.
 
-    By `pulumi state move` and `state delete`, which are shown and asked about (`sure`). The next
+    By `pulumi state move` and `state delete`, which are shown and asked about (`agree`). The next
     update of each stack finds everything as it is declared. Raises UserError.
     """
     if source == dest:
@@ -48,8 +48,7 @@ def move(
     commands = _commands(resources, urn, source, dest)
     for command in commands:
         say(f"pulumi {' '.join(command)}")
-    if not sure():
-        raise UserError("nothing is changed")
+    agree()
     for done, command in enumerate(commands):
         try:
             new.workspace.pulumi_command.run([*command], new.workspace.work_dir, {**environment})
@@ -89,8 +88,9 @@ def _commands(
     kept = {ancestor for urn in providers for ancestor in above(urn)}
     first: dict[str, None] = {}
     for it in resources:
-        needed = {state.provider_of(it), it.get("deletedWith"), *(it.get("dependencies") or ())}
-        if not needed.isdisjoint(providers) and team in (chain := above(str(it["urn"]))):
+        if not state.needed_by(it).isdisjoint(providers) and team in (
+            chain := above(str(it["urn"]))
+        ):
             first[next(urn for urn in reversed(chain) if urn not in kept)] = None
     moves = ["state", "move", "--yes", "--source", source, "--dest", dest]
     return [

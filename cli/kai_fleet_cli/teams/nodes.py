@@ -1,31 +1,112 @@
-"""The nodes of a new team, looked at before its update begins to wait for them."""
+"""Nodes by their labels: what is free for a new team, and whether its own are there."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.teams import questions, trial
-from kai_fleet_cli.teams.lookup import PlatformFile
+from kai_fleet_cli.cluster_reader import labels, node_gpus, ready
+from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.teams.connect import Connected
+from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted
+
+
+@dataclass(frozen=True)
+class FreePool:
+    """A value of a node label that no team has, and what is there."""
+
+    key: str
+    value: str
+    nodes: int
+    gpus: int
+
+    def __str__(self) -> str:
+        """For example `kai-fleet/pool=vision (1 node, 8 GPUs)`."""
+        has = f"{counted(self.nodes, 'node')}, {counted(self.gpus, 'GPU')}"
+        return f"{self.key}={self.value} ({has})"
+
+
+def pairs_text(pool: Mapping[str, str], between: str = ", ") -> str:
+    """Node labels for a sentence: `pool=ml, zone=a`."""
+    return between.join(f"{key}={value}" for key, value in pool.items())
+
+
+def pool_key(platform: PlatformFile) -> str:
+    """The label key that most of a platform's teams have in their node pool."""
+    keys = [key for place in platform.teams.values() for key in map(str, place.node_pool)]
+    return max(keys, key=keys.count) if keys else "kai-fleet/pool"
+
+
+def free_pools(platform: PlatformFile, nodes: Sequence[Mapping[str, Any]]) -> list[FreePool]:
+    """The values of that label on nodes with GPUs that no team names."""
+    key = pool_key(platform)
+    taken = {str(place.node_pool.get(key)) for place in platform.teams.values()}
+    gpus: dict[str, list[float]] = {}
+    for node in nodes:
+        value = labels(node).get(key)
+        if value and value not in taken and node_gpus(node):
+            gpus.setdefault(value, []).append(node_gpus(node))
+    return [FreePool(key, value, len(n), int(sum(n))) for value, n in sorted(gpus.items())]
 
 
 def check_pool(
-    platform: PlatformFile, pool: Mapping[str, str], nodes: Sequence[Mapping[str, Any]]
+    platform: PlatformFile, pool: Mapping[str, str], connected: Connected, say: Say
 ) -> None:
-    """Raise UserError, with the pools that are free, where no Ready node has these labels.
+    """Raise UserError, with the pools that are free, where nodes answer and none that is Ready has
+    these labels.
 
     Without one a vCluster cannot start its DNS, and its update would wait in vain (V16).
     """
-    labels = pool.items()
-    if any(
-        cluster_reader.ready(it) and labels <= cluster_reader.labels(it).items() for it in nodes
-    ):
+    nodes = connected.nodes(say) if pool else None
+    if nodes is None or any(ready(node) and has(node, pool) for node in nodes):
         return
-    what = " and ".join(f"{key}={value}" for key, value in labels)
-    free = ", ".join(map(str, questions.free_pools(platform, nodes)))
+    free = ", ".join(map(str, free_pools(platform, nodes)))
     raise UserError(
-        f"no Ready node has {what}, and without one the vCluster cannot start;"
+        f"no Ready node has {pairs_text(pool, ' and ')}, and without one the vCluster cannot start;"
         f" {f'free are: {free}' if free else 'no labelled pool is free'}. Write another --pool, or"
-        f" label nodes first: {trial.labelling([], pool)}. Where nodes come later, write --no-up,"
+        f" label nodes first: {labelling([], pool)}. Where nodes come later, write --no-up,"
         f" and run make up STACK={platform.stack} then"
     )
+
+
+def check_nodes(
+    place: TeamPlace, pool: Mapping[str, str], gpus: int, nodes: Sequence[Mapping[str, Any]]
+) -> None:
+    """Raise UserError unless Ready nodes of the pool have that many GPUs together.
+
+    Without a Ready node a vCluster cannot start its DNS, and its update would wait in vain (V16).
+    """
+    there = sum(node_gpus(node) for node in nodes if has(node, pool))
+    if there >= gpus:
+        return
+    own = [node for node in nodes if "nodePool" in place.raw and has(node, place.node_pool)]
+    chosen = _smallest(own, gpus - there)
+    what = pairs_text(pool, " and ")
+    if not chosen:
+        raise UserError(
+            f"Ready nodes with {what} have {there:g} GPUs of {gpus}, and team {place.name}'s own"
+            " have not enough to fill up; write a smaller --gpus"
+        )
+    raise UserError(
+        f"Ready nodes with {what} have {there:g} GPUs of {gpus}; take nodes of team {place.name}'s,"
+        f" after its pods there are gone (kubectl drain): {labelling(chosen, pool)}"
+    )
+
+
+def labelling(names: Sequence[str], pool: Mapping[str, str]) -> str:
+    """The command that gives nodes to a pool."""
+    return f"kubectl label node {' '.join(names) or '<node>'} {pairs_text(pool, ' ')} --overwrite"
+
+
+def has(node: Mapping[str, Any], pool: Mapping[str, str]) -> bool:
+    """Whether a node carries all the labels of a pool."""
+    return pool.items() <= labels(node).items()
+
+
+def _smallest(nodes: Sequence[Mapping[str, Any]], gpus: float) -> list[str]:
+    """Names of few nodes with that many GPUs; none where they have not, or all would be taken."""
+    ordered = sorted(nodes, key=lambda n: (node_gpus(n), str(n.get("metadata", {}))))
+    sets = [[node] for node in ordered] + [ordered[-n:][::-1] for n in range(2, len(nodes))]
+    enough = (it for it in sets if len(it) < len(nodes) and sum(map(node_gpus, it)) >= gpus)
+    return [str(node["metadata"]["name"]) for node in next(enough, [])]

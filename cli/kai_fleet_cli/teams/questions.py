@@ -6,14 +6,14 @@ from typing import Any
 
 from rich.prompt import IntPrompt, Prompt
 
-from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.cluster_reader import node_gpus
 from kai_fleet_cli.display.screen import Screen
-from kai_fleet_cli.teams import queues
+from kai_fleet_cli.teams import nodes, queues
 from kai_fleet_cli.teams.lookup import PlatformFile
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.releases import KAI, advised, support
-from kubectl_fleet.wording import counted
 
+Nodes = Callable[[], Sequence[Mapping[str, Any]]]  # of the host; none where it does not answer
 MODES = ("virtual", "host", "default")
 
 
@@ -28,21 +28,6 @@ class TeamAnswers:
     queues: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class FreePool:
-    """A value of a node label that no team has, and what is there."""
-
-    key: str
-    value: str
-    nodes: int
-    gpus: int
-
-    def __str__(self) -> str:
-        """For example `kai-fleet/pool=vision (1 node, 8 GPUs)`."""
-        has = f"{counted(self.nodes, 'node')}, {counted(self.gpus, 'GPU')}"
-        return f"{self.key}={self.value} ({has})"
-
-
 def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
     """`KEY=VALUE` flags as a mapping. Raises UserError."""
     values: dict[str, str] = {}
@@ -55,7 +40,7 @@ def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
 
 
 def complete(
-    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, nodes: Callable[[], Any]
+    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, nodes: Nodes
 ) -> TeamAnswers:
     """Ask for what no flag says. Without a terminal a UserError names the flag."""
     ask = _Questions(platform, name, screen, nodes)
@@ -85,7 +70,7 @@ class _Questions:
     platform: PlatformFile
     name: str
     screen: Screen
-    nodes: Callable[[], Any]
+    nodes: Nodes
 
     def mode(self) -> str:
         likely = "host" if "kai" in self.platform.raw else "virtual"
@@ -98,20 +83,18 @@ class _Questions:
         return self._ask("--version", "KAI version", likely, tuple(KAI))
 
     def pool(self) -> dict[str, str]:
-        free = free_pools(self.platform, self._nodes()) if self.screen.asks else []
+        free = nodes.free_pools(self.platform, self.nodes()) if self.screen.asks else []
         for pool in free:
             self.screen.line(f"  free: {pool}")
         own = next((p for p in free if p.value == self.name), free[0] if free else None)
-        likely = f"{own.key}={own.value}" if own else f"{pool_key(self.platform)}={self.name}"
+        likely = f"{own.key}={own.value}" if own else f"{nodes.pool_key(self.platform)}={self.name}"
         return pairs([self._ask("--pool", "node pool (KEY=VALUE)", likely)], "--pool", likely)
 
     def gpus(self, pool: Mapping[str, str]) -> int:
         if not self.screen.asks:
             raise _missing("--gpus", "--gpus 4")
-        wanted = pool.items()
-        nodes = self._nodes() if wanted else []
-        there = [node for node in nodes if wanted <= cluster_reader.labels(node).items()]
-        likely = int(sum(cluster_reader.node_gpus(node) for node in there))
+        every = self.nodes() if pool else []
+        likely = int(sum(node_gpus(node) for node in every if nodes.has(node, pool)))
         return IntPrompt.ask("GPUs", default=likely, console=self.screen.out)
 
     def queues(self, gpus: int) -> dict[str, str]:
@@ -140,32 +123,6 @@ class _Questions:
             show_choices=False,
             console=self.screen.out,
         )
-
-    def _nodes(self) -> list[Mapping[str, Any]]:
-        try:
-            return list(self.nodes())
-        except cluster_reader.NoAnswerError as why:
-            self.screen.say(f"the cluster did not answer, so its nodes are not known: {why}")
-            self.nodes = list
-            return []
-
-
-def pool_key(platform: PlatformFile) -> str:
-    """The label key that most of a platform's teams have in their node pool."""
-    keys = [key for place in platform.teams.values() for key in map(str, place.node_pool)]
-    return max(keys, key=keys.count) if keys else "kai-fleet/pool"
-
-
-def free_pools(platform: PlatformFile, nodes: Sequence[Mapping[str, Any]]) -> list[FreePool]:
-    """The values of that label on nodes with GPUs that no team names."""
-    key = pool_key(platform)
-    taken = {str(place.node_pool.get(key)) for place in platform.teams.values()}
-    gpus: dict[str, list[float]] = {}
-    for node in nodes:
-        value = cluster_reader.labels(node).get(key)
-        if value and value not in taken and cluster_reader.node_gpus(node):
-            gpus.setdefault(value, []).append(cluster_reader.node_gpus(node))
-    return [FreePool(key, value, len(n), int(sum(n))) for value, n in sorted(gpus.items())]
 
 
 def _missing(flag: str, example: str) -> UserError:

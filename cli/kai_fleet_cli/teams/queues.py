@@ -1,15 +1,16 @@
 """Queue trees as stack files write them: looked at, cut in two parts, and put together again."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from kai_fleet.settings.files.queue_files import QueueFileError, read_tree
 from kai_fleet.settings.quantities import UNLIMITED, gpu_devices
-from kai_fleet.settings.quota_defaults import with_quotas
-from kai_fleet.settings.sections.queues import Queue, QueueTree
+from kai_fleet.settings.sections.queues import QueueTree, walk, with_quotas
 
 _TREE: Final = TypeAdapter(QueueTree)
 _PER_GPU: Final = 10**6  # quotas count in millionths, as the settings round them
@@ -26,9 +27,9 @@ class WrittenQueue:
     raw: Mapping[str, Any]
 
     @property
-    def is_leaf(self) -> bool:
-        """Whether pods may name it."""
-        return not self.raw.get("children")
+    def children(self) -> list[WrittenQueue]:
+        """The queues right below it."""
+        return _level(self.raw.get("children"), (*self.keys, "children"))
 
     def place(self, field: str) -> tuple[str, ...]:
         """The keys of its GPU quota or limit; `gpu: 4` is short for `gpu: {quota: 4}`."""
@@ -53,17 +54,23 @@ def every(tree: Any) -> Iterator[WrittenQueue]:
     nothing of what is no tree.
     """
     try:
-        yield from _below(read_tree(tree), ())
+        yield from _every(_level(read_tree(tree), ()))
     except QueueFileError:
         return
 
 
-def _below(tree: Any, keys: tuple[str, ...]) -> Iterator[WrittenQueue]:
-    for name, raw in tree.items() if isinstance(tree, Mapping) else ():
-        here = (*keys, str(name))
-        queue = WrittenQueue(str(name), here, raw if isinstance(raw, Mapping) else {})
+def _every(level: Sequence[WrittenQueue]) -> Iterator[WrittenQueue]:
+    for queue in level:
         yield queue
-        yield from _below(queue.raw.get("children"), (*here, "children"))
+        yield from _every(queue.children)
+
+
+def _level(tree: Any, keys: Field) -> list[WrittenQueue]:
+    """The queues at the top of a tree that stands at these keys."""
+    return [
+        WrittenQueue(str(name), (*keys, str(name)), raw if isinstance(raw, Mapping) else {})
+        for name, raw in (tree.items() if isinstance(tree, Mapping) else ())
+    ]
 
 
 def names(tree: Any) -> list[str]:
@@ -73,36 +80,25 @@ def names(tree: Any) -> list[str]:
 
 def leaves(tree: Any) -> list[str]:
     """The names of the queues that pods may name."""
-    return [queue.name for queue in every(tree) if queue.is_leaf]
+    return [queue.name for queue in every(tree) if not queue.raw.get("children")]
 
 
-def gpu_quotas(
+def filled(
     tree: Any, gpus: float | None, pools: Mapping[str, float | None] | None = None
-) -> dict[tuple[str, ...], float]:
-    """Each queue's GPU quota by its keys, with those that are left out filled in; `gpus` are the
-    team's. What is no right tree has none.
-    """
+) -> QueueTree:
+    """The tree with every quota, empty where it is no right one; `gpus` are the team's."""
+    of_pools = {name: most or 0.0 for name, most in (pools or {}).items()}
     try:
-        of_pools = {name: most or 0.0 for name, most in (pools or {}).items()}
-        filled = with_quotas(_TREE.validate_python(read_tree(tree)), gpus, of_pools)
+        return with_quotas(_TREE.validate_python(read_tree(tree)), gpus, of_pools)
     except (QueueFileError, ValidationError):
         return {}
-    return dict(_quotas(filled, ()))
-
-
-def _quotas(
-    tree: Mapping[str, Queue], above: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], float]]:
-    for name, queue in tree.items():
-        yield (*above, name), queue.gpu.quota
-        yield from _quotas(queue.children, (*above, name, "children"))
 
 
 def guaranteed(
     tree: Any, gpus: float | None, pools: Mapping[str, float | None] | None = None
 ) -> float:
     """The GPUs that a tree's top-level queues promise together; -1 is unlimited."""
-    quotas = [quota for keys, quota in gpu_quotas(tree, gpus, pools).items() if len(keys) == 1]
+    quotas = [queue.gpu.quota for queue in filled(tree, gpus, pools).values()]
     return UNLIMITED if UNLIMITED in quotas else sum(quotas)
 
 
@@ -120,19 +116,12 @@ def split(tree: Any, gpus: int, part: int) -> TreeParts:
     Both trees keep what the rules want of one: children within their parent, limits above quotas,
     and all within the team's GPUs. The two together are the tree as it was.
     """
-    queues = list(every(tree))
-    filled = gpu_quotas(tree, gpus)
-    quota = {q.keys: _millionths(filled.get(q.keys)) or 0 for q in queues}
-    taken = _taken_quotas(queues, quota, gpus * _PER_GPU, part * _PER_GPU)
-    limits, cut = _limits(queues, quota, taken, gpus * _PER_GPU, part * _PER_GPU)
-    # What is left out follows from what is written, in both parts.
-    fields = {
-        q.place("quota"): (quota[q.keys], taken[q.keys]) for q in queues if _amount(q, "quota")
-    }
-    fields |= {(*keys, "gpu", "limit"): (limits[keys], cut[keys]) for keys in limits}
+    quotas = {it.name: _millionths(it.queue.gpu.quota) or 0 for it in walk(filled(tree, gpus))}
+    whole = Cut(gpus * _PER_GPU, part * _PER_GPU)
+    cuts = dict(_cuts(_level(read_tree(tree), ()), quotas, whole, whole, whole))
     return TreeParts(
-        {field: _number(whole - out) for field, (whole, out) in fields.items()},
-        {field: _number(out) for field, (_, out) in fields.items()},
+        {field: _number(cut.whole - cut.out) for field, cut in cuts.items()},
+        {field: _number(cut.out) for field, cut in cuts.items()},
     )
 
 
@@ -161,63 +150,54 @@ def with_numbers(tree: Any, numbers: Mapping[Field, float | int]) -> Any:
     return copied(tree, ())
 
 
-def _taken_quotas(
-    queues: Sequence[WrittenQueue], quota: Mapping[Field, int], gpus: int, part: int
-) -> dict[Field, int]:
-    taken: dict[Field, int] = {}
-    children: dict[Field, list[Field]] = {}
-    for queue in queues:
-        children.setdefault(queue.keys[:-2], []).append(queue.keys)
-    for above, below in children.items():  # parents come first
-        whole, out = (quota[above], taken[above]) if above else (gpus, part)
-        total = sum(quota[keys] for keys in below)
-        wanted = _rounded(total * out, whole)
-        out_of_these = min(max(wanted, total - (whole - out)), out, total)
-        taken |= _shared({keys: quota[keys] for keys in below}, max(out_of_these, 0))
-    return taken
+class Cut(NamedTuple):
+    """An amount in millionths of a GPU, and what is taken out of it."""
+
+    whole: int
+    out: int
 
 
-def _shared(amounts: Mapping[Field, int], total: int) -> dict[Field, int]:
+def _cuts(
+    level: Sequence[WrittenQueue], quotas: Mapping[str, int], above: Cut, bound: Cut, team: Cut
+) -> Iterator[tuple[Field, Cut]]:
+    """The numbers that are written in queues and below them, by place. `above` is the quota that
+    the queues share, `bound` the nearest limit above them.
+    """
+    own = {queue.name: quotas.get(queue.name, 0) for queue in level}
+    total = sum(own.values())
+    wanted = max(_rounded(total * above.out, above.whole), total - (above.whole - above.out))
+    taken = _shared(own, max(min(wanted, above.out, total), 0))
+    for queue in level:
+        quota, limit, below = (
+            Cut(own[queue.name], taken[queue.name]),
+            _amount(queue, "limit"),
+            bound,
+        )
+        if _amount(queue, "quota"):  # what is left out follows from what is written, in both parts
+            yield queue.place("quota"), quota
+        if limit is not None:
+            least = max(quota.out, limit - (bound.whole - bound.out))
+            most = min(bound.out, limit - (quota.whole - quota.out))
+            below = Cut(limit, max(min(_rounded(limit * team.out, team.whole), most), least))
+            yield queue.place("limit"), below
+        yield from _cuts(queue.children, quotas, quota, below, team)
+
+
+def _shared(amounts: Mapping[str, int], total: int) -> dict[str, int]:
     """`total` in proportion to the amounts, none above its own: largest remainders get the rest."""
     whole = sum(amounts.values())
     if not whole:
         return dict.fromkeys(amounts, 0)
-    exact = {keys: amount * total / whole for keys, amount in amounts.items()}
-    shares = {keys: int(value // _STEP) * _STEP for keys, value in exact.items()}
+    exact = {name: amount * total / whole for name, amount in amounts.items()}
+    shares = {name: int(value // _STEP) * _STEP for name, value in exact.items()}
     left = total - sum(shares.values())
-    for keys in sorted(exact, key=lambda k: shares[k] - exact[k]) * 2:
-        more = min(left, amounts[keys] - shares[keys], _STEP)
-        shares[keys] += more
-        left -= more
-    for keys in amounts:  # what is finer than a step
-        more = min(left, amounts[keys] - shares[keys])
-        shares[keys] += more
+    turns = [(name, _STEP) for name in sorted(exact, key=lambda it: shares[it] - exact[it])] * 2
+    turns += [(name, whole) for name in amounts]  # what is finer than a step
+    for name, most in turns:
+        more = min(left, amounts[name] - shares[name], most)
+        shares[name] += more
         left -= more
     return shares
-
-
-def _limits(
-    queues: Sequence[WrittenQueue],
-    quota: Mapping[Field, int],
-    taken: Mapping[Field, int],
-    gpus: int,
-    part: int,
-) -> tuple[dict[Field, int], dict[Field, int]]:
-    whole: dict[Field, int] = {}
-    out: dict[Field, int] = {}
-    for queue in queues:
-        keys, limit = queue.keys, _amount(queue, "limit")
-        if limit is None:
-            continue
-        above = keys[:-2]
-        while above and above not in whole:
-            above = above[:-2]
-        bound, of_bound = (whole[above], out[above]) if above else (gpus, part)
-        least = max(taken[keys], limit - (bound - of_bound))
-        most = min(of_bound, limit - (quota[keys] - taken[keys]))
-        whole[keys] = limit
-        out[keys] = max(min(_rounded(limit * part, gpus), most), least)
-    return whole, out
 
 
 def _amount(queue: WrittenQueue, field: str) -> int | None:

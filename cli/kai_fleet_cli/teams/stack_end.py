@@ -1,13 +1,13 @@
 """The end of a whole stack: what refuses it, and what goes with each team."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import teams_of
-from kai_fleet.state.team_parts import TEAM_NAMESPACE
+from kai_fleet.state.deployed_state import TEAM_NAMESPACE, teams_of
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
+from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
 from kai_fleet_cli.recovery.state import NAMESPACE, OF_VCLUSTER, ExportedState, provider_of
@@ -19,9 +19,7 @@ _PROVIDER: Final = "$pulumi:providers:kubernetes::"  # before the team's name, f
 _AT_ONCE: Final = 8
 
 
-def check(
-    stack: str, now: ExportedState, kubeconfig: str | None, say: Callable[[str], None]
-) -> None:
+def check(stack: str, now: ExportedState, kubeconfig: str | None, say: Say) -> None:
     """Raise UserError for what would stop the removal half-way: protection, and team stacks.
 
     `kubeconfig` is the engine's path to the host, for a provider that names none. A host that

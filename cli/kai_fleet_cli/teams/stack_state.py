@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.state.deployed_state import RELEASE, STACK
-from kai_fleet.state.targeting import TEAM
+from kai_fleet.state.deployed_state import RELEASE, STACK, TEAM
 from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.paths import value_at
 
 if TYPE_CHECKING:
     from kai_fleet_cli.teams.lookup import TeamPlace
@@ -37,11 +37,10 @@ class StackState:
     """One stack as its last update left it: KAI versions and kubeconfigs by team, and outputs.
 
     The kubeconfigs are built anew: a team stack's state is the team's. `refused` says why one is
-    not there. `values` are those of each vCluster's release.
+    not there. `values` are those of each vCluster's release, by team.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
-    vclusters: frozenset[str] = frozenset()
     teams: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, str] = field(default_factory=dict, repr=False)
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -105,14 +104,7 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
             own = opened(resource.get("inputs") or {}).get("values")
             values[name.removesuffix("-release")] = own or {}
     kubeconfigs, refused = _rebuilt(outputs.get("kubeconfigs") or {})
-    return StackState(
-        versions,
-        frozenset(values),
-        outputs.get("teams") or {},
-        kubeconfigs,
-        refused,
-        values,
-    )
+    return StackState(versions, outputs.get("teams") or {}, kubeconfigs, refused, values)
 
 
 def _rebuilt(texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
@@ -141,14 +133,12 @@ def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | 
             continue
         if not was_about(str(update.get("message", "")), place.name):
             continue  # its file may have had an edit of this team that was not carried out
-        here: Any = config_value(update, place.keys[1].partition(":")[2])
-        for name in (*place.keys[2:], "scheduler"):
-            here = here.get(name) if isinstance(here, Mapping) else None
-        if not isinstance(here, Mapping) or here.get("mode") != "virtual":
-            continue
-        version = here.get("version")
-        if isinstance(version, str) and version != than:
-            return version
+        written = config_value(update, place.keys[1].partition(":")[2])
+        scheduler = value_at(written, ".".join((*place.keys[2:], "scheduler")))
+        if value_at(scheduler, "mode") == "virtual":
+            version = scheduler.get("version")
+            if isinstance(version, str) and version != than:
+                return version
     return None
 
 

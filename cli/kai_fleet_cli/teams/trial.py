@@ -5,18 +5,18 @@ each. The trial's grant comes out of the team's, so that the two have what the o
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
-from kai_fleet_cli.teams import changes, lookup, queues
+from kai_fleet_cli.teams import changes, lookup, new_team, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, PlatformFile, TeamPlace, config_keys
 from kai_fleet_cli.teams.queues import Field
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.wording import counted
 
 NEXT: Final = "-next"
@@ -45,23 +45,23 @@ def begin(
     tree = _tree(place)
     parts = queues.split(tree, whole, gpus)
     team = _copy(place, version, pool, gpus, queues.with_numbers(tree, parts.taken))
-    own: dict[Field, Any] = {("gpus",): whole - gpus}
-    own |= {("queues", *field): number for field, number in parts.stays.items()}
+    own = _below(place, whole - gpus, parts.stays)
     stacks: tuple[str, ...] = (platform.stack,)
     if place.own:
         edits = _begin_own(platform, place, trial, team, own)
         # The team gives up its part before the other one takes it.
         stacks = (platform.stack, place.stack, lookup.own_stack(platform.stack, trial))
     else:
-        values = _below(place, own) | {(*place.keys[:2], trial): team}
+        values = own | {(*place.keys[:2], trial): team}
         edits = (edited(platform.file, platform.text, values),)
     sentences = (
-        f"{trial}: {gpus} of {name}'s {counted(whole, 'GPU')}, nodes {changes.pairs_text(pool)},"
+        f"{trial}: {gpus} of {name}'s {counted(whole, 'GPU')}, nodes {nodes.pairs_text(pool)},"
         f" KAI {version} beside {old}",
         f"{name} keeps {counted(whole - gpus, 'GPU')}, and its queues the same part of what they"
         " had",
     )
-    return TeamChange(platform, edits, sentences, stacks, (name, trial))
+    comes = "" if place.own else trial
+    return TeamChange(platform, edits, sentences, stacks, (name, trial), comes=comes)
 
 
 def _begin_own(
@@ -71,8 +71,7 @@ def _begin_own(
     team: dict[str, Any],
     own: Mapping[Field, Any],
 ) -> tuple[Edit, ...]:
-    cluster = platform.raw.get("cluster")
-    if not isinstance(cluster, Mapping) or "context" not in cluster:
+    if value_at(platform.raw, "cluster.context") is None:
         raise UserError(
             f"{platform.file.name} names no context, so that {trial} needs credentials of its own"
             f" in its stack file; add it with fleet team add {trial} --own-stack --no-up, and"
@@ -85,8 +84,8 @@ def _begin_own(
     }
     return (
         edited(platform.file, platform.text, values),
-        edited(place.file, read_text(place.file), _below(place, own)),
-        changes.own_file(platform, trial, team),
+        edited(place.file, read_text(place.file), own),
+        new_team.own_file(platform, trial, team),
     )
 
 
@@ -94,7 +93,7 @@ def adopt(platform: PlatformFile, name: str) -> TeamChange:
     """Give NAME the version of NAME-next, and all GPUs back. Raises UserError."""
     place, trial = _pair(platform, name)
     old, new = changes.written_kai(place), changes.written_kai(trial)
-    version: dict[Field, Any] = {("scheduler", "version"): new} if old != new else {}
+    version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
     sentence = f"{name}: {changes.switch_text(old, new)}; its queues and running pods stay"
     return _end(platform, place, trial, version, (sentence,), "adopt")
 
@@ -109,11 +108,11 @@ def _end(
     platform: PlatformFile,
     place: TeamPlace,
     trial: TeamPlace,
-    own: Mapping[Field, Any],
+    own: dict[Field, Any],
     sentences: tuple[str, ...],
     verb: str,
 ) -> TeamChange:
-    """Take the trial away; the team gets its part back, and the values of `own`."""
+    """Take the trial away; the team gets its part back, and the values of `own` at their places."""
     if place.own != trial.own:
         where = "stacks of their own" if place.own else f"stack {platform.stack}"
         raise UserError(
@@ -122,9 +121,7 @@ def _end(
         )
     tree = queues.joined(_tree(place), _tree(trial))
     gpus = place.whole_gpus + trial.whole_gpus
-    values = _below(
-        place, {("gpus",): gpus, **{("queues", *field): n for field, n in tree.items()}, **own}
-    )
+    values = _below(place, gpus, tree) | own
     edits: tuple[Edit, ...]
     stacks: tuple[str, ...] = (platform.stack,)
     destroys: tuple[str, ...] = ()
@@ -150,9 +147,9 @@ def _end(
 
 
 def _losses(place: TeamPlace, trial: TeamPlace) -> list[str]:
-    back = labelling([], place.node_pool) if place.node_pool else ""
+    back = nodes.labelling([], place.node_pool) if place.node_pool else ""
     stack = f", and stack {trial.stack} with its file and grant" if trial.own else ""
-    labels = changes.pairs_text(trial.node_pool) or "its nodes"
+    labels = nodes.pairs_text(trial.node_pool) or "its nodes"
     return [
         f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are"
         f" {place.name}'s",
@@ -202,8 +199,7 @@ def _copy(
 
 def _granted(platform: PlatformFile, place: TeamPlace) -> int:
     """The GPUs of a team's grant. Raises UserError where there is no such grant."""
-    grant = platform.grants.get(place.name)
-    gpus = grant.get("gpus") if isinstance(grant, Mapping) else None
+    gpus = value_at(platform.grants, f"{place.name}.gpus")
     if not isinstance(gpus, int):
         raise UserError(
             f"{platform.file.name} grants team {place.name} no GPUs; write"
@@ -212,55 +208,7 @@ def _granted(platform: PlatformFile, place: TeamPlace) -> int:
     return gpus
 
 
-def _below(place: TeamPlace, values: Mapping[Field, Any]) -> dict[tuple[str, ...], Any]:
-    """A team's own values by their places in its stack file."""
-    return {(*place.keys, *field): value for field, value in values.items()}
-
-
-def check_nodes(
-    place: TeamPlace, pool: Mapping[str, str], gpus: int, nodes: Sequence[Mapping[str, Any]]
-) -> None:
-    """Raise UserError unless Ready nodes of the pool have that many GPUs together.
-
-    Without a Ready node a vCluster cannot start its DNS, and its update would wait in vain (V16).
-    """
-    there = sum(cluster_reader.node_gpus(node) for node in nodes if _has(node, pool))
-    if there >= gpus:
-        return
-    own = [node for node in nodes if "nodePool" in place.raw and _has(node, place.node_pool)]
-    chosen = _smallest(own, gpus - there)
-    what = " and ".join(f"{key}={value}" for key, value in pool.items())
-    if not chosen:
-        raise UserError(
-            f"Ready nodes with {what} have {there:g} GPUs of {gpus}, and team {place.name}'s own"
-            " have not enough to fill up; write a smaller --gpus"
-        )
-    raise UserError(
-        f"Ready nodes with {what} have {there:g} GPUs of {gpus}; take nodes of team {place.name}'s,"
-        f" after its pods there are gone (kubectl drain): {labelling(chosen, pool)}"
-    )
-
-
-def labelling(nodes: Sequence[str], pool: Mapping[str, str]) -> str:
-    """The command that gives nodes to a pool."""
-    labels = " ".join(f"{key}={value}" for key, value in pool.items())
-    return f"kubectl label node {' '.join(nodes) or '<node>'} {labels} --overwrite"
-
-
-def _smallest(nodes: Sequence[Mapping[str, Any]], gpus: float) -> list[str]:
-    """Names of few nodes with that many GPUs; none where they have not, or all would be taken."""
-    ordered = sorted(nodes, key=lambda n: (cluster_reader.node_gpus(n), str(n.get("metadata", {}))))
-    for node in ordered:
-        if cluster_reader.node_gpus(node) >= gpus and len(nodes) > 1:
-            return [str(node["metadata"]["name"])]
-    chosen: list[str] = []
-    for node in reversed(ordered):
-        if gpus <= 0:
-            break
-        chosen.append(str(node["metadata"]["name"]))
-        gpus -= cluster_reader.node_gpus(node)
-    return chosen if gpus <= 0 and len(chosen) < len(nodes) else []
-
-
-def _has(node: Mapping[str, Any], pool: Mapping[str, str]) -> bool:
-    return pool.items() <= cluster_reader.labels(node).items()
+def _below(place: TeamPlace, gpus: int, numbers: Mapping[Field, Any]) -> dict[Field, Any]:
+    """A team's GPUs and the numbers in its queues, by their places in its stack file."""
+    of_queues = {(*place.keys, "queues", *field): number for field, number in numbers.items()}
+    return {(*place.keys, "gpus"): gpus, **of_queues}

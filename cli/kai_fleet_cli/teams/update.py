@@ -42,7 +42,7 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any
     if change.goes and not sure:
         screen.confirm_name(change.goes)
         run = True
-    elif screen.asks and not flags.yes and not flags.no_up:
+    elif screen.asks and not sure:
         run = Confirm.ask("Run the update now?", default=True, console=screen.out)
     if not run:
         if change.destroys:
@@ -123,20 +123,19 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
                 ) from None
             began = isinstance(why, runs.EngineError) and why.began
             # A repair is told for the files as they are: with the edit.
-            if not (finished or began or change.destroys or _repair(change) in str(why)):
+            repair = resume.up(change.platform.stack) in str(why)
+            if not (finished or began or change.destroys or repair):
                 others = restore(change.edits)
                 raise UserError(
                     f"{why}. Nothing was changed, and the files are as they were{_but(others)}"
                 ) from None
-            raise UserError(_goes_on(change, str(why))) from None
-
-
-def _goes_on(change: TeamChange, why: str) -> str:
-    """The message for an update that failed in the middle; the teams that go stay named."""
-    message = failures.naming(why, change.platform.stack, change.removes)
-    if _repair(change) in message:
-        return f"The files keep the edit. {message}"
-    return f"{message}. The files keep the edit: run it again with\n{_commands(change)}"
+            # In the middle: the teams that go stay named.
+            message = failures.naming(str(why), change.platform.stack, change.removes)
+            if repair:
+                raise UserError(f"The files keep the edit. {message}") from None
+            raise UserError(
+                f"{message}. The files keep the edit: run it again with\n{_commands(change)}"
+            ) from None
 
 
 def _but(others: Sequence[str]) -> str:
@@ -144,11 +143,6 @@ def _but(others: Sequence[str]) -> str:
     if not others:
         return ""
     return f", but for {', '.join(others)}, which something else wrote meanwhile: take the edit out"
-
-
-def _repair(change: TeamChange) -> str:
-    """How a message begins to name the repair of one of the stacks that are updated."""
-    return resume.up(change.platform.stack)
 
 
 def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
@@ -175,8 +169,9 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
         return
     # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
     # cluster: an update that does not look takes it for whole.
+    came = [change.comes] if change.comes else []
     looks = [
-        f"  {resume.up(stack, change.adds if stack == change.platform.stack else ())}"
+        f"  {resume.up(stack, came if stack == change.platform.stack else ())}"
         for stack in sorted(set(at), key=lambda stack: stack != change.platform.stack)
     ]
     screen.say(
@@ -189,7 +184,7 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
 def _commands(change: TeamChange) -> str:
     lines = [f"  make up STACK={stack}" for stack in change.updates]
     if removed := change.removes:
-        named = " ".join(f"--remove-team {name}" for name in removed)
-        own = f"  .venv/bin/fleet up --stack {change.platform.stack} {named}"
-        lines[change.updates.index(change.platform.stack)] = own
+        stack = change.platform.stack
+        own = f"  {resume.FLEET} up --stack {stack}{resume.naming(removed)}"
+        lines[change.updates.index(stack)] = own
     return "\n".join(lines)

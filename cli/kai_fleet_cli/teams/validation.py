@@ -13,6 +13,7 @@ from kai_fleet_cli.stack_file.write import Edit, read_text
 from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, PlatformFile
 from kai_fleet_policies import validation
 from kai_fleet_policies.rules.teams import team_granted, team_parent_queue
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.rules.problem import Problem
 
 _OF_GRANTS: Final = (team_granted.NAME, team_parent_queue.NAME)
@@ -64,11 +65,10 @@ def _own_team(raw: Mapping[str, Any], grants: Any) -> tuple[str, dict[str, Any]]
     written = raw.get(TEAM)
     team = dict(written) if isinstance(written, Mapping) else {}
     name = str(team.pop("name", ""))
-    scheduler = team.get("scheduler")
-    if isinstance(scheduler, Mapping) and scheduler.get("mode") == "host":
-        # Its queues are below the granted one, which stands for them here.
-        granted = grants.get(name) if isinstance(grants, Mapping) else None
-        if team.pop("queues", None) and isinstance(granted, Mapping):
+    # Its queues are below the granted one, which stands for them here.
+    if value_at(team, "scheduler.mode") == "host" and team.pop("queues", None):
+        granted = value_at(grants, name)
+        if isinstance(granted, Mapping):
             team["queue"] = granted.get("parentQueue")
     return name, team
 

@@ -4,14 +4,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet_cli.upstream import registry
 from kubectl_fleet.releases import KAI, VCLUSTER, taken_for, version_key
-from kubectl_fleet.releases.kai_table import KAI_CHART
 from kubectl_fleet.releases.lookup import RETRACTED
+from kubectl_fleet.releases.tables import KAI_CHART
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": KAI, "vCluster": VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.
@@ -36,10 +36,6 @@ class NewerVersions:
         newer = f"newer than what is known here: {', '.join(self.newer)}"
         nothing = "nothing newer than what is known here"
         return f"{self.project} upstream: {self.silent or (newer if self.newer else nothing)}"
-
-    def record(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
 
 
 def look(homes: Mapping[str, str]) -> list[NewerVersions]:

@@ -33,7 +33,7 @@ class _UnauthorizedError(NoTagsError):
         self.challenge = challenge
 
 
-def tags(reference: str, seconds: float = SECONDS) -> list[str]:
+def tags(reference: str) -> list[str]:
     """The tags of `oci://REGISTRY/NAME`. Raises NoTagsError.
 
     A registry of this machine is asked by http, as docker and helm do.
@@ -46,11 +46,11 @@ def tags(reference: str, seconds: float = SECONDS) -> list[str]:
         if time.monotonic() > until:
             raise NoTagsError(f"takes more than {_IN_ALL:g} s to list its tags")
         try:
-            page, headers = _get(url, header, seconds)
+            page, headers = _get(url, header)
         except _UnauthorizedError as error:
             if header:
                 raise
-            header = {"Authorization": f"Bearer {_token(error, seconds)}"}
+            header = {"Authorization": f"Bearer {_token(error)}"}
             continue
         listed = page.get("tags") or []
         if not isinstance(listed, list):
@@ -61,7 +61,7 @@ def tags(reference: str, seconds: float = SECONDS) -> list[str]:
     return every
 
 
-def _token(error: _UnauthorizedError, seconds: float) -> str:
+def _token(error: _UnauthorizedError) -> str:
     """What `WWW-Authenticate: Bearer realm="…",service="…",scope="…"` says to fetch."""
     pairs = dict(_PAIR.findall(error.challenge))
     realm = pairs.get("realm", "")
@@ -69,17 +69,17 @@ def _token(error: _UnauthorizedError, seconds: float) -> str:
     if not bearer or not realm.startswith(("https:", "http:")):
         raise error
     query = {key: value for key, value in pairs.items() if key in ("service", "scope")}
-    answer, _ = _get(f"{realm}?{urllib.parse.urlencode(query)}", {}, seconds)
+    answer, _ = _get(f"{realm}?{urllib.parse.urlencode(query)}", {})
     token = answer.get("token") or answer.get("access_token")
     if not isinstance(token, str):
         raise NoTagsError("answers with something that is no token")
     return token
 
 
-def _get(url: str, header: Mapping[str, str], seconds: float) -> tuple[dict[str, Any], Any]:
+def _get(url: str, header: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     request = urllib.request.Request(url, headers={"Accept": "application/json", **header})
     try:
-        with urllib.request.urlopen(request, timeout=seconds) as response:
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
             content, headers = json.loads(response.read(_LARGEST)), response.headers
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.UNAUTHORIZED:

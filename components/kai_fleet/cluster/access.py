@@ -1,12 +1,20 @@
-"""How the program and its probes reach a cluster, and what goes when the cluster goes."""
+"""How the program and its probes reach a cluster, what they read of it, what its objects share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 import pulumi
+import pulumi_command as command
 import pulumi_kubernetes as kubernetes
+from pulumi.runtime import invoke_output
 
-from kai_fleet.provider import PACKAGE, QUEUES
+from kai_fleet.provider import CLUSTER_UID, PACKAGE, QUEUES, SECRET
+from kai_fleet.state.deployed_state import DeployedState
+
+# Of a pod's annotations the guards let few domains through, and by those of an account clouds give
+# their rights.
+_LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
 
 
 @dataclass
@@ -78,6 +86,29 @@ def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
     return transform
 
 
+def noted(
+    opts: pulumi.ResourceOptions | None, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> pulumi.ResourceOptions | None:
+    """The options of a component whose objects have them; what an object has itself stays.
+
+    What a Helm chart makes has those of the chart's values.
+    """
+    if not labels and not annotations:
+        return opts
+
+    def note(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        metadata = args.props.get("metadata")
+        if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
+            return None
+        notes = {} if args.type_ in _LABELLED_ONLY else annotations
+        more = {"labels": labels, "annotations": notes}
+        of_both = {key: {**it, **(metadata.get(key) or {})} for key, it in more.items() if it}
+        props = {**args.props, "metadata": {**metadata, **of_both}}
+        return pulumi.ResourceTransformationResult(props, args.opts)
+
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(transformations=[note]))
+
+
 def own_provider() -> pulumi.ProviderResource:
     """The stack's provider of this project, which serves queue trees and reads Secrets.
 
@@ -86,3 +117,78 @@ def own_provider() -> pulumi.ProviderResource:
     each stack, so that no team could move.
     """
     return pulumi.ProviderResource(PACKAGE, PACKAGE, {})
+
+
+# What follows is read by functions of the provider. For a resource that is read, the engine writes
+# its whole state twice in each run, though nothing changed: with fifteen teams that was half of its
+# work.
+
+
+def secret_data(
+    access: ClusterAccess,
+    namespace: pulumi.Input[str],
+    name: str,
+    after: pulumi.Input[str],
+    parent: pulumi.Resource,
+    workload: str = "statefulset",
+) -> pulumi.Output[dict[str, str]]:
+    """The data of a Secret in base64, read anew in each run and kept out of the state.
+
+    `workload` is what kubectl calls the control plane that writes it. It is read once `after` is
+    known, and unknown until then, by the provider of the `parent`. A Secret that is not there, or
+    may not be read, ends the run with a sentence.
+    """
+    read: pulumi.Output[Any] = invoke_output(
+        SECRET,
+        {"namespace": namespace, "name": name, "after": after, **access.reached()},
+        pulumi.InvokeOptions(parent=parent),
+    )
+
+    def data(answer: dict[str, Any], namespace: str) -> dict[str, str]:
+        if problem := answer.get("problem"):
+            raise pulumi.RunError(
+                f"Secret {name} of namespace {namespace} {problem}. Look with: kubectl -n"
+                f" {namespace} get secrets,statefulsets; if somebody removed something by hand:"
+                f" .venv/bin/fleet up --refresh --stack {pulumi.get_stack()}; if the Secret alone:"
+                f" kubectl -n {namespace} rollout restart {workload} {name.removeprefix('vc-')}"
+            )
+        content: dict[str, str] = answer["data"]
+        return content
+
+    both = pulumi.Output.all(read, namespace)
+    return pulumi.Output.secret(both.apply(lambda known: data(*known)))
+
+
+def cluster_identity(
+    name: str, access: ClusterAccess, deployed: DeployedState, parent: pulumi.Resource
+) -> pulumi.Output[str]:
+    """The cluster's identifier, from a step that keeps it; `name` is that of its provider.
+
+    What is inside a vCluster belongs to it, and to no other at the same address. The identifier is
+    the UID of its namespace `kube-system`. Another UID replaces this step, the provider whose
+    identifier it gives, and everything declared with that provider, old ones first. Give these
+    `deleted_with` the provider: then the API of a cluster that is gone is not called. A cluster
+    that does not answer now is taken for the one that it was.
+    """
+    step = f"{name}-identity"
+    known = deployed.triggers.get(step)
+    read: pulumi.Output[Any] = invoke_output(
+        CLUSTER_UID, dict(access.reached()), pulumi.InvokeOptions(parent=parent)
+    )
+
+    def uid(answer: dict[str, Any]) -> str:
+        if "uid" in answer:
+            return str(answer["uid"])
+        if known:
+            return str(known[0])
+        raise pulumi.RunError(f"the API of vCluster {name} does not answer: {answer['problem']}")
+
+    now = pulumi.Output.unsecret(read.apply(uid))
+    stdout: pulumi.Output[str] = command.local.Command(
+        step,
+        create='printf %s "$CLUSTER"',
+        environment={"CLUSTER": now},
+        triggers=[now],
+        opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
+    ).stdout
+    return stdout

@@ -17,46 +17,37 @@ def document(text: str) -> Any:
 
     Raises OddYamlError, for aliases, tags, keys that are there twice and many levels as well.
     """
-    open_: list[tuple[Any, str | None]] = []  # collections, and the key that waits for its value
-    top: list[Any] = []
+    level = documents = 0
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
                 raise OddYamlError("it has an alias")
             if getattr(event, "tag", None):
                 raise OddYamlError("it has a tag")
-            if isinstance(event, yaml.ScalarEvent):
-                _add(open_, top, event.value)
-            elif isinstance(event, yaml.CollectionStartEvent):
-                made: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-                _add(open_, top, made)
-                open_.append((made, None))
-                if len(open_) > _LEVELS:
-                    raise OddYamlError("it has too many levels")
-            elif isinstance(event, yaml.CollectionEndEvent):
-                open_.pop()
+            level += isinstance(event, yaml.CollectionStartEvent)
+            level -= isinstance(event, yaml.CollectionEndEvent)
+            if level > _LEVELS:
+                raise OddYamlError("it has too many levels")
+            documents += isinstance(event, yaml.DocumentStartEvent)
+        if documents != 1:
+            raise OddYamlError("it is not one document")
+        return _plain(yaml.compose(text, Loader=_LOADER))
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, OddYamlError):
             raise
         raise OddYamlError("it is not YAML") from None
-    if len(top) != 1:
-        raise OddYamlError("it is not one document")
-    return top[0]
 
 
-def _add(open_: list[tuple[Any, str | None]], top: list[Any], value: Any) -> None:
-    if not open_:
-        top.append(value)
-        return
-    into, key = open_[-1]
-    if isinstance(into, list):
-        into.append(value)
-    elif key is not None:
-        into[key] = value
-        open_[-1] = (into, None)
-    elif not isinstance(value, str):
-        raise OddYamlError("it has a key that is no text")
-    elif value in into:
-        raise OddYamlError("it has a key twice")
-    else:
-        open_[-1] = (into, value)
+def _plain(node: Any) -> Any:
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(each) for each in node.value]
+    if not isinstance(node, yaml.MappingNode):
+        return node.value
+    found: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise OddYamlError("it has a key that is no text")
+        if key.value in found:
+            raise OddYamlError("it has a key twice")
+        found[key.value] = _plain(value)
+    return found

@@ -12,7 +12,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -83,7 +83,7 @@ class Pieces:
     authority: str = field(repr=False)
     certificate: str = field(repr=False)
     key: str = field(repr=False)
-    ends: datetime = field(default=datetime.max.replace(tzinfo=UTC))
+    ends: datetime
 
     def kubeconfig(self, server: str, context: str) -> str:
         """A kubeconfig with nothing else in it, for a server at that URL."""
@@ -179,15 +179,10 @@ def _checked(held: Mapping[str, str]) -> Pieces:
         key = serialization.load_pem_private_key(
             held[KEY].encode(), password=None, unsafe_skip_rsa_key_validation=True
         )
-        of_key, of_certificate = (
-            it.public_bytes(
-                serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-            )
-            for it in (key.public_key(), chain[0].public_key())
-        )
+        is_its_key = key.public_key() == chain[0].public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise TenantKubeconfigError(f"holds no private key at its key {KEY}") from None
-    if of_key != of_certificate:
+    if not is_its_key:
         raise TenantKubeconfigError(f"has a {KEY} that is not the {CERTIFICATE}'s")
     return Pieces(
         _pem(authority), _pem(chain), held[KEY].strip() + "\n", chain[0].not_valid_after_utc

@@ -7,7 +7,6 @@ from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
-from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Mode, TeamSettings
 from kubectl_fleet.releases import takes_external_pod_groups
 from kubectl_fleet.releases.sharing import NV_FRACTIONS
@@ -24,15 +23,14 @@ def host_rules(
     `control_pools` are the pools of all teams' control planes, and `foreign_queues` names that only
     begin like those of the team's queues.
     """
-    team, grant = settings.teams.get(name), settings.team_stacks.get(name)
-    has: TeamSettings | Grant
-    if team is not None:
-        has, queue, place = team, team.queue, _PLACES[team.scheduler.mode]
-    else:  # that stack chooses the mode
-        has = settings.team_stacks[name]
+    has = settings.own_of(name)
+    place: KaiPlace = "inside"
+    if isinstance(has, TeamSettings):
+        queue, place = has.queue, _PLACES[has.scheduler.mode]
+    else:
         queue = has.parent_queue
-        on_host: KaiPlace = "host" if queue else "none"
-        place = "inside" if settings.kai is None else on_host
+        if settings.kai is not None:  # that stack chooses the mode
+            place = "host" if queue else "none"
     isolation, by_host = settings.isolation_of(name), place == "host"
     return HostRules(
         name,
@@ -51,11 +49,12 @@ def host_rules(
         priorities=(*(KAI_PRIORITIES if by_host else ()), *isolation.priority_classes),
         queues_only=by_host,
         restricted=isolation.level == "restricted",
-        platform_images=_images(settings),
+        # Nothing that a team's values say: images with such names pass where others do not.
+        platform_images=tuple(f"{place}/" for place in settings.sources.known.kai_images),
         runtime_classes=isolation.runtime_classes,
         beside_kai=settings.kai is not None,
         queues=[queue] if by_host and queue else [],
-        queue_prefix=f"{name}-" if by_host and grant is not None else None,
+        queue_prefix=f"{name}-" if by_host and name in settings.team_stacks else None,
         foreign_queues=foreign_queues,
         attachments=isolation.network.attachments or not isolation.network.enabled,
         endpoints=isolation.network.endpoints or not isolation.network.enabled,
@@ -80,14 +79,6 @@ def _foreign_pools(settings: Settings, name: str, control_pools: Pools) -> list[
     return [dict(pool) for pool in sorted(distinct)]
 
 
-def _images(settings: Settings) -> tuple[str, ...]:
-    """What the names of KAI's images begin with: the tables' places, and the platform's own ones.
-
-    Nothing that a team's values say: images with such names pass where others do not.
-    """
-    return tuple(f"{place}/" for place in settings.sources.known.kai_images)
-
-
 def host_guard(
     settings: Settings, name: str, queue: str | None, foreign_queues: Sequence[str]
 ) -> QueueRules | None:
@@ -95,11 +86,9 @@ def host_guard(
 
     A team with a stack of its own makes queues there whose names begin with its own.
     """
-    mode, prefix = settings.guard.mode, None
+    mode, prefix = settings.guard.mode, None if name in settings.teams else f"{name}-"
     if queue is None or mode == "off":
         return None
-    if name not in settings.teams:
-        prefix = f"{name}-"
     return QueueRules(
         name,
         [queue],

@@ -11,11 +11,7 @@ from kai_fleet.releases.vcluster_store import CLAIM, ETCD
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.access import Access
-    from kai_fleet.settings.sections.control_plane import (
-        ControlPlaneResources,
-        ResourceAmounts,
-        Store,
-    )
+    from kai_fleet.settings.sections.control_plane import ControlPlaneResources, Store
     from kai_fleet.settings.sections.teams import Vcluster
 
 REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
@@ -91,18 +87,12 @@ def _store(vcluster: Vcluster, store: Store) -> dict[str, Any]:
 
 
 def _resources(resources: ControlPlaneResources) -> dict[str, Any]:
-    parts = {"requests": _amounts(resources.requests), "limits": _amounts(resources.limits)}
+    """The requests and limits that are said, with a dash for each `_`: ephemeral-storage."""
+    parts = {
+        kind: _said(**{name.replace("_", "-"): amount for name, amount in amounts})
+        for kind, amounts in resources
+    }
     return {kind: amounts for kind, amounts in parts.items() if amounts}
-
-
-def _amounts(amounts: ResourceAmounts) -> dict[str, str]:
-    return _said(
-        **{
-            "cpu": amounts.cpu,
-            "memory": amounts.memory,
-            "ephemeral-storage": amounts.ephemeral_storage,
-        }
-    )
 
 
 def _said(**values: Any) -> dict[str, Any]:

@@ -29,16 +29,14 @@ from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
     from kai_fleet.settings.sections.access import Access
-    from kai_fleet.settings.sections.affinity import Affinity
     from kai_fleet.settings.sections.cluster import Cluster
     from kai_fleet.settings.sections.isolation import Isolation
-    from kai_fleet.settings.sections.monitoring import Monitoring
+    from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
+    from kai_fleet.settings.sections.monitoring import Monitoring, Prices
     from kai_fleet.settings.sections.oidc import Oidc
     from kai_fleet.settings.sections.platform import Gpu
-    from kai_fleet.settings.sections.prices import Prices
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Mode
-    from kai_fleet.settings.sections.tolerations import Toleration
     from kai_fleet.settings.sections.workloads import Workload
 
 HOST: Final = "host"
@@ -80,19 +78,6 @@ class DeclaredKai:
             return releases.kai(self.version or "", untested=self.untested)
         except releases.UnknownVersionError:
             return None  # the stack file is refused for it already
-
-    @property
-    def features(self) -> tuple[KaiFeature, ...]:
-        """What is configured of it that not every version has."""
-        own = self.scheduling
-        if own is None:
-            return ()
-        every = (
-            (KaiFeature("shards", f"{self.path}.shards"), own.shards),
-            (KaiFeature("fairshare", f"{self.path}.fairshare"), own.fairshare),
-            (KaiFeature("topologies", f"{self.path}.topologies"), own.topologies),
-        )
-        return tuple(feature for feature, value in every if value)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Final
 
 from kai_fleet.fleet import bounds, team_stack
-from kai_fleet.fleet.charts import charts_of_platform, charts_of_team
+from kai_fleet.fleet.charts import installed_charts
 from kai_fleet.fleet.control_plane import control_plane_values
-from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import (
     HOST,
     DeclaredCluster,
@@ -16,6 +14,7 @@ from kai_fleet.fleet.model import (
     DeclaredTeam,
     DeclaredWorkload,
     Fleet,
+    KaiFeature,
 )
 from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.releases.chart_values import merged
@@ -25,12 +24,12 @@ from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.teams import Scheduler, Vcluster
+from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.team_stack import Grant
+from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.state.deployed_state import DeployedState
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.releases.sharing import mode_in
-
-_NVIDIA_CLASS: Final = "nvidia"
 
 
 def fleet_of(
@@ -60,17 +59,14 @@ class _Resolver:
         teams = {name: self._team(name) for name in settings.teams}
         grants = {name: self._granted(name) for name in settings.team_stacks}
         if platform is not None:
-            host = replace(
-                team_stack.host(settings, platform, tuple(teams.values())),
-                installed=tuple(self._charts()),
-            )
+            host = team_stack.host(settings, platform, tuple(teams.values()))
         else:
             host = self.host(tuple(teams.values()), tuple(grants.values()))
         return Fleet(
             cluster=settings.cluster,
             gpu=settings.gpu,
             isolation=settings.isolation,
-            host=host,
+            host=replace(host, installed=installed_charts(settings, hidden=self.hidden)),
             teams=teams,
             grants=grants,
             workloads=self._workloads(host, teams),
@@ -85,80 +81,70 @@ class _Resolver:
     def host(
         self, teams: tuple[DeclaredTeam, ...], grants: tuple[DeclaredTeam, ...]
     ) -> DeclaredCluster:
-        settings, own = self.settings, self.settings.kai
-        kai = None
-        if own is not None:
-            kai = self._kai(own, own.version, key_path(("kai",)))
-            kai = replace(
-                kai,
-                tolerations=own.tolerations,
-                affinity=own.affinity,
-                labels=settings.labels,
-            )
+        settings, own, path = self.settings, self.settings.kai, key_path(("kai",))
         return DeclaredCluster(
             HOST,
             path=key_path(("cluster",)),
-            kai=(kai,) if kai else (),
+            kai=(self._kai(own, path, own, settings.labels),) if own is not None else (),
             queues=declared_queues(
                 settings.queues, key_path(("queues",)), limits=self._queue_limits()
             ),
             virtual_clusters=teams,
             grants=grants,
-            features=kai.features if kai else (),
+            features=_features(own, path) if own is not None else (),
             sources=settings.sources.known,
-            installed=(*charts_of_platform(settings, hidden=self.hidden), *self._charts()),
             declared=True,
             gpu_resource=settings.gpu.resource,
             monitoring=settings.monitoring,
             prices=settings.prices,
         )
 
-    def _charts(self) -> list[InstalledChart]:
-        own_stack = self.settings.platform_facts is not None
-        return [
-            chart
-            for name, vcluster in self._vclusters.items()
-            for chart in charts_of_team(
-                self.settings, name, vcluster, own_stack=own_stack, hidden=self.hidden
-            )
-        ]
-
-    def _team(self, name: str) -> DeclaredTeam:
-        settings, team = self.settings, self.settings.teams[name]
-        vcluster, path = self._vclusters[name], settings.team_path(name)
-        place, control_plane = settings.place_of(name), control_plane_values(vcluster)
-        platform, mode = settings.platform_facts, team.scheduler.mode
-        inside = self._inside(name)
-        now = self.deployed.version(f"{name}-release")
-        foreign = self._foreign_queues(name)
-        parent, shard = team_stack.granted_queue(name, platform) if platform else (None, None)
-        return DeclaredTeam(
-            name=name,
+    def _on_host(
+        self, name: str, path: str, own: TeamSettings | Grant, queue: str | None
+    ) -> DeclaredTeam:
+        """A team's namespace and its bounds, whichever stack runs the team."""
+        settings, place = self.settings, self.settings.place_of(name)
+        team = DeclaredTeam(
+            name,
             namespace=f"team-{name}",
             path=path,
             where=partial(settings.written_at, name),
             declared=True,
-            mode=mode,
-            node_pool=dict(team.node_pool),
+            node_pool=dict(own.node_pool),
             control_pool=self._control_pools[name],
             gpus=settings.gpus_of(name),
             slices=settings.slices_of(name),
+            isolation=place.isolation,
+            labels=place.labels,
+            annotations=place.annotations,
+            tolerations=place.tolerations,
+        )
+        if settings.platform_facts is not None:
+            return team  # the namespace is the platform's, and what its guards let through
+        foreign = self._foreign_queues(name)
+        return replace(
+            team,
+            rules=bounds.host_rules(settings, name, self._control_pools, foreign),
+            host_guard=bounds.host_guard(settings, name, queue, foreign),
+        )
+
+    def _team(self, name: str) -> DeclaredTeam:
+        settings, team = self.settings, self.settings.teams[name]
+        vcluster, path = settings.vcluster_of(name), settings.team_path(name)
+        platform, mode = settings.platform_facts, team.scheduler.mode
+        control_plane, inside = control_plane_values(vcluster), self._inside(name)
+        now = self.deployed.version(f"{name}-release")
+        parent, shard = platform.granted_queue(name) if platform else (None, None)
+        return replace(
+            self._on_host(name, path, team, team.queue),
+            mode=mode,
             pools=team.pools,
             queue=team.queue,
             parent_queue=parent,
             host_queues=declared_queues(team.queues, f"{path}.queues", parent=parent, shard=shard)
             if mode == "host" and team.queues
             else (),
-            isolation=place.isolation,
-            labels=place.labels,
-            annotations=place.annotations,
-            tolerations=place.tolerations,
-            affinity=place.affinity,
-            # A team stack's namespace is the platform's, and what its guards let through.
-            rules=None
-            if platform
-            else bounds.host_rules(settings, name, self._control_pools, foreign),
-            host_guard=None if platform else bounds.host_guard(settings, name, team.queue, foreign),
+            affinity=settings.place_of(name).affinity,
             guard=bounds.inside_guard(settings, name),
             version=vcluster.version or DEFAULT_VCLUSTER,
             version_before=f"v{now}" if now else None,  # the chart's version has no v
@@ -183,74 +169,60 @@ class _Resolver:
         """The inside of a team's vCluster."""
         settings, team = self.settings, self.settings.teams[name]
         own, path, gpus = team.scheduler, settings.team_path(name), settings.gpus_of(name)
-        version = own.version if own.mode == "virtual" else None
-        kai = self._kai(own, version, f"{path}.scheduler") if version else None
-        if kai is not None:
-            place = settings.place_of(name)
-            kai = replace(
-                kai,
-                tolerations=place.tolerations,
-                affinity=place.affinity,
-                labels=place.labels,
-            )
-        return DeclaredCluster(
+        empty = DeclaredCluster(
             name,
             path=path,
-            kai=(kai,) if kai else (),
-            queues=declared_queues(
-                team.queues, f"{path}.queues", gpu_limit=gpus, pools=team.gpus_by_pool
-            )
-            if kai
-            else (),
             gpus=gpus,
             pools=team.gpus_by_pool,
-            features=tuple(
-                replace(it, path=f"{path}.pools") if team.pools and it.kind == "shards" else it
-                for it in (kai.features if kai else ())
-            ),
             declared=True,
             gpu_resource=settings.gpu.resource,
             key=f"{path}.scheduler",
             queues_key=f"{path}.queues",
         )
+        if own.mode != "virtual" or own.version is None:
+            return empty
+        place = settings.place_of(name)
+        return replace(
+            empty,
+            kai=(self._kai(own, empty.key, place, place.labels),),
+            queues=declared_queues(
+                team.queues, empty.queues_key, gpu_limit=gpus, pools=team.gpus_by_pool
+            ),
+            features=_features(own, empty.key, f"{path}.pools" if team.pools else ""),
+        )
 
     def _granted(self, name: str) -> DeclaredTeam:
         """A team with a stack of its own, which chooses the mode."""
         settings, grant = self.settings, self.settings.team_stacks[name]
-        foreign, place = self._foreign_queues(name), settings.place_of(name)
         runs = self.deployed.version(f"{name}-release") is not None
-        return DeclaredTeam(
-            name=name,
-            namespace=f"team-{name}",
-            path=key_path(("teamStacks", name)),
-            where=partial(settings.written_at, name),
-            declared=True,
+        return replace(
+            self._on_host(name, key_path(("teamStacks", name)), grant, grant.parent_queue),
             granted=True,
             mode="virtual" if settings.kai is None else "host",
-            node_pool=dict(grant.node_pool),
-            control_pool=self._control_pools[name],
-            gpus=settings.gpus_of(name),
-            slices=settings.slices_of(name),
             parent_queue=grant.parent_queue,
-            isolation=place.isolation,
-            labels=place.labels,
-            annotations=place.annotations,
-            tolerations=place.tolerations,
-            rules=bounds.host_rules(settings, name, self._control_pools, foreign),
-            host_guard=bounds.host_guard(settings, name, grant.parent_queue, foreign),
             inside=DeclaredCluster(gpu_resource=settings.gpu.resource),
             runs_here=runs and name not in settings.teams,
         )
 
-    def _kai(self, own: HostKai | Scheduler, version: str | None, path: str) -> DeclaredKai:
+    def _kai(
+        self,
+        own: HostKai | Scheduler,
+        path: str,
+        place: HostKai | HostPlace,
+        labels: Mapping[str, str],
+    ) -> DeclaredKai:
+        """A KAI whose parts are at a place, with some labels."""
         return DeclaredKai(
-            version,
-            sharing=mode_in(version or "", own.values) or self.settings.sharing_of(own),
+            own.version,
+            sharing=mode_in(own.version or "", own.values) or self.settings.sharing_of(own),
             path=path,
             values=own.values,
             untested=own.untested,
             chart=own.chart,
             scheduling=own,
+            tolerations=place.tolerations,
+            affinity=place.affinity,
+            labels=labels,
         )
 
     def _workloads(
@@ -276,16 +248,11 @@ class _Resolver:
                 queue,
                 shard=of.get(at or ""),
                 # `nvidia` where the GPU stack makes that class, and a GPU is asked for.
-                runtime_class=own.runtime_class or (_NVIDIA_CLASS if nvidia else None),
+                runtime_class=own.runtime_class or ("nvidia" if nvidia else None),
                 gpu_resource=(own.gpu and own.gpu.slice) or settings.gpu.resource,
                 path=key_path(("workloads", name)),
             )
         return resolved
-
-    @cached_property
-    def _vclusters(self) -> dict[str, Vcluster]:
-        """Each team's vCluster with the stack's defaults."""
-        return {name: self.settings.vcluster_of(name) for name in self.settings.teams}
 
     @cached_property
     def _control_pools(self) -> dict[str, dict[str, str]]:
@@ -320,3 +287,13 @@ class _Resolver:
     def _foreign_queues(self, team: str) -> list[str]:
         """Queues and teams whose names only begin like those of a team's own queues."""
         return [name for name in self._names if name.startswith(f"{team}-")]
+
+
+def _features(own: Scheduling, path: str, pools_path: str = "") -> tuple[KaiFeature, ...]:
+    """What is configured of a KAI that not every version has; a team's pools are its shards."""
+    every = (
+        (KaiFeature("shards", pools_path or f"{path}.shards"), own.shards),
+        (KaiFeature("fairshare", f"{path}.fairshare"), own.fairshare),
+        (KaiFeature("topologies", f"{path}.topologies"), own.topologies),
+    )
+    return tuple(feature for feature, value in every if value)

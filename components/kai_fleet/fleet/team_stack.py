@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.trees import shares
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import (
     HostCluster,
@@ -12,10 +13,10 @@ from kai_fleet.settings.platform_facts import (
     Neighbour,
     PlatformFacts,
 )
-from kai_fleet.settings.sections.gpu_kinds import counted, slices
+from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace
-from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
+from kubectl_fleet.declared.queues import DeclaredQueue
 
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.
@@ -67,16 +68,6 @@ def _over(grant: Grant, place: HostPlace) -> dict[str, Any]:
     """What a team stack is told of its place: a grant as it is, with what all teams have."""
     told = {key: getattr(place, key) for key in HostPlace.model_fields if key != "isolation"}
     return {key: value for key, value in told.items() if value != getattr(grant, key)}
-
-
-def granted_queue(team: str, platform: PlatformFacts) -> tuple[str | None, str | None]:
-    """The queue of the host's tree that is a team's, and the shard that serves it.
-
-    None where it is granted none; a shard of None is KAI's default one.
-    """
-    grant = platform.team_stacks.get(team)
-    queue = platform.queues.get((grant.parent_queue if grant else None) or "")
-    return grant.parent_queue if grant else None, queue.shard if queue else None
 
 
 def host(
@@ -135,9 +126,5 @@ def _grants(platform: PlatformFacts) -> Iterator[DeclaredTeam]:
 
 def _host_queues(platform: PlatformFacts) -> Iterator[DeclaredQueue]:
     for name, queue in platform.queues.items():
-        shares = {
-            resource: QueueShare(share["quota"], share["limit"], share["overQuotaWeight"])
-            for resource in RESOURCES
-            if (share := queue.resources.get(resource)) is not None
-        }
-        yield DeclaredQueue(name, queue.parent, shares, path=queue_path(name), shard=queue.shard)
+        of = shares(queue.resources)
+        yield DeclaredQueue(name, queue.parent, of, path=queue_path(name), shard=queue.shard)

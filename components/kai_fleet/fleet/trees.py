@@ -1,10 +1,9 @@
 """The queue trees of stack files as the queues that they declare."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from kai_fleet.settings.sections.queues import Queue, walk
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare, Resource
+from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
@@ -26,35 +25,31 @@ def declared_queues(
     it. `limits` bounds queues by name to the GPUs of the teams that they are for (T13). `path` is
     the key of the tree.
     """
-    return tuple(
-        _declared_queue(
-            placed.queue,
-            placed.queue.spec(
+    declared = []
+    for placed in walk(tree, path, parent, shard):
+        queue, at_top = placed.queue, placed.parent == parent
+        most = (pools or {}).get(placed.shard or DEFAULT_SHARD, gpu_limit) if at_top else None
+        spec = queue.spec(placed.parent, most, (limits or {}).get(placed.name))
+        declared.append(
+            DeclaredQueue(
+                placed.name,
                 placed.parent,
-                (pools or {}).get(placed.shard or DEFAULT_SHARD, gpu_limit)
-                if placed.parent == parent
-                else None,
-                (limits or {}).get(placed.name),
-            ),
-            name=placed.name,
-            parent=placed.parent,
-            path=placed.path,
-            shard=placed.shard,
-            labels=placed.labels,
+                shares(spec["resources"]),
+                preempt_min_runtime=queue.preempt_min_runtime,
+                reclaim_min_runtime=queue.reclaim_min_runtime,
+                path=placed.path,
+                shard=placed.shard,
+                spec=spec,
+                labels=placed.labels,
+            )
         )
-        for placed in walk(tree, path, parent, shard)
-    )
+    return tuple(declared)
 
 
-def _declared_queue(queue: Queue, spec: Mapping[str, Any], **place: Any) -> DeclaredQueue:
-    shares: dict[Resource, QueueShare] = {
+def shares(resources: Mapping[str, Mapping[str, float]]) -> dict[Resource, QueueShare]:
+    """What a Queue object's `spec.resources` says, in KAI's units."""
+    return {
         resource: QueueShare(share["quota"], share["limit"], share["overQuotaWeight"])
-        for resource, share in spec["resources"].items()
+        for resource in RESOURCES
+        if (share := resources.get(resource)) is not None
     }
-    return DeclaredQueue(
-        shares=shares,
-        preempt_min_runtime=queue.preempt_min_runtime,
-        reclaim_min_runtime=queue.reclaim_min_runtime,
-        spec=spec,
-        **place,
-    )

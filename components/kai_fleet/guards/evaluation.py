@@ -9,15 +9,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from kai_fleet.guards.policies import Kind, PolicySet, as_annotations, policy
+from kai_fleet.guards.policies import Kind, as_annotations, policy
 
 _INPUTS: Final = ("object", "oldObject", "params", "request", "namespaceObject", "variables")
 _NAMED: Final = re.compile(r"\bvariables[.](\w+)")
-# Asked as the accounts that make pods: a vCluster's, and the controller of its StatefulSet.
-_CONTROLLER: Final = {
-    "username": "system:serviceaccount:kube-system:statefulset-controller",
-    "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system"],
-}
 
 
 class UnreadablePolicyError(Exception):
@@ -48,7 +43,7 @@ def account(namespace: str, name: str) -> dict[str, Any]:
 
 def controller() -> dict[str, Any]:
     """Kubernetes' controller of StatefulSets as the user of a request."""
-    return dict(_CONTROLLER)
+    return account("kube-system", "statefulset-controller")
 
 
 def refusals(
@@ -65,7 +60,7 @@ def refusals(
     names, `before` what the object was. Where the API server would fail to judge, and so deny, the
     sentence says so.
     """
-    spec = policy(kind, PolicySet())["spec"]
+    spec = policy(kind)["spec"]
     inputs: dict[str, Any] = {
         "object": dict(body),
         "oldObject": None if before is None else dict(before),
@@ -74,38 +69,13 @@ def refusals(
         "namespaceObject": {"metadata": {"annotations": as_annotations(bounds or {})}},
         "variables": {},
     }
+    variables = {each["name"]: each["expression"] for each in spec.get("variables") or []}
     for condition in spec.get("matchConditions") or []:
-        if _value(condition["expression"], inputs) is False:
+        if _value(condition["expression"], variables, inputs) is False:
             return
-    lazy = _Variables(spec.get("variables") or [], inputs)
     for rule in spec["validations"]:
-        lazy.fill(rule["expression"])
-        if _value(rule["expression"], inputs) is True:
-            continue
-        lazy.fill(rule["messageExpression"])
-        yield str(_value(rule["messageExpression"], inputs))
-
-
-class _Variables:
-    """The variables of a policy, each computed when an expression first names it."""
-
-    def __init__(self, declared: list[dict[str, str]], inputs: dict[str, Any]) -> None:
-        self._expressions = {each["name"]: each["expression"] for each in declared}
-        self._inputs = inputs
-
-    def fill(self, expression: str) -> None:
-        """Compute what an expression names, as far as it can be: an object of another kind may
-        lack what a variable is about.
-        """
-        known = self._inputs["variables"]
-        for name in _NAMED.findall(expression):
-            if name in known:
-                continue
-            own = self._expressions[name]
-            self.fill(own)
-            value = _value(own, self._inputs)
-            if not isinstance(value, _Failure):
-                known[name] = value
+        if _value(rule["expression"], variables, inputs) is not True:
+            yield str(_value(rule["messageExpression"], variables, inputs))
 
 
 class _Failure(str):
@@ -138,7 +108,16 @@ def _compiled(expression: str) -> Any:
         raise UnreadablePolicyError(f"{expression}: {error}") from None
 
 
-def _value(expression: str, inputs: Mapping[str, Any]) -> Any:
+def _value(expression: str, variables: Mapping[str, str], inputs: Mapping[str, Any]) -> Any:
+    """The value of an expression. Variables are computed when the first one names them, as far as
+    they can be: an object of another kind may lack what a variable is about.
+    """
+    known = inputs["variables"]
+    for name in _NAMED.findall(expression):
+        if name not in known:
+            found = _value(variables[name], variables, inputs)
+            if not isinstance(found, _Failure):
+                known[name] = found
     compiled = _compiled(expression)
     try:
         result = compiled.eval(data=dict(inputs))

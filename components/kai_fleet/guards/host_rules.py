@@ -1,17 +1,38 @@
-"""What one team may have on the host, as the bounds that the guards' policies read."""
+"""What one team may have on the host: the bounds that the guards' policies read, and the bindings
+that keep it off the nodes of others.
+"""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from kai_fleet.guards.policies import Object, binding, policy_name
 
 # Where the KAI is that shares GPUs among the team's pods.
 KaiPlace = Literal["inside", "host", "none"]
 
 KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
+# As a quota selects pods of Kubernetes' own classes: each makes room for itself on any node.
+SYSTEM_SCOPE: Final[Any] = {
+    "match_expressions": [
+        {
+            "operator": "In",
+            "scope_name": "PriorityClass",
+            "values": ["system-node-critical", "system-cluster-critical"],
+        }
+    ]
+}
 CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")
 GRACE_SECONDS: Final = 3600
+_PODS: Final = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["pods"],
+}
 _GPU_NAME: Final = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
     r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
@@ -129,3 +150,48 @@ def _ranges(private: Iterable[str]) -> list[str]:
         ip_network(cidr, strict=False) for cidr in (*_NEVER_PUBLIC, *private) if ":" not in cidr
     )
     return [f"{int(net.network_address)}-{int(net.broadcast_address)}" for net in networks]
+
+
+def node_bindings(rules: HostRules, namespace: Any, suffix: str = "") -> dict[str, Object]:
+    """What keeps the team's pods off nodes of others, by the last part of the resources' names.
+
+    `suffix` is that of the policy which they put to work.
+    """
+    bindings = {}
+    for number, selector in enumerate(foreign_nodes(rules)):
+        nth = f".{number}" if number else ""
+        bindings[f"nodes-binding{nth}"] = binding(
+            f"kai-fleet-nodes-{rules.team}{nth}",
+            policy_name("nodes", suffix),
+            namespace=namespace,
+            # Pods of a pool are bound to it by their node selector, their control plane to its own.
+            match={"resourceRules": [_PODS]} if rules.pool else None,
+            # Where no such node is, there is none to keep off.
+            param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
+        )
+    return bindings
+
+
+def foreign_nodes(rules: HostRules) -> list[Object]:
+    """Selectors of the nodes that are not the team's.
+
+    Of a team with a pool whose pods name their nodes: whatever lacks any label of the pool. Of a
+    team without: the pools of others. Pods of other teams are held to their pool by its labels.
+    """
+    if rules.pool:
+        own = sorted(rules.pool.items()) if rules.names_nodes else ()
+        return [_selecting(key, "NotIn", [value]) for key, value in own]
+    # One selector for all pools that differ in the value of one label, one for each other pool.
+    values: dict[str, set[str]] = defaultdict(set)
+    for pool in rules.foreign_pools:
+        if len(pool) == 1:
+            [(key, value)] = pool.items()
+            values[key].add(value)
+    several = [
+        {"matchLabels": dict(sorted(pool.items()))} for pool in rules.foreign_pools if len(pool) > 1
+    ]
+    return [*(_selecting(key, "In", among) for key, among in sorted(values.items())), *several]
+
+
+def _selecting(key: str, operator: str, values: Iterable[str]) -> Object:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": sorted(values)}]}

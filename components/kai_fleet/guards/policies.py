@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal
@@ -39,15 +38,11 @@ WARN: Final = ("Warn",)
 AUDIT: Final = ("Audit", "Warn")  # it passes, and both its maker and the audit log are told
 
 
-@dataclass(frozen=True)
-class PolicySet:
-    """One set of policies: a host's, for all of its teams, or with a `suffix` that of one guard."""
-
-    suffix: str = ""
-
-    def called(self, kind: Kind) -> str:
-        """The name of a policy in the cluster."""
-        return f"kai-fleet-{kind}{self.suffix}"
+def policy_name(kind: Kind, suffix: str = "") -> str:
+    """The name of a policy in the cluster: a host's, for all of its teams, or with a `suffix` that
+    of one guard.
+    """
+    return f"kai-fleet-{kind}{suffix}"
 
 
 def kinds(*, beside_kai: bool) -> list[Kind]:
@@ -71,16 +66,17 @@ def _policy(kind: Kind) -> Object:
     return body
 
 
-def policy(kind: Kind, of: PolicySet, bounds: Mapping[str, str] | None = None) -> Object:
+def policy(kind: Kind, suffix: str = "", bounds: Mapping[str, str] | None = None) -> Object:
     """A policy as the cluster has it.
 
-    Where a team's namespace has no annotations with its `bounds` (as of `as_annotations`), or is
-    none of the platform's, they are written into the policy.
+    Where a team's namespace has no annotations with its `bounds`, or is none of the platform's,
+    they are written into the policy.
     """
     body = copy.deepcopy(_policy(kind))
-    body["metadata"]["name"] = of.called(kind)
+    body["metadata"]["name"] = policy_name(kind, suffix)
     if bounds is not None:
-        pairs = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in bounds.items())
+        notes = as_annotations(bounds).items()
+        pairs = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in notes)
         for variable in body["spec"]["variables"]:
             if variable["name"] == "bounds":
                 variable["expression"] = f"{{{pairs}}}"
@@ -128,15 +124,15 @@ def binding(
 
 
 def shared_bindings(
-    of: PolicySet, *, beside_kai: bool = False, namespace: Any = None
+    suffix: str = "", *, beside_kai: bool = False, namespace: Any = None
 ) -> dict[Kind, Object]:
     """The bindings that are there once: for every team's namespace, or for one."""
     levels = {"key": ISOLATION_LABEL, "operator": "In", "values": ["baseline", "restricted"]}
     every = {"namespaceSelector": {"matchExpressions": [levels]}}
     return {
         kind: binding(
-            of.called(kind),
-            of.called(kind),
+            policy_name(kind, suffix),
+            policy_name(kind, suffix),
             namespace=namespace,
             match=None if namespace is not None else every,
         )

@@ -6,21 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kai_fleet.guards.policies import (
-    AUDIT,
-    DENY,
-    WARN,
-    Kind,
-    Object,
-    PolicySet,
-    as_annotations,
-    binding,
-    policy,
-)
+from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy, policy_name
 from kubectl_fleet.wording import listed
 
 if TYPE_CHECKING:
-    from kai_fleet.settings.sections.guard import GuardMode, OutsideQueues
+    from kai_fleet.settings.sections.isolation import GuardMode, OutsideQueues
 
 # A denial is read by a person: of many queues it names the first.
 _QUEUES_IN_A_MESSAGE: Final = 12
@@ -50,6 +40,11 @@ class QueueRules:
     outside: OutsideQueues = "allow"
     gpu_resource: str = "nvidia.com/gpu"
 
+    @property
+    def suffix(self) -> str:
+        """Of the policies of a guard of its own."""
+        return f"-{self.team}"
+
     def parameters(self) -> dict[str, str]:
         """The bounds of the team's pods."""
         # Sorted: the engine hands a program its queues in another order than the file has them.
@@ -71,9 +66,9 @@ class QueueRules:
         }
         return {key: value for key, value in bounds.items() if value}
 
-    def bindings(self, of: PolicySet, namespace: Any = None) -> dict[str, Object]:
+    def bindings(self, suffix: str = "", namespace: Any = None) -> dict[str, Object]:
         """The bindings by the last part of their resources' names."""
-        team, queues = self.team, of.called("queues")
+        team, queues = self.team, policy_name("queues", suffix)
         act = DENY if self.mode == "deny" else AUDIT
         bindings = {
             "binding": binding(
@@ -90,24 +85,23 @@ class QueueRules:
         if self.outside != "allow":
             bindings["outside-binding"] = binding(
                 f"kai-fleet-outside-queues-{team}",
-                of.called("outside-queues"),
+                policy_name("outside-queues", suffix),
                 actions=DENY if self.outside == "deny" else AUDIT,
                 namespace=namespace,
             )
         return bindings
 
-    def policies(self, of: PolicySet) -> dict[Kind, Object]:
-        """The policies of a guard of its own, with the bounds in them."""
+    def policies(self, suffix: str) -> dict[str, Object]:
+        """The policies of a guard of its own, with the bounds in them, as the bindings."""
         bounds = self.parameters()
         of_gpus = {key: bounds.pop(key) for key in ("team", "gpuResource")}
         bounds["team"] = self.team
-        policies: dict[Kind, Object] = {"queues": policy("queues", of, as_annotations(bounds))}
+        policies = {"policy": policy("queues", suffix, bounds)}
         if self.outside != "allow":
-            policies["outside-queues"] = policy("outside-queues", of, as_annotations(of_gpus))
+            policies["outside-policy"] = policy("outside-queues", suffix, of_gpus)
         return policies
 
 
 def inside_vcluster(rules: QueueRules) -> list[Object]:
     """Every object of the guard in a cluster that is the team's own."""
-    of = PolicySet(f"-{rules.team}")
-    return [*rules.policies(of).values(), *rules.bindings(of).values()]
+    return [*rules.policies(rules.suffix).values(), *rules.bindings(rules.suffix).values()]

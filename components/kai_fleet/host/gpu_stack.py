@@ -8,6 +8,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
+from kai_fleet.guards.host_rules import SYSTEM_SCOPE
+from kai_fleet.options import after, child_of
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import (
@@ -17,9 +19,14 @@ from kai_fleet.releases.sources import (
     GPU_OPERATOR_VERSION,
 )
 from kai_fleet.settings.files.secret_values import hidden
-from kai_fleet.settings.sections.tolerations import Toleration
+from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
+# By provider: the chart, where it comes from, its version.
+_CHARTS: Final = {
+    "operator": ("gpu-operator", GPU_OPERATOR_REPOSITORY, GPU_OPERATOR_VERSION),
+    "device-plugin": ("nvidia-device-plugin", DEVICE_PLUGIN_REPOSITORY, DEVICE_PLUGIN_VERSION),
+}
 # In a kind node the plugin finds the driver only as the node does: on the node's network, with
 # its rights, its libraries, and in NVIDIA's runtime (guide 001).
 IN_KIND: Final[Mapping[str, Any]] = {
@@ -32,32 +39,16 @@ IN_KIND: Final[Mapping[str, Any]] = {
 _PRIVILEGED: Final[Mapping[str, str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 # What the charts' daemons tolerate by themselves: a list in their values takes the place of these.
-_GPU_TAINT: Final[Mapping[str, str]] = {
-    "key": "nvidia.com/gpu",
-    "operator": "Exists",
-    "effect": "NoSchedule",
-}
-_CRITICAL: Final[Mapping[str, str]] = {"key": "CriticalAddonsOnly", "operator": "Exists"}
-_CONTROL_PLANE: Final[Mapping[str, str]] = {
+_GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_CRITICAL: Final = {"key": "CriticalAddonsOnly", "operator": "Exists"}
+_CONTROL_PLANE: Final = {
     "key": "node-role.kubernetes.io/control-plane",
     "operator": "Exists",
     "effect": "NoSchedule",
 }
 
 # As GKE has it in kube-system: it bounds nothing, and is the permission (gpu-operator#660).
-_SYSTEM_PRIORITIES: Final[Any] = {
-    "hard": {"pods": "1G"},
-    "scope_selector": {
-        "match_expressions": [
-            {
-                "scope_name": "PriorityClass",
-                "operator": "In",
-                "values": ["system-node-critical", "system-cluster-critical"],
-            }
-        ]
-    },
-}
-
+_SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
 # The one object by which a GPU operator works; its chart makes it under this name.
 _CLUSTER_POLICY: Final = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy"
 
@@ -99,15 +90,7 @@ class GpuStack(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:GpuStack", name, None, opts)
         self.brings_cluster_policy = args.provider == "operator"
-        opts = opts or pulumi.ResourceOptions()
-        child = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
-        if args.provider == "operator":
-            chart, home, version = "gpu-operator", GPU_OPERATOR_REPOSITORY, GPU_OPERATOR_VERSION
-        else:
-            chart, home = "nvidia-device-plugin", DEVICE_PLUGIN_REPOSITORY
-            version = DEVICE_PLUGIN_VERSION
+        child = child_of(self, opts)
         _refuse_misfits(name, args)
         is_plugin = args.provider == "device-plugin"
         before: list[pulumi.Resource] = []
@@ -122,17 +105,11 @@ class GpuStack(pulumi.ComponentResource):
                     own_class,
                     metadata={"name": "nvidia"},
                     handler="nvidia",
-                    opts=pulumi.ResourceOptions.merge(
-                        child, pulumi.ResourceOptions(retain_on_delete=True)
-                    ),
+                    opts=child_of(self, opts, retain_on_delete=True),
                 )
             )
-        values = merged(
-            IN_KIND if args.in_kind and is_plugin else {},
-            _tolerating([it.spec for it in args.tolerations], is_plugin=is_plugin),
-            args.values,
-        )
         if args.provider != "none":
+            chart, home, version = _CHARTS[args.provider]
             self.version, self.namespace = args.version or version, chart
             own = f"{name}-namespace"
             if args.existing.of_others(NAMESPACE, chart, own) is None:
@@ -147,11 +124,14 @@ class GpuStack(pulumi.ComponentResource):
                         f"{name}-system-priorities",
                         metadata={"name": "system-priorities", "namespace": chart},
                         spec=_SYSTEM_PRIORITIES,
-                        opts=pulumi.ResourceOptions.merge(
-                            child, pulumi.ResourceOptions(depends_on=list(before))
-                        ),
+                        opts=after(child, *before),
                     )
                 )
+            values = merged(
+                IN_KIND if args.in_kind and is_plugin else {},
+                _tolerating([it.spec for it in args.tolerations], is_plugin=is_plugin),
+                args.values,
+            )
             kubernetes.helm.v3.Release(
                 f"{name}-release",
                 **chart_args(chart, self.version, override=args.chart, repository=home),
@@ -159,7 +139,7 @@ class GpuStack(pulumi.ComponentResource):
                 namespace=chart,
                 values=hidden(values),
                 timeout=900,  # drivers are built on the nodes
-                opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=before)),
+                opts=after(child, *before),
             )
         self.register_outputs({"provider": args.provider})
 

@@ -1,7 +1,6 @@
 """A kind cluster on the machine that runs the update, with its GPUs where it has some."""
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -9,14 +8,7 @@ import pulumi_command as command
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import deleted_with
-from kai_fleet.settings.sections.kind import HERE, Kind
-
-
-@dataclass
-class KindClusterArgs:
-    """What it is made of."""
-
-    kind: Kind = field(default_factory=Kind)
+from kai_fleet.settings.sections.cluster import HERE, Kind
 
 
 class KindCluster(pulumi.ComponentResource):
@@ -35,9 +27,7 @@ class KindCluster(pulumi.ComponentResource):
     kubeconfig: pulumi.Output[str]
     going_with_it: pulumi.ResourceTransformation
 
-    def __init__(
-        self, name: str, args: KindClusterArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: Kind, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("kai-fleet:index:KindCluster", name, None, opts)
         create = probes.command("kind", "create")
         made = command.local.Command(
@@ -47,16 +37,17 @@ class KindCluster(pulumi.ComponentResource):
             delete=probes.command("kind", "delete"),
             environment={
                 "KIND_NAME": name,
-                "KIND_CONFIG": json.dumps(declared(name, args.kind), sort_keys=True),
-                "KIND_GPUS": args.kind.gpus,
-                "KIND_GPU_NODE": gpu_node(name, args.kind),
+                "KIND_CONFIG": json.dumps(declared(name, args), sort_keys=True),
+                "KIND_GPUS": args.gpus,
+                # One node only: two would hand them out twice.
+                "KIND_GPU_NODE": f"{name}-{'worker' if args.workers else 'control-plane'}",
             },
             logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
             opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
         )
         self.kubeconfig = pulumi.Output.secret(made.stdout)
         self.going_with_it = deleted_with(made)
-        self.register_outputs({"gpus": args.kind.gpus})
+        self.register_outputs({"gpus": args.gpus})
 
 
 def declared(name: str, kind: Kind) -> dict[str, Any]:
@@ -75,8 +66,3 @@ def declared(name: str, kind: Kind) -> dict[str, Any]:
         "name": name,
         "nodes": [{"role": "control-plane", **image, "extraPortMappings": mappings}, *workers],
     }
-
-
-def gpu_node(name: str, kind: Kind) -> str:
-    """The container of the node with the GPUs. One node only: two would hand them out twice."""
-    return f"{name}-worker" if kind.workers else f"{name}-control-plane"

@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.access import ClusterAccess, noted
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin, of_own_cluster
-from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import Fleet
-from kai_fleet.guards.guard_policies import GuardPolicies, GuardPoliciesArgs
+from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
-from kai_fleet.host.kind_cluster import KindCluster, KindClusterArgs
-from kai_fleet.host.platform_reference import ReferencedPlatform
+from kai_fleet.host.kind_cluster import KindCluster
 from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
-from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.options import after
+from kai_fleet.settings.sections.cluster import Cluster
+from kai_fleet.state.deployed_state import DeployedState, full_name
 
 
 @dataclass
@@ -33,36 +33,51 @@ class PlatformArgs:
 
 
 class Platform(pulumi.ComponentResource):
-    """The host cluster. Pass `provider` and `transformations` on to the teams, and depend on
-    `ready`.
+    """The host cluster. Give what others declare on it the options of `once_ready`.
+
+    In a team stack it is the one that the platform's stack made, and declares nothing on it. Type,
+    name and provider are the same there: a team's resources find the same provider in either stack,
+    and moving them between stacks replaces nothing. `guards` are None then.
     """
 
     access: ClusterAccess
     provider: pulumi.ProviderResource
     ready: list[pulumi.Resource]
-    guards: GuardPolicies
+    guards: GuardPolicies | None
     transformations: list[pulumi.ResourceTransformation]
 
     def __init__(
         self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        own = noted(opts, args.fleet.labels, args.fleet.annotations)
+        fleet, cluster = args.fleet, args.fleet.cluster
+        own = noted(opts, fleet.labels, fleet.annotations)
         super().__init__("kai-fleet:index:Platform", name, None, own)
-        cluster, gpu_stack, host = args.fleet.cluster, args.fleet.gpu, args.fleet.host
-        self.transformations = []
-        kubeconfig = args.kubeconfig
-        if kubeconfig is None and cluster.kubeconfig is not None:
-            kubeconfig = cluster.kubeconfig.get_secret_value()
-        if cluster.kind is not None:
-            made = KindCluster(
-                cluster.name,
-                KindClusterArgs(cluster.kind),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
+        self.ready, self.guards, self.transformations = [], None, []
+        kubeconfig, child = args.kubeconfig, pulumi.ResourceOptions(parent=self)
+        if fleet.platform:
+            # The settings were read before; this shows in the stack what it depends on.
+            pulumi.StackReference("platform", stack_name=full_name(fleet.platform))
+        elif cluster.kind is not None:
+            made = KindCluster(cluster.name, cluster.kind, child)
             kubeconfig, self.transformations = made.kubeconfig, [made.going_with_it]
-        self.access = ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
+        self.access = _access(cluster, kubeconfig)
         given = self.get_provider("kubernetes:core/v1:Namespace")
-        self.provider = given or self.access.provider(name, pulumi.ResourceOptions(parent=self))
+        self.provider = given or self.access.provider(name, child)
+        if not fleet.platform:
+            self._declare(name, args, opts)
+        self.register_outputs({"cluster": cluster.name})
+
+    def once_ready(self, parent: pulumi.Resource | None = None) -> pulumi.ResourceOptions:
+        """The options of what is declared on it, below `parent` or the stack itself."""
+        return pulumi.ResourceOptions(
+            parent=parent,
+            provider=self.provider,
+            depends_on=self.ready,
+            transformations=self.transformations,
+        )
+
+    def _declare(self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None) -> None:
+        fleet, host, gpu_stack = args.fleet, args.fleet.host, args.fleet.gpu
         on_host = pulumi.ResourceOptions(
             parent=self,
             provider=self.provider,
@@ -77,8 +92,8 @@ class Platform(pulumi.ComponentResource):
                 chart=gpu_stack.chart,
                 values=gpu_stack.values,
                 system_priorities=gpu_stack.system_priorities,
-                in_kind=cluster.kind is not None,
-                tolerations=[*args.fleet.tolerations],
+                in_kind=fleet.cluster.kind is not None,
+                tolerations=[*fleet.tolerations],
                 existing=args.existing,
             ),
             opts=on_host,
@@ -94,46 +109,30 @@ class Platform(pulumi.ComponentResource):
                 KaiSchedulerArgs(
                     scheduler,
                     self.access,
-                    isolation=args.fleet.isolation,
+                    isolation=fleet.isolation,
                     cluster_policy_crd=not gpu.brings_cluster_policy,
                     existing=args.existing,
                     deployed=args.deployed,
                 ),
-                opts=pulumi.ResourceOptions.merge(
-                    on_host, pulumi.ResourceOptions(depends_on=[gpu])
-                ),
+                after(on_host, gpu),
             )
             queues = QueueTree(
-                f"{name}-queues",
-                QueueTreeArgs(host.queues, self.access),
-                opts=pulumi.ResourceOptions.merge(
-                    on_host, pulumi.ResourceOptions(depends_on=[kai.ready])
-                ),
+                f"{name}-queues", QueueTreeArgs(host.queues, self.access), after(on_host, kai.ready)
             )
             scheduling = declare_scheduling(name, scheduler, kai, self.access, on_host)
             self.ready = [gpu, kai, queues, *scheduling]
-        self.register_outputs({"cluster": cluster.name})
 
 
 def existing_of(
     fleet: Fleet, deployed: DeployedState, own: pulumi.ProviderResource
 ) -> ExistingObjects:
     """What the host of a stack has already, read by its own provider of this project."""
-    cluster = fleet.cluster
-    if cluster.kind is not None:
+    if fleet.cluster.kind is not None:
         return of_own_cluster(deployed)
-    kubeconfig = cluster.kubeconfig.get_secret_value() if cluster.kubeconfig else None
-    access = ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
-    return by_plugin(access, deployed, own)
+    return by_plugin(_access(fleet.cluster), deployed, own)
 
 
-def platform_of(
-    fleet: Fleet,
-    deployed: DeployedState,
-    existing: ExistingObjects,
-    opts: pulumi.ResourceOptions | None = None,
-) -> Platform | ReferencedPlatform:
-    """The stack's own platform, or a team stack's view of the one that it is on."""
-    if fleet.platform:
-        return ReferencedPlatform("host", fleet, opts)
-    return Platform("host", PlatformArgs(fleet, deployed, existing=existing), opts)
+def _access(cluster: Cluster, kubeconfig: pulumi.Input[str] | None = None) -> ClusterAccess:
+    if kubeconfig is None and cluster.kubeconfig is not None:
+        kubeconfig = cluster.kubeconfig.get_secret_value()
+    return ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)

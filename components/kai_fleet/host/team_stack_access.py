@@ -1,25 +1,21 @@
 """An account on the host for each team stack, with what that stack needs and no more."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes import core
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
-from kai_fleet.guards.guard_policies import declare_binding, declare_policy
+from kai_fleet.guards.components import declare_bindings, declare_policy
 from kai_fleet.host import team_stack_rights as rights
+from kai_fleet.host.platform import Platform
 from kai_fleet.options import after
+from kai_fleet.state.deployed_state import ACCESS, HOST
 from kai_fleet.state.targeting import DeclaredRun
-from kai_fleet.state.team_parts import ACCESS, HOST
-
-if TYPE_CHECKING:
-    from kai_fleet.host.platform import Platform
-    from kai_fleet.host.platform_reference import ReferencedPlatform
 
 
 @dataclass
@@ -69,48 +65,34 @@ class TeamStackAccess(pulumi.ComponentResource):
         args: TeamStackAccessArgs,
         namespace: pulumi.Resource,
     ) -> list[pulumi.Resource]:
-        team = granted.name
-        called = f"{rights.IN_NAMESPACE}-{team}"
+        team, called = granted.name, f"{rights.IN_NAMESPACE}-{granted.name}"
         child = pulumi.ResourceOptions(parent=self)
         queue = granted.parent_queue if granted.mode == "host" else None
         # The bounds come before the rights that they bound, and go after them.
-        foreign = args.foreign_queues.get(team, ())
-        bounds = self._bounds(name, team, queue, foreign) if queue is not None else []
+        bounds: list[pulumi.Resource] = []
+        if queue is not None:
+            foreign = args.foreign_queues.get(team, ())
+            policy, binding = rights.queue_guard(team, queue, foreign)
+            made = {called: declare_policy(f"{name}-bounds", policy, child)}
+            held = declare_bindings(name, {"bounds-binding": binding}, made, child)
+            bounds = [*made.values(), *held]
         account = core.v1.ServiceAccount(
             f"{name}-account",
             metadata={"name": team, "namespace": rights.ACCOUNTS},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[namespace]),
+            opts=after(child, namespace),
         )
-        role = rbac.ClusterRole(
-            f"{name}-role",
-            metadata={"name": called},
-            rules=rights.on_host(team, host_mode=queue is not None),
-            opts=child,
+        role = declare_role(
+            (f"{name}-role", f"{name}-binding"),
+            {"name": called},
+            rights.on_host(team, host_mode=queue is not None),
+            subject(team, rights.ACCOUNTS),
+            child,
+            [account, *bounds],
         )
-        binding = rbac.ClusterRoleBinding(
-            f"{name}-binding",
-            metadata={"name": called},
-            role_ref=_role_ref(called),
-            subjects=[subject(team)],
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[account, role, *bounds]),
-        )
-        return [account, role, binding, *bounds]
-
-    def _bounds(
-        self, name: str, team: str, parent_queue: str, foreign: Sequence[str]
-    ) -> list[pulumi.Resource]:
-        child = pulumi.ResourceOptions(parent=self)
-        bounds = rights.queue_bounds(team, parent_queue, foreign)
-        made = declare_policy(f"{name}-bounds", rights.queue_policy(team, bounds), child)
-        held = declare_binding(
-            f"{name}-bounds-binding", rights.queue_binding(team), after(child, made)
-        )
-        return [made, held]
+        return [account, *role, *bounds]
 
 
-def let_in(
-    fleet: Fleet, run: DeclaredRun, platform: Platform | ReferencedPlatform
-) -> TeamStackAccess | None:
+def let_in(fleet: Fleet, run: DeclaredRun, platform: Platform) -> TeamStackAccess | None:
     """The accounts of a platform's team stacks; None where it has none, and in a team stack."""
     if not fleet.grants:
         return None
@@ -118,9 +100,7 @@ def let_in(
         HOST,
         TeamStackAccessArgs([fleet.grants[team] for team in run.grants], fleet.foreign_queues),
         opts=pulumi.ResourceOptions(
-            parent=platform,
-            provider=platform.provider,
-            transformations=platform.transformations,
+            parent=platform, provider=platform.provider, transformations=platform.transformations
         ),
     )
 
@@ -130,17 +110,45 @@ def account_rights(name: str, team: str, opts: pulumi.ResourceOptions) -> pulumi
     found: pulumi.Resource = rbac.RoleBinding(
         name,
         metadata={"name": rights.IN_NAMESPACE, "namespace": f"team-{team}"},
-        role_ref=_role_ref(rights.IN_NAMESPACE),
-        subjects=[subject(team)],
+        role_ref=_role_ref("ClusterRole", rights.IN_NAMESPACE),
+        subjects=[subject(team, rights.ACCOUNTS)],
         opts=opts,
     )
     return found
 
 
-def _role_ref(name: str) -> rbac.RoleRefArgsDict:
-    return {"api_group": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+def declare_role(
+    names: tuple[str, str],
+    metadata: ObjectMetaArgsDict,
+    rules: Sequence[rbac.PolicyRuleArgsDict],
+    account: rbac.SubjectArgsDict,
+    opts: pulumi.ResourceOptions,
+    before: Sequence[pulumi.Resource] = (),
+) -> list[pulumi.Resource]:
+    """A role and the binding that gives it to an account, by the names of these resources.
+
+    They are of the namespace in `metadata`, else of the whole cluster. The binding also waits for
+    what comes `before`.
+    """
+    inside = "namespace" in metadata
+    role, binding = (
+        (rbac.Role, rbac.RoleBinding) if inside else (rbac.ClusterRole, rbac.ClusterRoleBinding)
+    )
+    made = role(names[0], metadata=metadata, rules=rules, opts=opts)
+    bound = binding(
+        names[1],
+        metadata=metadata,
+        role_ref=_role_ref("Role" if inside else "ClusterRole", metadata["name"]),
+        subjects=[account],
+        opts=after(opts, *before, made),
+    )
+    return [made, bound]
 
 
-def subject(team: str) -> rbac.SubjectArgsDict:
-    """The account of a team's stack, as the subject of a binding."""
-    return {"kind": "ServiceAccount", "name": team, "namespace": rights.ACCOUNTS}
+def _role_ref(kind: str, name: Any) -> rbac.RoleRefArgsDict:
+    return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+
+
+def subject(account: str, namespace: str) -> rbac.SubjectArgsDict:
+    """A service account as the subject of a binding."""
+    return {"kind": "ServiceAccount", "name": account, "namespace": namespace}

@@ -20,7 +20,7 @@ _DNS: Final = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API: Final = 8443  # of a vCluster's pod
 
 
-def of_team(team: DeclaredTeam) -> dict[str, dict[str, Any]]:
+def of_team(team: DeclaredTeam) -> dict[str, Any]:
     """The network policies of a team's namespace by name: each its spec."""
     if team.isolation is None or not team.isolation.network.enabled:
         return {}
@@ -38,10 +38,7 @@ def of_pods(network: Network) -> dict[str, Any]:
         {"to": [own]},
         # A node's own server too: a vCluster's DNS asks it for names from outside, and clouds have
         # it at the address of their credentials. At this port there are none.
-        {
-            "to": [_namespace("kube-system"), *map(_block, _inside(network))],
-            "ports": _DNS,
-        },
+        {"to": [_namespace("kube-system"), *map(_block, _inside(network))], "ports": _DNS},
     ]
     if network.internet:
         inside = _inside(network)

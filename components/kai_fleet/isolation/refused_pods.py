@@ -1,21 +1,48 @@
 """Pods that run in a team's namespace and would be refused there, if they were made now.
 
-By the guards' own policies, which an API server asks only about what is made and changed. What a
-sum decides (quotas) is not looked at.
+By the guards' own policies and by Pod Security, which an API server asks only about what is made
+and changed. What a sum decides (quotas) is not looked at. `tests/unit/test_refused_pods.py` holds
+it to the attacks that it denies.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kai_fleet.guards import evaluation
-from kai_fleet.guards.foreign_nodes import foreign_nodes
-from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules
+from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules, foreign_nodes
 from kai_fleet.guards.policies import Kind, Object
-from kai_fleet.isolation.pod_security import baseline
 
-# What an API server or a kubelet adds to a pod after it was made.
-_LATER = ("status",)
-_OF_PODS: tuple[Kind, ...] = ("devices", "pods", "traffic")
+_OF_PODS: Final[tuple[Kind, ...]] = ("devices", "pods", "traffic")
+# What a KAI beside the team adds to a pod after it was made.
+_OF_KAI: Final = {
+    "labels": re.compile("runai-gpu-group(/|$)"),
+    "annotations": re.compile("received-resource-type$"),
+}
+# Of Pod Security.
+_HOST_NAMESPACES: Final = ("hostNetwork", "hostPID", "hostIPC")
+_CAPABILITIES: Final = frozenset(
+    (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
+        *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
+_SELINUX: Final = frozenset(
+    ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+)
+_SYSCTLS: Final = frozenset(
+    (
+        *("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range"),
+        *("net.ipv4.ip_local_reserved_ports", "net.ipv4.ip_unprivileged_port_start"),
+        *("net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout"),
+        *("net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes"),
+        *("net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_rmem"),
+        *("net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem"),
+    )
+)
+_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS: Final = ("postStart", "preStop")
 
 
 def refused(
@@ -40,7 +67,7 @@ def refused(
 def _reasons(
     pod: Mapping[str, Any], rules: HostRules, nodes: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
-    yield from baseline(pod)
+    yield from _baseline(pod)
     space = f"team-{rules.team}"
     control = _of_control_plane(pod, rules)
     user = evaluation.controller() if control else evaluation.account(space, f"vc-{rules.team}")
@@ -74,17 +101,13 @@ def _as_made(pod: Mapping[str, Any], rules: HostRules, *, control: bool) -> Obje
     if control:  # by its StatefulSet or Deployment, which the update declares
         spec["nodeSelector"] = dict(rules.control_pool or rules.pool)
     metadata = dict(pod["metadata"])
-    metadata["labels"] = {
-        key: value
-        for key, value in (metadata.get("labels") or {}).items()
-        if not (rules.beside_kai and key.split("/")[0] == "runai-gpu-group")
-    }
-    metadata["annotations"] = {
-        key: value
-        for key, value in (metadata.get("annotations") or {}).items()
-        if not (rules.beside_kai and key == "received-resource-type")
-    }
-    rest = {key: value for key, value in pod.items() if key not in _LATER}
+    for notes in ("labels", "annotations"):
+        metadata[notes] = {
+            key: value
+            for key, value in (metadata.get(notes) or {}).items()
+            if not (rules.beside_kai and _OF_KAI[notes].match(key))
+        }
+    rest = {key: value for key, value in pod.items() if key != "status"}
     return {**rest, "metadata": metadata, "spec": spec}
 
 
@@ -100,3 +123,58 @@ def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in named) and all(
         labels.get(it["key"]) in it["values"] for it in among
     )
+
+
+def _baseline(pod: Mapping[str, Any]) -> Iterator[str]:
+    """Each field by which a pod violates Pod Security's level `baseline`, which the API server asks
+    only about what is made and changed.
+    """
+    spec = pod["spec"]
+    yield from (f"it has {field}: true" for field in _HOST_NAMESPACES if spec.get(field))
+    for volume in spec.get("volumes") or []:
+        if "hostPath" in volume:
+            yield f"its volume {volume.get('name')} is a hostPath"
+    yield from _context("the pod", spec.get("securityContext") or {})
+    for sysctl in (spec.get("securityContext") or {}).get("sysctls") or []:
+        if sysctl.get("name") not in _SYSCTLS:
+            yield f"it sets the sysctl {sysctl.get('name')}"
+    for key, value in (pod["metadata"].get("annotations") or {}).items():
+        allowed = value == "runtime/default" or value.startswith("localhost/")
+        if key.startswith(_APP_ARMOR) and value and not allowed:
+            yield f"its annotation {key} is {value}"
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for each in spec.get(kind) or []:
+            yield from _container(each)
+
+
+def _container(each: Mapping[str, Any]) -> Iterator[str]:
+    name, context = f"container {each.get('name')}", each.get("securityContext") or {}
+    if context.get("privileged"):
+        yield f"its {name} is privileged"
+    added = (context.get("capabilities") or {}).get("add") or []
+    if beyond := sorted(set(added) - _CAPABILITIES):
+        yield f"its {name} adds the capability {beyond[0]}"
+    for port in each.get("ports") or []:
+        if port.get("hostPort"):
+            yield f"its {name} has the hostPort {port['hostPort']}"
+    if context.get("procMount") not in (None, "Default"):
+        yield f"its {name} has procMount {context['procMount']}"
+    yield from _context(name, context)
+    hooks = each.get("lifecycle") or {}
+    for probe in (*map(each.get, _PROBES), *map(hooks.get, _HOOKS)):
+        for how in ("httpGet", "tcpSocket"):
+            if host := ((probe or {}).get(how) or {}).get("host"):
+                yield f"its {name} has a probe or hook with the host {host}"
+
+
+def _context(name: str, context: Mapping[str, Any]) -> Iterator[str]:
+    """What a pod's security context and a container's have in common."""
+    if (context.get("seccompProfile") or {}).get("type") == "Unconfined":
+        yield f"{name} has seccompProfile.type Unconfined"
+    if (context.get("appArmorProfile") or {}).get("type") == "Unconfined":
+        yield f"{name} has appArmorProfile.type Unconfined"
+    if (context.get("windowsOptions") or {}).get("hostProcess"):
+        yield f"{name} has windowsOptions.hostProcess: true"
+    linux = context.get("seLinuxOptions") or {}
+    if linux.get("type", "") not in _SELINUX or linux.get("user") or linux.get("role"):
+        yield f"{name} has seLinuxOptions of its own"

@@ -1,40 +1,41 @@
-"""A team's place on the host: its namespace, and everything that bounds what is made there."""
+"""A team's place on the host: its namespace, and everything that bounds what is made there.
 
-from collections.abc import Mapping, Sequence
+By the labels and annotations of the namespace the API server and the guards judge.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 import pulumi_command as command
 from pulumi_kubernetes import core
-from pulumi_kubernetes.meta import v1 as meta
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.networking import v1 as networking
-from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
-from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.access import ClusterAccess, noted
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
-from kai_fleet.cluster.noted import noted
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.guards.guard_policies import GuardPolicies
-from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
-from kai_fleet.host.team_stack_access import account_rights
-from kai_fleet.isolation import (
-    network_policies,
-    team_quotas,
-    vcluster_rights,
-    vcluster_role,
+from kai_fleet.guards.components import (
+    GuardPolicies,
+    HostGuard,
+    HostGuardArgs,
+    QueueGuard,
+    QueueGuardArgs,
 )
-from kai_fleet.isolation.namespace_metadata import (
-    USED,
-    is_of_others,
-    labels_of,
-    namespace_metadata,
-)
-from kai_fleet.monitoring.team_monitoring import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
+from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
+from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.state.team_parts import TEAM_NAMESPACE
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, TEAM_NAMESPACE
+
+TEAM_LABEL: Final = "kai-fleet/team"
+# On a namespace that others made: an update that was cut off finds by it whose the namespace is.
+USED: Final = {"kai-fleet/namespace": "used"}
+ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 
 
 @dataclass
@@ -75,9 +76,7 @@ class TeamNamespace(pulumi.ComponentResource):
         opts = opts or pulumi.ResourceOptions()
         # What is of the whole cluster stands beside the namespace, not after it: while that ends,
         # which takes Kubernetes 5 s, it is removed.
-        self._beside = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
+        self._beside = child_of(self, opts)
         metadata = namespace_metadata(args.team)
         goes_with: pulumi.Resource | None
         end = {"VACANT_NAMESPACE": self._of_team}
@@ -93,9 +92,7 @@ class TeamNamespace(pulumi.ComponentResource):
                     "labels": {**labels_of(args.team), **USED},
                     "annotations": metadata["annotations"],
                 },
-                opts=pulumi.ResourceOptions.merge(
-                    self._beside, pulumi.ResourceOptions(retain_on_delete=True)
-                ),
+                opts=child_of(self, opts, retain_on_delete=True),
             )
             goes_with = opts.deleted_with
         else:
@@ -106,15 +103,23 @@ class TeamNamespace(pulumi.ComponentResource):
         self._inside = pulumi.ResourceOptions(
             parent=self, depends_on=[self._namespace], deleted_with=goes_with
         )
-        bounds: list[pulumi.Resource] = [self._namespace, *self._quotas()]
+        bounds: list[pulumi.Resource] = [self._namespace]
+        for called, quota in team_quotas.quotas(args.team).items():
+            bounds.append(self._bound(core.v1.ResourceQuota, f"{name}-{called}", called, quota))
         if args.team.isolated:
-            bounds += [*self._network(), *self._rights(), *self._guards()]
+            for called, policy in network_policies.of_team(args.team).items():
+                part = f"{name}-network-{called.removeprefix('kai-fleet-')}"
+                bounds.append(self._bound(networking.NetworkPolicy, part, called, policy))
+            bounds += self._rights()
+            if args.team.rules is not None:
+                guard = HostGuardArgs(self._of_team, args.team.rules, args.policies)
+                bounds.append(HostGuard(f"{name}-host-guard", guard, self._beside))
+            bounds += args.policies.ready if args.policies is not None else []
         if args.team.host_guard is not None:
             of_queues = QueueGuardArgs(args.team.host_guard, self._of_team, args.policies)
             bounds.append(QueueGuard(f"{name}-queue-guard", of_queues, self._beside))
         if args.account is not None:
-            after = pulumi.ResourceOptions(depends_on=list(args.account))
-            let_in = pulumi.ResourceOptions.merge(self._inside, after)
+            let_in = after(self._inside, *args.account)
             bounds.append(account_rights(f"{name}-account-rights", name, let_in))
             bounds += args.account
         if args.monitoring is not None:
@@ -132,79 +137,82 @@ class TeamNamespace(pulumi.ComponentResource):
         self.ready = [vacant]  # after all bounds
         self.register_outputs({"namespace": self._of_team})
 
-    def _quotas(self) -> list[pulumi.Resource]:
-        name = self._name
-        return [
-            core.v1.ResourceQuota(
-                f"{name}-{called}",
-                metadata={"name": called, "namespace": self._of_team},
-                spec=spec,
-                opts=self._inside,
-            )
-            for called, spec in team_quotas.quotas(self._args.team).items()
-        ]
-
-    def _network(self) -> Sequence[pulumi.Resource]:
-        specs: Mapping[str, Any] = network_policies.of_team(self._args.team)
-        return [
-            networking.NetworkPolicy(
-                f"{self._name}-network-{called.removeprefix('kai-fleet-')}",
-                metadata={"name": called, "namespace": self._of_team},
-                spec=spec,
-                opts=self._inside,
-            )
-            for called, spec in specs.items()
-        ]
+    def _bound(self, kind: Any, name: str, called: str, spec: Any) -> pulumi.Resource:
+        metadata = {"name": called, "namespace": self._of_team}
+        made: pulumi.Resource = kind(name, metadata=metadata, spec=spec, opts=self._inside)
+        return made
 
     def _rights(self) -> Sequence[pulumi.Resource]:
         """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
-        team, called = self._args.team, vcluster_rights.called(self._name)
-        child = pulumi.ResourceOptions(parent=self)
-        reads = rbac.ClusterRole(
-            f"{self._name}-vcluster-role",
-            metadata={"name": called},
-            rules=vcluster_rights.rules(sees_nodes=team.mode == "virtual"),
-            opts=child,
+        name, team = f"{self._name}-vcluster", self._args.team
+        account = subject(vcluster_rights.account(self._name), self._of_team)
+        reads = declare_role(
+            (f"{name}-role", f"{name}-binding"),
+            {"name": vcluster_rights.called(self._name)},
+            vcluster_rights.on_host(sees_nodes=team.mode == "virtual"),
+            account,
+            pulumi.ResourceOptions(parent=self),
         )
-        bound = rbac.ClusterRoleBinding(
-            f"{self._name}-vcluster-binding",
-            metadata={"name": called},
-            role_ref=_role_ref("ClusterRole", called),
-            subjects=self._vcluster(),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[reads]),
+        writes = declare_role(
+            (f"{name}-inside", f"{name}-inside-binding"),
+            {"name": vcluster_rights.NAME, "namespace": self._of_team},
+            vcluster_rights.of_team(team),
+            account,
+            self._inside,
         )
-        there: meta.ObjectMetaArgsDict = {
-            "name": vcluster_role.NAME,
-            "namespace": self._of_team,
-        }
-        writes = rbac.Role(
-            f"{self._name}-vcluster-inside",
-            metadata=there,
-            rules=vcluster_role.of_team(team),
-            opts=self._inside,
-        )
-        after = pulumi.ResourceOptions(depends_on=[writes])
-        bound_there = rbac.RoleBinding(
-            f"{self._name}-vcluster-inside-binding",
-            metadata=there,
-            role_ref=_role_ref("Role", vcluster_role.NAME),
-            subjects=self._vcluster(),
-            opts=pulumi.ResourceOptions.merge(self._inside, after),
-        )
-        return [reads, bound, writes, bound_there]
-
-    def _vcluster(self) -> list[rbac.SubjectArgsDict]:
-        account = vcluster_rights.account(self._name)
-        return [{"kind": "ServiceAccount", "name": account, "namespace": self._of_team}]
-
-    def _guards(self) -> Sequence[pulumi.Resource]:
-        policies, rules = self._args.policies, self._args.team.rules
-        ready = policies.ready if policies is not None else []
-        if rules is None:
-            return ready
-        args = HostGuardArgs(self._of_team, rules, policies)
-        return [HostGuard(f"{self._name}-host-guard", args, self._beside), *ready]
+        return [*reads, *writes]
 
 
-def _role_ref(kind: str, name: str) -> rbac.RoleRefArgsDict:
-    return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+def namespace_metadata(team: DeclaredTeam) -> ObjectMetaArgsDict:
+    """Name, labels, and as annotations what the host's policies let the team's pods do.
+
+    What a stack file adds to them changes neither: these come last.
+    """
+    bounds = team.host_guard.parameters() if team.host_guard is not None else {}
+    if team.isolated:
+        bounds |= team.rules.parameters() if team.rules is not None else {}
+    return {
+        "name": f"team-{team.name}",
+        "labels": labels_of(team),
+        "annotations": {**team.annotations, **as_annotations(bounds)},
+    }
+
+
+def is_of_others(team: DeclaredTeam, existing: ExistingObjects) -> bool:
+    """Whether the team's namespace was there before the stack, which then uses it.
+
+    One with the team's label alone was made by an update of the stack that was cut off, or by
+    another stack. Raises pulumi.RunError where it has other values of labels than the team gets.
+    """
+    resource = f"{team.name}-namespace"
+    if existing.holds(NAMESPACE_PATCH, resource):
+        return True
+    name = f"team-{team.name}"
+    found = existing.of_others(NAMESPACE, name, resource)
+    if found is None:
+        return False
+    if TEAM_LABEL in found["labels"]:
+        return all(found["labels"].get(key) == it for key, it in USED.items())
+    wanted = labels_of(team)
+    differ = {key: it for key, it in found["labels"].items() if wanted.get(key, it) != it}
+    if differ:
+        has = ", ".join(f"{key}={value}" for key, value in sorted(differ.items()))
+        wants = ", ".join(f"{key}={wanted[key]}" for key in sorted(differ))
+        raise pulumi.RunError(
+            f"namespace {name} was on the cluster before this stack and is used for team"
+            f" {team.name}, but it has {has}, and the team's labels are {wants}. Nothing was"
+            " made. Agree with its owner and set the label: kubectl label namespace"
+            f" {name} --overwrite {wants.replace(', ', ' ')}; or give the team another name"
+        )
+    return True
+
+
+def labels_of(team: DeclaredTeam) -> dict[str, str]:
+    """The labels of the team's namespace: the file's, and over them those that decide."""
+    labels = {**team.labels, TEAM_LABEL: team.name}
+    if team.isolation is not None and team.isolation.on:
+        # `restricted` is held by the guard: the label knows no exceptions, and needs some.
+        labels[ENFORCED] = "baseline"
+        labels[f"{ENFORCED}-version"] = "latest"
+        labels[ISOLATION_LABEL] = team.isolation.level
+    return labels

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.guards.host_rules import SYSTEM_SCOPE
 from kai_fleet.settings.sections.isolation import Isolation
 
 if TYPE_CHECKING:
-    from pulumi_kubernetes.core.v1 import ResourceQuotaSpecArgsDict, ScopeSelectorArgsDict
+    from pulumi_kubernetes.core.v1 import ResourceQuotaSpecArgsDict
 
-# Classes of Kubernetes' own parts: a pod of theirs makes room for itself on any node.
-SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
 # What the account of a team's own stack may make in etcd besides.
 _OBJECTS: Final = (
     *("endpoints", "endpointslices.discovery.k8s.io", "serviceaccounts", "deployments.apps"),
@@ -31,15 +30,16 @@ def quotas(team: DeclaredTeam) -> dict[str, ResourceQuotaSpecArgsDict]:
     """
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
     isolation = team.isolation or Isolation()
-    bound = gpu_bound(team.kinds, isolation)
-    found: dict[str, ResourceQuotaSpecArgsDict] = {"gpus": {"hard": bound}}
+    found: dict[str, ResourceQuotaSpecArgsDict] = {
+        "gpus": {"hard": _gpu_bound(team.kinds, isolation)}
+    }
     if isolation.on:
-        found |= {name: {"hard": hard} for name, hard in shared_bounds(isolation).items()}
-        found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": system_scope()}
+        found |= {name: {"hard": hard} for name, hard in _shared_bounds(isolation).items()}
+        found["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}
     return found
 
 
-def gpu_bound(kinds: Mapping[str, int], isolation: Isolation) -> dict[str, str]:
+def _gpu_bound(kinds: Mapping[str, int], isolation: Isolation) -> dict[str, str]:
     """The quota `gpus`: devices by name, those of another vendor and DRA claims none."""
     found = {f"requests.{name}": str(count) for name, count in kinds.items()}
     if not isolation.on:
@@ -51,13 +51,12 @@ def gpu_bound(kinds: Mapping[str, int], isolation: Isolation) -> dict[str, str]:
     found |= {
         f"{name}.deviceclass.resource.k8s.io/devices": str(count) for name, count in classes.items()
     }
-    claims = isolation.bounds.objects if classes else 0
-    found["count/resourceclaims.resource.k8s.io"] = str(claims)
-    found["count/resourceclaimtemplates.resource.k8s.io"] = str(claims)
-    return found
+    claims = str(isolation.bounds.objects if classes else 0)
+    claimed = ("resourceclaims", "resourceclaimtemplates")
+    return found | {f"count/{kind}.resource.k8s.io": claims for kind in claimed}
 
 
-def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
+def _shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
     """What nodes and etcd have for everybody, by the name of its quota."""
     bounds = isolation.bounds
     found: dict[str, Mapping[str, object]] = {
@@ -83,13 +82,4 @@ def shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
     return {
         name: {key: str(value) for key, value in hard.items() if value is not None}
         for name, hard in found.items()
-    }
-
-
-def system_scope() -> ScopeSelectorArgsDict:
-    """The scope of the quota `system-priority`: pods that name a class of Kubernetes' own."""
-    return {
-        "match_expressions": [
-            {"operator": "In", "scope_name": "PriorityClass", "values": list(SYSTEM_CLASSES)}
-        ]
     }

@@ -12,13 +12,10 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
-from kai_fleet.kai.scheduling_shards import prometheus_values
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import child_of
 from kai_fleet.releases.chart_source import chart_args
-from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
 from kubectl_fleet.releases import KAI, KaiRelease, kai
@@ -65,61 +62,41 @@ class KaiScheduler(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
         own = args.kai
         release = kai(own.version or "", untested=own.untested)
-        opts = opts or pulumi.ResourceOptions()
-        child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
+        # Of what waits for other things than the component does.
+        later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         before: list[pulumi.Resource] = []
         own_namespace, existing = f"{name}-namespace", args.existing
         others = priority_values(release, own.values, existing) if existing else {}
         if not (existing and existing.of_others(NAMESPACE, KAI_NAMESPACE, own_namespace)):
-            before.append(
-                kubernetes.core.v1.Namespace(
-                    own_namespace,
-                    metadata={"name": KAI_NAMESPACE},
-                    opts=child_of(self, opts),
-                )
+            space = kubernetes.core.v1.Namespace(
+                own_namespace, metadata={"name": KAI_NAMESPACE}, opts=child_of(self, opts)
             )
+            before.append(space)
         crd = f"{name}-cluster-policy"
         wanted = release.needs_cluster_policy_crd and args.cluster_policy_crd
         if existing is None:
             if wanted:
-                before.append(_cluster_policy_crd(crd, child))
+                before.append(_cluster_policy_crd(crd, child_of(self, later)))
         elif existing.holds(CRD, crd) or (wanted and not existing.find(CRD, _CLUSTER_POLICIES)):
             # Once made it stays as it is: with it would go the ClusterPolicy of a GPU operator,
             # which may have come since and made the CRD its own.
-            kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
-            before.append(_cluster_policy_crd(crd, pulumi.ResourceOptions.merge(child, kept)))
+            kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
+            before.append(_cluster_policy_crd(crd, kept))
+        step = child_of(self, later, delete_before_replace=True)
+        replaced = pulumi.ResourceOptions(
+            depends_on=before, replace_on_changes=self._replacing(f"{name}-release", args, release)
+        )
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
-            values=kai_values(
-                release,
-                sharing=own.sharing,
-                runtime_class=args.runtime_class,
-                isolation=args.isolation,
-                tolerations=own.tolerations,
-                affinity=own.affinity,
-                labels=own.labels,
-                overrides=merged(
-                    prometheus_values(release, own.scheduling or Scheduling()), others, own.values
-                ),
-            ),
+            values=kai_values(release, own, args.runtime_class, args.isolation, others),
             timeout=args.ready_timeout,
             # The step below waits, and says for what. Helm would only say that its time is up,
             # and after an upgrade that failed so, the next one keeps the fields that were wrong.
             skip_await=True,
-            opts=pulumi.ResourceOptions.merge(
-                child,
-                pulumi.ResourceOptions(
-                    depends_on=before,
-                    replace_on_changes=self._replacing(f"{name}-release", args, release),
-                    delete_before_replace=True,
-                ),
-            ),
-        )
-        after = pulumi.ResourceOptions.merge(
-            child, pulumi.ResourceOptions(delete_before_replace=True)
+            opts=pulumi.ResourceOptions.merge(step, replaced),
         )
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
@@ -132,7 +109,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
             },
             triggers=[self.release.id],
-            opts=after,
+            opts=step,
         )
         # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
         # queue webhook refuses everything until then.
@@ -148,7 +125,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 "KAI_TIMEOUT": str(args.ready_timeout),
             },
             triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
-            opts=after,
+            opts=step,
         )
         self.version = release.version
         # The version is the release's; registered here, it would have the whole state written once

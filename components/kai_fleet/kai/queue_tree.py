@@ -39,31 +39,23 @@ class QueueTree(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:QueueTree", name, None, opts)
         if args.queues:
-            _QueuesResource(name, args, child_of(self, opts))
+            labels = {queue.name: queue.labels for queue in args.queues if queue.labels}
+            optional = {
+                "labels": labels or None,
+                "parent": args.parent,
+                "identity": args.access.identifier,  # another cluster of this name gets its own
+            }
+            pulumi.CustomResource(
+                QUEUES,
+                name,
+                {
+                    "cluster": args.access.name,
+                    "tree": name,
+                    "queues": packed({queue.name: queue.spec for queue in args.queues}),
+                    **{key: value for key, value in optional.items() if value is not None},
+                    **args.access.reached(),
+                },
+                child_of(self, opts),
+            )
         self.leaves = leaves(args.queues)
         self.register_outputs({"leaves": self.leaves})
-
-
-class _QueuesResource(pulumi.CustomResource):
-    """The resource of the provider: `queues` are the specs by name, as text; `tree` their label."""
-
-    def __init__(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> None:
-        specs = {queue.name: queue.spec for queue in args.queues}
-        labels = {queue.name: queue.labels for queue in args.queues if queue.labels}
-        optional = {
-            "labels": labels or None,
-            "parent": args.parent,
-            "identity": args.access.identifier,  # another cluster of this name gets its own
-        }
-        super().__init__(
-            QUEUES,
-            name,
-            {
-                "cluster": args.access.name,
-                "tree": name,
-                "queues": packed(specs),
-                **{key: value for key, value in optional.items() if value is not None},
-                **args.access.reached(),
-            },
-            opts,
-        )

@@ -1,43 +1,87 @@
-"""Values, shards and topologies of one KAI, beyond its release and its queues."""
+"""Shards and topologies of one KAI, beyond its release and its queues."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
+import pulumi_command as command
 from pulumi_kubernetes.apiextensions import CustomResource
 
+from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_scheduler import KaiScheduler
-from kai_fleet.kai.scheduling_shards import (
-    SchedulingShards,
-    SchedulingShardsArgs,
-    has_shards,
-)
+from kai_fleet.kai.values import prometheus
 from kai_fleet.options import after, child_of
-from kai_fleet.settings.sections.scheduling import Scheduling
+from kai_fleet.settings.sections.scheduling import Fairshare, Scheduling, Shard
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
 @dataclass
-class TopologiesArgs:
-    """The node labels of each topology, from the widest domain to the narrowest."""
+class SchedulingShardsArgs:
+    """`scheduling` as configured, for the KAI of `version` in the cluster of `access`.
 
-    topologies: Mapping[str, Sequence[str]]
+    `release` is an output of its Helm release: where that is made anew, so are the shards.
+    """
+
+    version: str
+    access: ClusterAccess
+    scheduling: Scheduling
+    release: pulumi.Input[Any]
+    prometheus_by_chart: bool = False
+
+
+class SchedulingShards(pulumi.ComponentResource):
+    """The shards of one KAI, applied field by field.
+
+    KAI's chart makes the shard `default` and its Config, and has no values for most of what
+    stands here. So this owns single fields of objects that are the chart's, by server-side apply:
+    Helm's upgrades and the operator leave alone what they did not write. A Patch resource would
+    own them too, but is gone with the object where a release is replaced, and not made again
+    because nothing of it changed; this step has the release for its trigger. Declare it after
+    `ready`.
+    """
+
+    def __init__(
+        self, name: str, args: SchedulingShardsArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:SchedulingShards", name, None, opts)
+        objects = kai_objects(args.scheduling, config=not args.prometheus_by_chart)
+        command.local.Command(
+            f"{name}-apply",
+            create=probes.command("shards", "apply"),
+            update=probes.command("shards", "apply"),
+            delete=probes.command("shards", "remove"),
+            environment={
+                **args.access.environment(),
+                "KAI_VERSION": args.version,
+                "KAI_OBJECTS": json.dumps(objects, sort_keys=True),
+            },
+            triggers=[args.release],
+            opts=child_of(self, opts, delete_before_replace=True),
+        )
+        self.register_outputs({"shards": sorted(objects["schedulingshards"])})
 
 
 class Topologies(pulumi.ComponentResource):
     """`kai.scheduler/v1alpha1` Topology objects, cluster-scoped; KAI has them from v0.12.
 
     Workloads name one in the annotation `kai.scheduler/topology`, and one of its labels in
-    `kai.scheduler/topology-required-placement` or `-preferred-placement`. Levels cannot be
-    changed, so another list replaces the object.
+    `kai.scheduler/topology-required-placement` or `-preferred-placement`. `args` are the node
+    labels of each topology, from the widest domain to the narrowest. Levels cannot be changed, so
+    another list replaces the object.
     """
 
     def __init__(
-        self, name: str, args: TopologiesArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        args: Mapping[str, Sequence[str]],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("kai-fleet:index:Topologies", name, None, opts)
-        for topology, levels in args.topologies.items():
+        for topology, levels in args.items():
             CustomResource(
                 f"{name}-{topology}",
                 api_version="kai.scheduler/v1alpha1",
@@ -46,7 +90,7 @@ class Topologies(pulumi.ComponentResource):
                 spec={"levels": [{"nodeLabel": label} for label in levels]},
                 opts=child_of(self, opts, replace_on_changes=["spec"], delete_before_replace=True),
             )
-        self.register_outputs({"topologies": sorted(args.topologies)})
+        self.register_outputs({"topologies": sorted(args)})
 
 
 def declare_scheduling(
@@ -59,7 +103,7 @@ def declare_scheduling(
     """The shards and topologies of one KAI, once it is ready; nothing where none are configured."""
     once_ready = after(opts, scheduler.ready)
     scheduling, declared = kai.scheduling or Scheduling(), list[pulumi.Resource]()
-    if has_shards(scheduling):
+    if scheduling.shards or scheduling.fairshare is not None:
         args = SchedulingShardsArgs(
             version=scheduler.version,
             access=access,
@@ -69,7 +113,59 @@ def declare_scheduling(
         )
         declared.append(SchedulingShards(f"{name}-shards", args, once_ready))
     if scheduling.topologies:
-        declared.append(
-            Topologies(f"{name}-topologies", TopologiesArgs(scheduling.topologies), once_ready)
-        )
+        declared.append(Topologies(f"{name}-topologies", scheduling.topologies, once_ready))
     return declared
+
+
+def kai_objects(scheduling: Scheduling, *, config: bool) -> dict[str, dict[str, Any]]:
+    """The `spec` of each object by plural kind and name; `config`: that of the Config too."""
+    fairshare = scheduling.fairshare
+    shards = {DEFAULT_SHARD: Shard(), **scheduling.shards}
+    objects: dict[str, dict[str, Any]] = {
+        "schedulingshards": {
+            name: _shard(name, shard, fairshare)
+            for name, shard in shards.items()
+            if name in scheduling.shards or fairshare is not None
+        }
+    }
+    if fairshare is not None and config:
+        objects["configs"] = {"kai-config": {"prometheus": prometheus(fairshare)}}
+    return objects
+
+
+def _shard(name: str, shard: Shard, fairshare: Fairshare | None) -> dict[str, Any]:
+    spec: dict[str, Any] = {}
+    if name != DEFAULT_SHARD:
+        spec["partitionLabelValue"] = name
+    if shard.placement is not None:
+        spec["placementStrategy"] = {"gpu": shard.placement.gpu, "cpu": shard.placement.cpu}
+    if shard.min_runtime is not None:
+        spec["minRuntime"] = _without_none(
+            preemptMinRuntime=shard.min_runtime.preempt, reclaimMinRuntime=shard.min_runtime.reclaim
+        )
+    if shard.queue_depth:
+        spec["queueDepthPerAction"] = dict(shard.queue_depth)
+    if fairshare is not None:
+        spec |= {"kValue": fairshare.k_value, "usageDBConfig": _usage(fairshare)}
+    return spec
+
+
+def _usage(fairshare: Fairshare) -> dict[str, Any]:
+    return {
+        "clientType": "prometheus",
+        # Without it the operator fills in the address of its own one.
+        **_without_none(connectionString=fairshare.prometheus),
+        "usageParams": {
+            "windowSize": fairshare.window,
+            "windowType": fairshare.window_type,
+            **_without_none(
+                halfLifePeriod=fairshare.half_life,
+                tumblingWindowStartTime=fairshare.start,
+                cronString=fairshare.cron,
+            ),
+        },
+    }
+
+
+def _without_none(**fields: str | None) -> Mapping[str, str]:
+    return {key: value for key, value in fields.items() if value is not None}

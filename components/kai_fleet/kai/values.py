@@ -1,15 +1,15 @@
 """The values of one KAI release, by version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.releases.chart_values import merged, nested, unknown_keys
 from kai_fleet.settings.files.secret_values import hidden
-from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.tolerations import Toleration
+from kai_fleet.settings.sections.scheduling import Fairshare, Scheduling
 from kubectl_fleet.releases import KaiRelease
-from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
+from kubectl_fleet.releases.sharing import sharing_values
 
 RESTRICTED: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -22,36 +22,36 @@ RESTRICTED: Final[Mapping[str, Any]] = {
 
 def kai_values(
     release: KaiRelease,
-    *,
-    sharing: SharingMode = NOT_ENFORCED,
+    own: DeclaredKai | None = None,
     runtime_class: str | None = "nvidia",
     isolation: Isolation | None = None,
-    tolerations: Sequence[Toleration] = (),
-    affinity: Affinity | None = None,
-    labels: Mapping[str, str] | None = None,
-    overrides: Mapping[str, Any] | None = None,
+    others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What the chart of that version gets: the table's values, then `overrides`.
+    """What the chart of that version gets: the table's values, then those written for it, `own`.
 
-    sharing is how pods share GPUs; through v0.17 the charts have it off (K6). runtime_class
-    is the RuntimeClass of the pods that reserve a shared GPU; without it they see none where the
-    container runtime's default is not NVIDIA's (K5). `tolerations` and `affinity` are those of all
-    its parts, `labels` of what its chart can label.
+    Through v0.17 the charts share no GPUs by themselves (K6). runtime_class is the RuntimeClass of
+    the pods that reserve a shared GPU; without it they see none where the container runtime's
+    default is not NVIDIA's (K5). `others` are values for what others made in its cluster.
     """
+    own = own or DeclaredKai(release.version)
     reservation = (
         nested(release.runtime_class_key, runtime_class)
         if release.runtime_class_key and runtime_class
         else {}
     )
+    tolerations = [it.spec for it in own.tolerations]
+    written = merged(
+        prometheus_values(release, own.scheduling or Scheduling()), others or {}, own.values
+    )
     return merged(
-        sharing_values(release.version, sharing),
+        sharing_values(release.version, own.sharing),
         _isolated(release, isolation or Isolation()),
         reservation,
-        {"global": {"tolerations": [it.spec for it in tolerations]}} if tolerations else {},
-        {"global": {"affinity": affinity.spec}} if affinity else {},
-        _noted(release, labels or {}),
+        {"global": {"tolerations": tolerations}} if tolerations else {},
+        {"global": {"affinity": own.affinity.spec}} if own.affinity else {},
+        _noted(release, own.labels),
         release.values,
-        hidden(overrides or {}),
+        hidden(written),
     )
 
 
@@ -71,3 +71,16 @@ def _isolated(release: KaiRelease, isolation: Isolation) -> dict[str, Any]:
     if isolation.level == "restricted":
         values["securityContext"] = dict(RESTRICTED)
     return {"global": values} if values else {}
+
+
+def prometheus_values(release: KaiRelease, scheduling: Scheduling) -> dict[str, Any]:
+    """The chart's values for Prometheus, in versions that have some: they bring its roles too."""
+    if scheduling.fairshare is None or not release.prometheus_values:
+        return {}
+    return {"prometheus": prometheus(scheduling.fairshare)}
+
+
+def prometheus(fairshare: Fairshare) -> dict[str, Any]:
+    """Config's part about Prometheus: with an address KAI does not run its own."""
+    address = {"externalPrometheusUrl": fairshare.prometheus} if fairshare.prometheus else {}
+    return {"enabled": True, **address}

@@ -6,13 +6,10 @@ Exit 1, with a line for each program that would not compile or would not run any
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from kai_fleet.package import SCHEMA_FILE
-
-Json = Mapping[str, Any]
+from kai_fleet.package import SCHEMA_FILE, Json, in_words
 
 
 def broken(old: Json, new: Json) -> list[str]:
@@ -46,8 +43,8 @@ def _properties(
     for name, was in before.get(part, {}).items():
         if name not in news:
             yield f"{owner}: {word} {name} is gone"
-        elif _type(was) != _type(news[name]):
-            yield f"{owner}: {word} {name} was {_type(was)} and is {_type(news[name])}"
+        elif (old := in_words(was, "a ")) != (now := in_words(news[name], "a ")):
+            yield f"{owner}: {word} {name} was {old} and is {now}"
         elif was.get("secret") and not news[name].get("secret"):
             yield f"{owner}: {word} {name} was a secret and is none"
     had, has = set(before.get(required, ())), set(after.get(required, ()))
@@ -56,16 +53,6 @@ def _properties(
     else:
         gone = sorted((had - has) & set(news))
         yield from (f"{owner}: output {name} is not always there any more" for name in gone)
-
-
-def _type(of: Json) -> str:
-    if "$ref" in of:
-        return str(of["$ref"]).rpartition(":")[2]
-    if of["type"] == "array":
-        return f"a list of {_type(of['items'])}"
-    if "additionalProperties" in of:
-        return f"a map of {_type(of['additionalProperties'])}"
-    return str(of["type"])
 
 
 def main() -> None:

@@ -11,10 +11,9 @@ from kai_fleet.fleet.control_plane import DATA_SOURCE
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.trees import declared_queues
-from kai_fleet.guards.host_guard import HostGuard, HostGuardArgs
+from kai_fleet.guards.components import HostGuard, HostGuardArgs, QueueGuard, QueueGuardArgs
 from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.policies import QUEUES, PolicySet
-from kai_fleet.guards.queue_guard import QueueGuard, QueueGuardArgs
+from kai_fleet.guards.policies import QUEUES, policy_name
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.platform import Platform, PlatformArgs
@@ -23,34 +22,21 @@ from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
-from kai_fleet.monitoring.fleet_monitoring import monitoring_of
-from kai_fleet.package.request import ComponentRequest, by_types
+from kai_fleet.monitoring.components import monitoring_of
+from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result
+from kai_fleet.package.workloads import workload
 from kai_fleet.provider import PluginError
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.workloads import Workload
 from kai_fleet.state.targeting import declared
-from kai_fleet.team import Team, TeamArgs
-from kai_fleet.teams import teams_of
+from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet.workloads import placement
-from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
-from kai_fleet.workloads.gpu_pod import GpuPod
-from kai_fleet.workloads.pod_template import PodArgs
-from kai_fleet.workloads.vllm_server import VllmServer, VllmServerArgs
 from kubectl_fleet.declared.queues import leaves
-from kubectl_fleet.releases import KAI, UnknownVersionError
+from kubectl_fleet.releases import UnknownVersionError
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
-
-Result = tuple[pulumi.ComponentResource, dict[str, Any]]
-
-NEWEST_KAI: Final[str] = list(KAI)[-1]
-_WORKLOAD_KINDS: Final = {"GpuPod": "pod", "GpuDeployment": "deployment", "VllmServer": "vllm"}
-# The cluster and the team of a workload alone, which are judged with it and not made.
-_SOME_CLUSTER: Final = {"name": "cluster", "context": "cluster"}
-_SOME_TEAM: Final = "team"
 
 
 def platform_component(request: ComponentRequest) -> Result:
@@ -206,14 +192,8 @@ def queue_tree(request: ComponentRequest) -> Result:
 def queue_guard(request: ComponentRequest) -> Result:
     """What pods may name a queue."""
     args = request.arguments()
-    rules = QueueRules(
-        args.team,
-        args.queues,
-        args.mode,
-        gpu_sharing=args.gpu_sharing,
-        prefix=args.prefix,
-        pod_groups=args.pod_groups,
-    )
+    names = ("team", "queues", "mode", "gpu_sharing", "prefix", "pod_groups")
+    rules = QueueRules(**{name: getattr(args, name) for name in names})
     guard = QueueGuardArgs(rules, request.inputs.at("namespace"))
     component = QueueGuard(request.name, guard, request.on_cluster())
     return component, {"policy": f"{QUEUES}{args.team}"}
@@ -225,7 +205,7 @@ def host_guard(request: ComponentRequest) -> Result:
     rules = HostRules(**{it.name: getattr(args, it.name) for it in fields(HostRules)})
     guard = HostGuardArgs(request.inputs.at("namespace"), rules)
     component = HostGuard(request.name, guard, request.on_cluster())
-    return component, {"policy": PolicySet(f"-of-{args.team}").called("pods")}
+    return component, {"policy": policy_name("pods", f"-of-{args.team}")}
 
 
 def gpu_stack(request: ComponentRequest) -> Result:
@@ -244,58 +224,6 @@ def gpu_stack(request: ComponentRequest) -> Result:
     )
     component = GpuStack(request.name, args, request.on_cluster())
     return component, {"version": component.version, "namespace": component.namespace}
-
-
-def workload(request: ComponentRequest) -> Result:
-    """A pod, a deployment or a vLLM server."""
-    request.arguments()
-    args, opts = _workload_args(request), request.on_cluster()
-    match args:
-        case PodArgs():
-            return GpuPod(request.name, args, opts), {"namespace": args.namespace}
-        case GpuDeploymentArgs():
-            component = GpuDeployment(request.name, args, opts)
-            return component, {"namespace": args.pod.namespace}
-        case VllmServerArgs():
-            server = VllmServer(request.name, args, opts)
-            return server, {"namespace": args.pod.namespace, "url": server.url}
-
-
-def _workload_args(request: ComponentRequest) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
-    """As a stack file's workload has them, with outputs in their places."""
-    raw, name, inputs = request.inputs.raw, request.name, request.inputs
-    own = request.part(of=Workload)
-    own.pop("namespace", None)
-    if queue := raw.get("queue"):
-        scheduler = {"mode": "virtual", "version": NEWEST_KAI}
-        some_team = {"scheduler": scheduler, "gpus": 1_000_000, "queues": {queue: {}}}
-    else:
-        some_team = {"scheduler": {"mode": "default"}, "gpus": 1_000_000}
-    if kind := (own.get("gpu") or {}).get("slice"):
-        some_team["isolation"] = {"devices": {kind: 1_000_000}}
-    stack = {
-        "cluster": _SOME_CLUSTER,
-        "gpu": {"resource": raw.get("gpuResource", platform.NVIDIA)},
-        "teams": {_SOME_TEAM: some_team},
-        "workloads": {name: {"team": _SOME_TEAM, "kind": _WORKLOAD_KINDS[request.kind], **own}},
-    }
-    settings = request.settings(stack, {f"workloads.{name}": ""}, judge=by_types)
-    args = placement.arguments(fleet_of(settings).workloads[name])
-    pod = args if isinstance(args, PodArgs) else args.pod
-    pod = replace(
-        pod,
-        namespace=inputs.at("namespace") or pod.namespace,
-        shard=raw.get("shard"),
-        image=inputs.at("image") or pod.image,
-        env={key: inputs.at("env", key) for key in pod.env},
-    )
-    match args:
-        case PodArgs():
-            return pod
-        case VllmServerArgs():
-            return replace(args, pod=pod, hugging_face_token=inputs.at("huggingFaceToken"))
-        case GpuDeploymentArgs():
-            return replace(args, pod=pod)
 
 
 CONSTRUCTORS: Final[Mapping[str, Callable[[ComponentRequest], Result]]] = {

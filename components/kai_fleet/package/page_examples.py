@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import yaml
 
-from kai_fleet.package import served_schema
+from kai_fleet.package import Json, referred, served_schema
 from kai_fleet.provider import PACKAGE
 
-Json = Mapping[str, Any]
 _SCHEMA: Final[Json] = served_schema()
 _FILE: Final = Path(__file__).with_suffix(".yaml")
 # By component: the name of one, and its inputs.
@@ -85,7 +84,7 @@ def _go_value(of: Json, value: Any, depth: int) -> str:
         return "\n".join([f"{head}{{", *items, "\t" * depth + "}"])
 
     if "$ref" in of:
-        known, name = _schema_type(of), _ref_name(of)
+        known, name = _schema_type(of), referred(of)
         if "enum" in known:
             chosen = next(it["name"] for it in known["enum"] if it["value"] == value)
             return f"kaifleet.{name}{chosen}"
@@ -94,7 +93,7 @@ def _go_value(of: Json, value: Any, depth: int) -> str:
         return "pulumi.StringArray{" + ", ".join(f'pulumi.String("{it}")' for it in value) + "}"
     if "additionalProperties" in of:
         inner = of["additionalProperties"]
-        kind = f"kaifleet.{_ref_name(inner)}" if "$ref" in inner else "pulumi.String"
+        kind = f"kaifleet.{referred(inner)}" if "$ref" in inner else "pulumi.String"
         return block(f"{kind}Map", json.dumps, lambda key: inner)
     if value == _SECRET:
         return 'config.RequireSecret(ctx, "kubeconfig")'
@@ -120,10 +119,6 @@ def _inputs_of(component: str) -> Any:
 
 def _schema_type(of: Json) -> Any:
     return _SCHEMA["types"][of["$ref"].removeprefix("#/types/")]
-
-
-def _ref_name(of: Json) -> str:
-    return str(of["$ref"]).rpartition(":")[2]
 
 
 def _snake(name: str) -> str:

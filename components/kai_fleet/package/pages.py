@@ -1,13 +1,12 @@
 """`python -m kai_fleet.package.pages FOLDER`: a page for each component, from the schema."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.package import page_examples, served_schema
+from kai_fleet.package import Json, in_words, page_examples, served_schema
 
-Json = Mapping[str, Any]
 _INDEX: Final = """\
 # The package `kai-fleet`
 
@@ -72,16 +71,11 @@ def _rows(properties: Json, needed: Any) -> Iterator[str]:
 
 
 def _type(of: Json) -> str:
-    if of.get("secret"):
-        return f"secret {_type({**of, 'secret': False})}"
-    if "$ref" in of:
-        name = str(of["$ref"]).rpartition(":")[2]
-        return "anything" if name.startswith("pulumi.json") else f"[{name}](#{name.lower()})"
-    if of["type"] == "array":
-        return f"list of {_type(of['items'])}"
-    if "additionalProperties" in of:
-        return f"map of {_type(of['additionalProperties'])}"
-    return str(of["type"])
+    return f"{'secret ' if of.get('secret') else ''}{in_words(of, named=_linked)}"
+
+
+def _linked(name: str) -> str:
+    return "anything" if name.startswith("pulumi.json") else f"[{name}](#{name.lower()})"
 
 
 def _types(schema: Json, properties: Sequence[Json]) -> list[str]:

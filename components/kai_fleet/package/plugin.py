@@ -15,8 +15,8 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.package import SCHEMA_FILE
 from kai_fleet.provider import PACKAGE, PluginError, version
-from kai_fleet.provider.plugin import QueuePlugin, answering, serve
-from kai_fleet.provider.process import engine_address
+from kai_fleet.provider.plugin import QueuePlugin
+from kai_fleet.provider.process import answering, engine_address, serve_provider
 
 if TYPE_CHECKING:
     from kai_fleet.package.request import Judge
@@ -109,7 +109,7 @@ def installed_judge() -> Judge:
 
 def main() -> None:
     """Serve until the engine ends."""
-    asyncio.run(serve(Plugin()))
+    asyncio.run(serve_provider(Plugin()))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,13 @@ from kai_fleet.provider import PACKAGE, PluginError
 from kai_fleet.settings import Settings, load, validated
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake
 from kai_fleet.state.deployed_state import DeployedState
+from kubectl_fleet.releases import KAI
 from kubectl_fleet.wording import counted
 
+# A component, and its outputs.
+Result: TypeAlias = tuple[pulumi.ComponentResource, dict[str, Any]]
+
+NEWEST_KAI: Final[str] = list(KAI)[-1]
 _KUBERNETES: Final = "kubernetes"
 _PROVIDER: Final = f"pulumi:providers:{_KUBERNETES}"
 

@@ -21,12 +21,10 @@ from kai_fleet.settings import quantities
 from kai_fleet.settings.sections import (
     cluster,
     gpu_share,
-    guard,
     isolation,
     platform,
     queues,
     scheduling,
-    sharing,
     teams,
     workloads,
 )
@@ -39,7 +37,7 @@ _TYPE_NAMES: Final[Mapping[Any, str]] = {
     ClusterInput: "HostCluster",
     cluster.Cluster: "PlatformCluster",
     platform.Gpu: "GpuProvider",
-    guard.Guard: "GuardSettings",
+    isolation.Guard: "GuardSettings",
     platform.HostKai: "HostScheduler",
     isolation.Isolation: "IsolationSettings",
     teams.Scheduler: "TeamScheduler",
@@ -162,7 +160,9 @@ class _Types:
             return {"type": "object", "additionalProperties": item, **secret}
         if origin is list:
             return {"type": "array", "items": self._type(arguments[0], enum, owner)}
-        if bare is sharing.GpuSharing:  # as it was; a program writes a mode as a value of the chart
+        if (
+            bare is gpu_share.GpuSharing
+        ):  # as it was; a program writes a mode as a value of the chart
             return {"type": "boolean"}
         if inspect.isclass(bare) and issubclass(bare, BaseModel):
             return self._object(bare)

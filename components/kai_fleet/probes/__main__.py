@@ -1,17 +1,28 @@
 """`fleet-probe PROBE [VERB]`: one of the probes in this folder, as the declared commands run it."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Final
+from functools import partial
+from importlib import resources
+from typing import Final, NoReturn
 
-from kai_fleet.probes import kai, kind, removal, shards, vcluster
+from kai_fleet.probes import kai, removal, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
+
+
+def _kind(verb: str) -> NoReturn:
+    """A kind cluster's script in place of this process; it finds this Python by a variable."""
+    file = resources.files("kai_fleet.cluster.kind") / f"{verb}.sh"
+    # By bash: a file of a wheel is not executable.
+    os.execvpe("bash", ["bash", str(file)], {"KIND_PYTHON": sys.executable, **os.environ})
+
 
 PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai wait": kai.wait,
     "kai clean-up": kai.clean_up,
-    "kind create": kind.create,
-    "kind delete": kind.delete,
+    "kind create": partial(_kind, "create"),
+    "kind delete": partial(_kind, "delete"),
     "pods": removal.pods,
     "record": removal.record,
     "shards apply": shards.apply,

@@ -10,13 +10,14 @@ from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 from kai_fleet.provider import queues
 from kubectl_fleet.kube.api import Api, Object
 from kubectl_fleet.kube.errors import RefusedError
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
-_NAMESPACE = "kai-scheduler"
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.
 _OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
-_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments"
-_PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
+_PODS = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
 _WEBHOOKS = tuple(
     f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
     for kind in ("validating", "mutating")
@@ -40,7 +41,7 @@ def wait() -> None:
         f"KAI {version}",
         missing,
         float(os.environ["KAI_TIMEOUT"]),
-        f"kubectl -n {_NAMESPACE} get pods,jobs and kubectl -n {_NAMESPACE} get events",
+        f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
     )
 
 
@@ -59,7 +60,7 @@ def clean_up() -> None:
         "the removal of what KAI's operator made",
         lambda: [*_kai_webhooks(api), *_operands(api)],
         60,
-        f"kubectl -n {_NAMESPACE} get deployments and"
+        f"kubectl -n {KAI_NAMESPACE} get deployments and"
         " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
     )
 
@@ -123,22 +124,11 @@ def _pending_jobs(api: Api) -> list[str]:
 
 
 def _is_ready(api: Api, reference: str) -> bool:
-    """Whether `plural.group/name` is there and its operator calls its newest generation Ready.
-
-    After an upgrade the condition may still be about what was wanted before.
-    """
+    """Whether `plural.group/name` is there and its operator calls its newest generation Ready."""
     kind, name = reference.split("/")
     plural, group = kind.split(".", 1)
     item = api.find(f"/apis/{group}/v1/{plural}/{name}")
-    if item is None:
-        return False
-    generation = item["metadata"].get("generation")
-    return any(
-        c.get("type") == "Ready"
-        and c.get("status") == "True"
-        and c.get("observedGeneration", generation) == generation
-        for c in item.get("status", {}).get("conditions", [])
-    )
+    return item is not None and KubeObject(item).is_ready
 
 
 def _queue_refused(api: Api) -> list[str]:
@@ -162,5 +152,5 @@ def _kai_webhooks(api: Api) -> list[str]:
         for path in _WEBHOOKS
         for item in api.list(path)
         for hook in item.get("webhooks", [])
-        if (hook["clientConfig"].get("service") or {}).get("namespace") == _NAMESPACE
+        if (hook["clientConfig"].get("service") or {}).get("namespace") == KAI_NAMESPACE
     ]

@@ -10,6 +10,7 @@ from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, 
 from kai_fleet.probes.wait import NotReadyError, cluster, control_plane_kind, say, until_ready
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.text import plain
+from kubectl_fleet.live.objects import KubeObject
 
 
 def wait() -> None:
@@ -50,11 +51,11 @@ def wait() -> None:
 def _without_node(api: Api, name: str, namespace: str) -> list[str]:
     """Why the control plane's pods have no node, in the scheduler's words."""
     path, labels = f"/api/v1/namespaces/{namespace}/pods", f"app=vcluster,release={name}"
+    pods = map(KubeObject, api.list(path, labelSelector=labels))
     return [
-        f"pod {pod['metadata']['name']} has no node ({plain(condition.get('message'), 300)})"
-        for pod in api.list(path, labelSelector=labels)
-        for condition in pod["status"].get("conditions", [])
-        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+        f"pod {pod.name} has no node ({plain(condition.get('message'), 300)})"
+        for pod in pods
+        if (condition := pod.condition("PodScheduled")).get("status") == "False"
     ]
 
 
@@ -63,13 +64,8 @@ def _warn_if_no_node(api: Api, name: str) -> None:
     pool = os.environ.get("VCLUSTER_NODE_POOL")
     if not pool:
         return
-    ready = [
-        node
-        for node in api.list("/api/v1/nodes", labelSelector=pool)
-        for condition in node["status"].get("conditions", [])
-        if condition["type"] == "Ready" and condition["status"] == "True"
-    ]
-    if not ready:
+    nodes = api.list("/api/v1/nodes", labelSelector=pool)
+    if not any(KubeObject(node).is_true("Ready") for node in nodes):
         say(
             f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
             " them, stays Pending until one comes"

@@ -1,25 +1,13 @@
-"""The provider as the engine calls it: the resource `Queues`, a tree of queues, and the functions.
+"""The provider as the engine calls it: the resource `Queues`, a queue tree, and the functions."""
 
-By the protocol's generated classes: of the SDK's own servers one serves components alone, and the
-other is experimental, puts stack traces into messages, and cannot say that a resource was made in
-part.
-"""
-
-import asyncio
-import functools
-import inspect
 import os
 import threading
-import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import grpc
-import grpc.aio
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.provider import (
     CLUSTER_UID,
@@ -31,7 +19,7 @@ from kai_fleet.provider import (
     version,
 )
 from kai_fleet.provider.functions import read_cluster_uid, read_existing, read_secret
-from kai_fleet.provider.process import OPTIONS, announce
+from kai_fleet.provider.process import Servicer, answering
 from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.provider.values import Path, packed, plain, spelled, struct, unpacked
 from kubectl_fleet.kube.api import Api
@@ -42,72 +30,19 @@ from kubectl_fleet.kube.kubeconfig import Connection, connection
 ACCESS: Final = ("context", "kubeconfig")
 # The official Kubernetes provider's variable: what is in a cluster that is gone leaves the state.
 GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
-_WORKERS: Final = 64  # the engine runs many operations at once, and one that waits holds its thread
 _READ_PATIENCE: Final = 3.0  # seconds; an API server that restarts refuses for about one
 _KINDS: Final = provider_pb2.PropertyDiff
 
 Properties = dict[str, Any]
-Answer = Callable[[Any, Any, grpc.aio.ServicerContext], Awaitable[Any]]
 
 
-def answering(call: Callable[[Any, Any], Any]) -> Answer:
-    """Make a call of the protocol of a method that takes a request and returns the answer.
-
-    One that is no coroutine runs on a thread of its own. An error reaches the user as one sentence.
-    """
-
-    @functools.wraps(call)
-    async def answer(self: Any, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        try:
-            if inspect.iscoroutinefunction(call):
-                return await call(self, request)
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self.workers, call, self, request)
-        except Exception as error:
-            sentence = _sentence(error, call.__name__)
-            await context.abort(grpc.StatusCode.UNKNOWN, str(sentence), _details(sentence))
-            raise AssertionError("abort does not return") from None
-
-    return answer
-
-
-class QueuePlugin(provider_pb2_grpc.ResourceProviderServicer):
-    """Serves every queue tree of a program, whatever its cluster, from one process.
-
-    Calls are named as the protocol names them.
-    """
+class QueuePlugin(Servicer):
+    """Serves every queue tree of a program, whatever its cluster, from one process."""
 
     def __init__(self) -> None:
-        self.workers = ThreadPoolExecutor(_WORKERS)
+        super().__init__(version())
         self._lock = threading.Lock()
         self._connections: dict[tuple[str, str], Connection] = {}
-        self._cancelled = threading.Event()
-
-    @answering
-    def GetPluginInfo(self, request: Any) -> Any:  # noqa: N802
-        """Its version."""
-        return plugin_pb2.PluginInfo(version=version())
-
-    @answering
-    def CheckConfig(self, request: Any) -> Any:  # noqa: N802
-        """Nothing is configured: each resource says which cluster it is for."""
-        return provider_pb2.CheckResponse(inputs=request.news)
-
-    @answering
-    def DiffConfig(self, request: Any) -> Any:  # noqa: N802
-        """Nothing is configured."""
-        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
-
-    @answering
-    def Configure(self, request: Any) -> Any:  # noqa: N802
-        """What it understands of the protocol."""
-        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
-
-    @answering
-    def Cancel(self, request: Any) -> Empty:  # noqa: N802
-        """End what waits for a cluster."""
-        self._cancelled.set()
-        return Empty()
 
     @answering
     def Invoke(self, request: Any) -> Any:  # noqa: N802
@@ -217,7 +152,7 @@ class QueuePlugin(provider_pb2_grpc.ResourceProviderServicer):
     def _queues(self, properties: Properties, patience: float = 30.0) -> Queues:
         cluster, tree = str(properties["cluster"]), str(properties["tree"])
         api = Api(self._connection(properties))
-        return Queues(api, tree, cluster, self._cancelled.is_set, patience)
+        return Queues(api, tree, cluster, self.cancelled.is_set, patience)
 
     def _connection(self, properties: Properties) -> Connection:
         content = str(properties.get("kubeconfig") or "")
@@ -231,43 +166,6 @@ class QueuePlugin(provider_pb2_grpc.ResourceProviderServicer):
                     raise ClusterAwayError(f"{where}{error}") from None
                 self._connections[content, context] = way
             return self._connections[content, context]
-
-
-async def serve(plugin: QueuePlugin) -> None:
-    """Answer the engine at a free port of the loopback; never returns."""
-    server = grpc.aio.server(options=OPTIONS)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    announce(port)
-    await server.wait_for_termination()
-
-
-def _sentence(error: BaseException, call: str) -> PluginError:
-    """What the user reads of an error. The SDK raises another one while it handles ours."""
-    here: BaseException | None = error
-    while here is not None:
-        if isinstance(here, PluginError):
-            return here
-        here = here.__cause__ or here.__context__
-    cause = error.__context__ or error
-    traceback.print_exception(cause)  # the engine keeps it for its verbose log
-    return PluginError(f"the plugin kai-fleet failed at {call}: {cause!r}")
-
-
-def _details(error: PluginError) -> tuple[tuple[str, bytes], ...]:
-    """What the engine is to know of a failure beside its text, as metadata of the answer."""
-    if not isinstance(error, PartialError):
-        return ()
-    partial = provider_pb2.ErrorResourceInitFailed(
-        id=error.resource_id,
-        properties=struct(error.state),
-        inputs=error.inputs,
-        reasons=[str(error)],
-    )
-    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
-    status.details.add().Pack(partial)
-    return (("grpc-status-details-bin", status.SerializeToString()),)
 
 
 def _tree(properties: Struct) -> Properties:

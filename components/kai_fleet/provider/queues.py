@@ -223,15 +223,10 @@ class Queues:
 
 def managed_by(item: Mapping[str, Any]) -> str | None:
     """`Project NAME` or `Department NAME`, where KAI Resource Management owns a queue."""
-    owners = item.get("metadata", {}).get("ownerReferences") or ()
-    return next(
-        (
-            f"{owner['kind']} {owner['name']}"
-            for owner in owners
-            if str(owner.get("apiVersion", "")).startswith(_MANAGEMENT)
-        ),
-        None,
-    )
+    for owner in item.get("metadata", {}).get("ownerReferences") or ():
+        if str(owner.get("apiVersion", "")).startswith(_MANAGEMENT):
+            return f"{owner['kind']} {owner['name']}"
+    return None
 
 
 def of_a_chart(item: Mapping[str, Any] | None) -> bool:
@@ -269,9 +264,8 @@ def _fields(spec: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
 
 
 def _tree_of(item: Mapping[str, Any]) -> str | None:
-    labels = item["metadata"].get("labels") or {}
-    tree = labels.get(TREE)
-    return str(tree) if tree is not None else None
+    tree = (item["metadata"].get("labels") or {}).get(TREE)
+    return None if tree is None else str(tree)
 
 
 def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:

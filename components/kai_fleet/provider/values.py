@@ -60,25 +60,24 @@ def unmarked(value: Value) -> Unmarked:
     return Unmarked(content, secret, urns)
 
 
-def plain(struct: Struct) -> dict[str, Any]:
+def plain(struct: Struct, unknown: object = UNKNOWN) -> dict[str, Any]:
     """A Struct as plain Python, without marks at any depth; whole numbers are int.
 
-    A value that is not known yet is UNKNOWN.
+    `unknown` stands for each value that is not known yet.
     """
-    return {key: plain_value(value) for key, value in struct.fields.items()}
 
+    def of(value: Value) -> Any:
+        kind = value.WhichOneof("kind")
+        if kind == "struct_value":
+            fields = value.struct_value.fields
+            if SIGNATURE in fields and (inner := unmarked(value).content) is not value:
+                return unknown if inner is None else of(inner)
+            return {key: of(item) for key, item in fields.items()}
+        if kind == "list_value":
+            return [of(item) for item in value.list_value.values]
+        return unknown if value.string_value in UNKNOWN_TEXTS else scalar(value)
 
-def plain_value(value: Value) -> Any:
-    """One value of `plain`."""
-    content = unmarked(value).content
-    if content is None:
-        return UNKNOWN
-    kind = content.WhichOneof("kind")
-    if kind == "struct_value":
-        return plain(content.struct_value)
-    if kind == "list_value":
-        return [plain_value(item) for item in content.list_value.values]
-    return scalar(content)
+    return {key: of(value) for key, value in struct.fields.items()}
 
 
 def scalar(value: Value) -> str | bool | int | float | None:

@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kubectl_fleet.releases.kai_table import KAI
 from kubectl_fleet.releases.lookup import closest_known, covers, taken_for
-from kubectl_fleet.releases.vcluster_table import VCLUSTER
+from kubectl_fleet.releases.tables import KAI, VCLUSTER
 from kubectl_fleet.wording import listed, spelt_like
 
 Chart = Literal["kai", "vcluster"]
@@ -67,18 +66,17 @@ def unknown_keys(chart: Chart, version: str, values: Mapping[str, Any]) -> list[
     A version that is not in the table is taken for the newest one of its line, or of all, with the
     keys that the list has from a newer version on.
     """
-    by_version, open_ = _keys(chart)
-    if taken_for(_TABLES[chart], version) is not None:
-        keys = _of(chart, version)
-    else:
-        keys = by_version[closest_known(_TABLES[chart], version)]
+    table, open_ = _TABLES[chart], frozenset(_list(chart)["open"])
+    newer = taken_for(table, version) is not None
+    keys = _of(chart, version if newer else closest_known(table, version))
     every, problems = keys.known | keys.above, []
     for key in _leaves(values, keys.above, keys.known | open_):
         parts = key.split(".")
         prefixes = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
         if key in every or prefixes & open_ & keys.known:
             continue
-        readers = tuple(v for v, it in by_version.items() if key in it.known or key in it.above)
+        of = {v: _of(chart, v) for v in table}
+        readers = tuple(v for v, it in of.items() if key in it.known or key in it.above)
         problems.append(UnknownKey(key, _likeliest(key, every), readers))
     return problems
 
@@ -115,14 +113,8 @@ def _steps(one: str, other: str) -> int:
 
 
 @cache
-def _keys(chart: Chart) -> tuple[dict[str, _Keys], frozenset[str]]:
-    """The keys of each version, and those below which anything goes."""
-    by_version = {version: _of(chart, version) for version in _TABLES[chart]}
-    return by_version, frozenset(_list(chart)["open"])
-
-
-@cache
 def _of(chart: Chart, version: str) -> _Keys:
+    """The keys that the chart of one version reads."""
     groups = (group["keys"] for group in _list(chart)["keys"] if covers(group, version))
     known = frozenset(key for keys in groups for key in keys)
     above = (key.split(".")[:n] for key in known for n in range(1, key.count(".") + 1))

@@ -86,9 +86,7 @@ def forged(secrets: Iterable[Mapping[str, Any]], release: str, namespace: str) -
     return records
 
 
-def sentence(
-    records: Iterable[Forged], release: str, namespace: str, kubectl: str = "kubectl"
-) -> str:
+def sentence(records: Iterable[Forged], release: str, namespace: str) -> str:
     """What is wrong, and the command that mends it."""
     records = list(records)
     which = "; ".join(f"Secret {it.secret} {it.why}" for it in records)
@@ -96,7 +94,7 @@ def sentence(
     return (
         f"Helm's record of release {release} in namespace {namespace} is not what vCluster's chart"
         f" makes: {which}. Helm would do what it says, with your rights. Find out who wrote it"
-        f" (kubectl get --show-managed-fields), then delete it: {kubectl} -n {namespace} delete"
+        f" (kubectl get --show-managed-fields), then delete it: kubectl -n {namespace} delete"
         f" secret {names}"
     )
 

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kubectl_fleet.releases.kai_table import KAI
 from kubectl_fleet.releases.lookup import closest_known, covers
+from kubectl_fleet.releases.tables import KAI
 
 Component = Literal["scheduler", "queue-controller"]
 METRICS_PORT: Final = 8080  # of both, in every version: the charts' defaults and the operator's
@@ -57,18 +57,7 @@ def queue_label(version: str, metric: str) -> str:
     return own if own in kai_metrics(version)[metric].labels else "queue_name"
 
 
-def other_names() -> dict[str, tuple[str, ...]]:
-    """The metrics of kube-state-metrics, DCGM's exporter and the like, with the labels in use."""
-    return {
-        name: tuple(labels)
-        for source in _read()["others"]
-        for name, labels in source["names"].items()
-    }
-
-
 @cache
-def _read() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(
-        Path(__file__).with_name("metric_names.json").read_text(encoding="utf-8")
-    )
-    return content
+def _read() -> Any:
+    file = Path(__file__).with_name("metric_names.json")
+    return json.loads(file.read_text(encoding="utf-8"))

@@ -17,35 +17,28 @@ from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
 from kai_fleet.settings.known_keys import says
-from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, within
+from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
 from kai_fleet.settings.platform_facts import PlatformFacts
-from kai_fleet.settings.quota_defaults import with_quotas
 from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.affinity import Affinity
-from kai_fleet.settings.sections.cluster import Cluster
-from kai_fleet.settings.sections.gpu_kinds import counted, slices
-from kai_fleet.settings.sections.guard import Guard
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.kind import access_in_kind
-from kai_fleet.settings.sections.labels import LabelValue, NotedKey
+from kai_fleet.settings.sections.cluster import Cluster, access_in_kind
+from kai_fleet.settings.sections.gpu_share import counted, slices
+from kai_fleet.settings.sections.isolation import Guard, Isolation
+from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
 from kai_fleet.settings.sections.model import Strict
-from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.settings.sections.monitoring import Monitoring, Prices
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
     Gpu,
     HostKai,
     Name,
+    Sources,
     TeamName,
 )
-from kai_fleet.settings.sections.prices import Prices
-from kai_fleet.settings.sections.queues import QueueTree
-from kai_fleet.settings.sections.sources import Sources
+from kai_fleet.settings.sections.queues import QueueTree, with_quotas
 from kai_fleet.settings.sections.team_stack import Grant, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
-from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.settings.sections.workloads import Workload
-from kai_fleet.settings.without_mistakes import validated
 from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.sharing import SharingMode
 
@@ -129,20 +122,15 @@ class Settings(Strict):
         return ""
 
     def team_path(self, team: str) -> str:
-        """The key path of a team in the stack file."""
-        return key_path(("teams", team))
+        """The key path of a team in the stack file, or of what a stack of its own is granted."""
+        return key_path(("teams" if team in self.teams else "teamStacks", team))
 
     def written_at(self, team: str, *keys: str) -> str:
         """The key path of what a team has at `keys`: the stack's where that says it for all teams.
 
         A key that nobody writes belongs to who writes the section around it, else to the team.
         """
-        own: HostPlace
-        if team in self.teams:
-            own, path = self.teams[team], self.team_path(team)
-        else:
-            own, path = self.team_stacks[team], key_path(("teamStacks", team))
-        of_team = ".".join((path, *keys))
+        own, of_team = self.own_of(team), ".".join((self.team_path(team), *keys))
         if self.platform_facts is not None:
             return of_team
         for depth in range(len(keys), 1, -1):
@@ -152,18 +140,21 @@ class Settings(Strict):
                 return key_path(keys)
         return of_team
 
+    def own_of(self, team: str) -> TeamSettings | Grant:
+        """What is written for a team, or for one with a stack of its own."""
+        return self.teams.get(team) or self.team_stacks[team]
+
     def vcluster_of(self, team: str) -> Vcluster:
         """A team's vCluster with the stack's defaults filled in, chart values merged."""
-        own = self.teams[team].vcluster
-        given = {key: getattr(own, key) for key in own.model_fields_set}
-        given["values"] = merged(self.vcluster.values, own.values)
-        given["groups"] = {**self.vcluster.groups, **own.groups}
-        of_all = self.vcluster.access
-        given["access"] = own.access if of_all is None else of_all.over(own.access)
-        merged_over = self.vcluster.model_copy(update=given)
-        if self.cluster.kind is None:
-            return merged_over
-        return merged_over.model_copy(update={"access": access_in_kind(merged_over.access)})
+        of_all, own = self.vcluster, self.teams[team].vcluster
+        access = own.access if of_all.access is None else of_all.access.over(own.access)
+        return of_all.over(own).model_copy(
+            update={
+                "values": merged(of_all.values, own.values),
+                "groups": {**of_all.groups, **own.groups},
+                "access": access if self.cluster.kind is None else access_in_kind(access),
+            }
+        )
 
     def place_of(self, team: str) -> HostPlace:
         """A team's place on the host: the stack's, with what is said for the team."""
@@ -184,13 +175,11 @@ class Settings(Strict):
 
     def slices_of(self, team: str) -> dict[str, int]:
         """The MIG slices that a team may hold, by the names of their resources."""
-        own = self.teams.get(team) or self.team_stacks[team]
-        return slices(own.gpus, self.isolation_of(team).devices)
+        return slices(self.own_of(team).gpus, self.isolation_of(team).devices)
 
     def gpus_of(self, team: str) -> int:
         """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
-        own = self.teams.get(team) or self.team_stacks[team]
-        return counted(own.gpus, self.isolation_of(team).devices)
+        return counted(self.own_of(team).gpus, self.isolation_of(team).devices)
 
     def kai_of(self, team: str) -> str | None:
         """The version of the KAI that schedules a team's pods; None where none does."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kai_fleet.settings.mistakes import Location, Mistake, key_path, within
-from kai_fleet.settings.sections.access import Access, access_mistakes
+from kai_fleet.settings.mistakes import Mistake, key_path, located, within
+from kai_fleet.settings.sections.access import access_mistakes
+from kai_fleet.settings.sections.cluster import port_mistakes
 from kai_fleet.settings.sections.control_plane import store_mistakes
-from kai_fleet.settings.sections.kind import port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
 from kai_fleet.settings.sections.oidc import oidc_mistakes
 from kai_fleet.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, HostKai
 from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
 from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistakes
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
-from kai_fleet.settings.sections.workloads import workload_mistakes
-from kai_fleet.settings.team_gpus import too_many_gpus
+from kai_fleet.settings.sections.workloads import too_many_gpus, workload_mistakes
 from kubectl_fleet.releases import DISABLED, KAI, advised, mig, version_key
 from kubectl_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 from kubectl_fleet.wording import MASK
@@ -24,10 +23,12 @@ from kubectl_fleet.wording import MASK
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings
 
+_KAI: Final = key_path(("kai",))
+_QUEUES: Final = key_path(("queues",))
 _TEAMS: Final = key_path(("teams",))
 
 
-def between_keys(settings: Settings, dropped: Sequence[str] = ()) -> Iterator[Mistake]:
+def between_keys(settings: Settings, dropped: Sequence[str]) -> Iterator[Mistake]:
     """What only shows when several keys are looked at together; `dropped` paths are left out."""
     cluster = settings.cluster
     ways = (cluster.context, cluster.kubeconfig, cluster.kind)
@@ -43,8 +44,7 @@ def between_keys(settings: Settings, dropped: Sequence[str] = ()) -> Iterator[Mi
         if name in settings.teams:
             yield Mistake(
                 key_path(("removed",)),
-                f"names {name}, which is a team still; take it out of here, or out of"
-                f" {key_path(('teams',))}",
+                f"names {name}, which is a team still; take it out of here, or out of {_TEAMS}",
             )
     yield from _sharing(settings)
     for name in (*settings.teams, *settings.team_stacks):
@@ -61,14 +61,13 @@ def between_keys(settings: Settings, dropped: Sequence[str] = ()) -> Iterator[Mi
             "has no effect: with provider none nothing is installed that needs it; leave it out, or"
             " write operator or device-plugin for the provider",
         )
-    yield from of_scheduling(("kai",), settings.kai, ("queues",), settings.queues, dropped)
+    yield from of_scheduling(settings.kai, _KAI, settings.queues, _QUEUES, dropped)
     for name, team in settings.teams.items():
-        place = ("teams", name)
+        path = settings.team_path(name)
         yield from of_scheduling(
-            (*place, "scheduler"), team.scheduler, (*place, "queues"), team.queues, dropped
+            team.scheduler, f"{path}.scheduler", team.queues, f"{path}.queues", dropped
         )
-        for key, sentence in mode_mistakes(team):
-            yield Mistake(f"{settings.team_path(name)}.{key}", sentence)
+        yield from located(path, mode_mistakes(team))
     yield from vcluster_mistakes(settings)
     # Once each: what is written for all teams is wrong for all.
     yield from dict.fromkeys(it for name in settings.teams for it in entry_mistakes(settings, name))
@@ -85,11 +84,11 @@ def _without_kai(settings: Settings) -> Iterator[Mistake]:
     if in_host_mode:
         need = f"team {in_host_mode[0]} is in mode host"
     elif settings.queues:
-        need = f"{key_path(('queues',))} are the host's queues"
+        need = f"{_QUEUES} are the host's queues"
     else:
         return
     yield Mistake(
-        key_path(("kai",)),
+        _KAI,
         f"is missing: {need}, and no KAI is declared for the host; write"
         f" {{version: {advised(KAI) or EXAMPLE_VERSION}}}",
     )
@@ -99,28 +98,22 @@ def vcluster_mistakes(settings: Settings) -> Iterator[Mistake]:
     """What does not fit together in the teams' vClusters, the stack's defaults filled in, where it
     stands: a default of the stack's once.
     """
-    told: set[Mistake] = set()
-    for name in settings.teams:
-        for mistake in _of_vcluster(settings, name):
-            if mistake not in told:
-                yield mistake
-            told.add(mistake)
+    yield from dict.fromkeys(it for name in settings.teams for it in _of_vcluster(settings, name))
     yield from _databases(settings)
 
 
 def _of_vcluster(settings: Settings, name: str) -> Iterator[Mistake]:
     """Of one team, at the stack's own key where that says it."""
-    whole = settings.vcluster_of(name)
-    access = whole.access or Access()
-    mistakes = [("access", it) for it in access_mistakes(access)]
+    access, store = settings.access_of(name), settings.vcluster_of(name).store
+    mistakes = [("access", *it) for it in access_mistakes(access)]
     if settings.platform_facts is not None and access.type == "Gateway":
         sentence = (
             "is Gateway, and a team's own stack may make no TLSRoute; write Ingress or"
             " LoadBalancer, or have the platform's stack run the team"
         )
-        mistakes.append(("access", ("type", sentence)))
-    mistakes += [("store", it) for it in store_mistakes(whole.store)]
-    for section, (key, sentence) in mistakes:
+        mistakes.append(("access", "type", sentence))
+    mistakes += [("store", *it) for it in store_mistakes(store)]
+    for section, key, sentence in mistakes:
         yield Mistake(settings.written_at(name, "vcluster", section, key), sentence)
 
 
@@ -130,7 +123,7 @@ def _databases(settings: Settings) -> Iterator[Mistake]:
         yield Mistake(
             key_path(("vcluster", "store", "dataSource")),
             "is one database for all teams, and each writes over the others' objects; write one at"
-            f" {key_path(('teams', 'NAME', 'vcluster', 'store', 'dataSource'))} of each",
+            f" {_TEAMS}.NAME.vcluster.store.dataSource of each",
         )
     first: dict[str, str] = {}
     for name, team in settings.teams.items():
@@ -147,12 +140,10 @@ def _databases(settings: Settings) -> Iterator[Mistake]:
 
 def gpu_kind_mistakes(settings: Settings, name: str) -> Iterator[Mistake]:
     """Kinds of GPUs that are none of the host's, or that a team is granted twice."""
-    own = settings.teams.get(name)
-    path = settings.team_path(name) if own else key_path(("teamStacks", name))
-    path = f"{path}.pools" if own and own.pools else f"{path}.gpus"
-    gpus = (own or settings.team_stacks[name]).gpus
+    gpus, resource = settings.own_of(name).gpus, settings.gpu.resource
+    pools = name in settings.teams and settings.teams[name].pools
+    path = f"{settings.team_path(name)}.{'pools' if pools else 'gpus'}"
     for kind, count in gpus.items() if isinstance(gpus, dict) else ():
-        resource = settings.gpu.resource
         if kind != resource and (resource != NVIDIA or not kind.startswith(mig.PREFIX)):
             yield Mistake(
                 path,
@@ -160,10 +151,7 @@ def gpu_kind_mistakes(settings: Settings, name: str) -> Iterator[Mistake]:
                 f" {resource}: {count}",
             )
         elif kind in settings.isolation_of(name).devices:
-            yield Mistake(
-                path,
-                f"has {kind}, which isolation.devices has as well; drop it there",
-            )
+            yield Mistake(path, f"has {kind}, which isolation.devices has as well; drop it there")
 
 
 def entry_mistakes(settings: Settings, team: str) -> Iterator[Mistake]:
@@ -192,33 +180,31 @@ def _outside_queues(settings: Settings) -> Iterator[Mistake]:
 def _of_monitoring(settings: Settings) -> Iterator[Mistake]:
     if settings.monitoring is None:
         return
-    for key, sentence in monitoring_mistakes(settings.monitoring):
-        yield Mistake(key_path(("monitoring", key)), sentence)
-    for place, kai in _kais(settings):
-        if moved := moved_metrics(kai.values):
-            yield Mistake(key_path((*place, "values", moved[0])), moved[1])
+    yield from located(key_path(("monitoring",)), monitoring_mistakes(settings.monitoring))
+    for path, kai in _kais(settings):
+        yield from located(f"{path}.values", moved_metrics(kai.values))
 
 
-def _kais(settings: Settings) -> Iterator[tuple[Location, HostKai | Scheduler]]:
-    """The host's KAI and the schedulers of the teams, by their places."""
+def _kais(settings: Settings) -> Iterator[tuple[str, HostKai | Scheduler]]:
+    """The host's KAI and the schedulers of the teams, by their paths."""
     if settings.kai is not None:
-        yield ("kai",), settings.kai
+        yield _KAI, settings.kai
     for name, team in settings.teams.items():
-        yield ("teams", name, "scheduler"), team.scheduler
+        yield f"{settings.team_path(name)}.scheduler", team.scheduler
 
 
 def _sharing(settings: Settings) -> Iterator[Mistake]:
-    for place, kai in _kais(settings):
+    for path, kai in _kais(settings):
         written = kai.gpu_sharing.mode != DISABLED and "gpu_sharing" in kai.model_fields_set
         if written and not settings.shares_gpus(kai):
             yield Mistake(
-                key_path((*place, "gpuSharing")),
+                f"{path}.gpuSharing",
                 f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"
                 f" drop it, pods with {settings.gpu.resource} get whole GPUs",
             )
     if settings.kai is not None and settings.sharing_of(settings.kai) == NV_FRACTIONS:
         gpu, wanted = settings.gpu, FRACTIONS_OPERATOR
-        needs = f"and {key_path(('kai', 'gpuSharing'))} is {NV_FRACTIONS}, which needs NVIDIA's GPU"
+        needs = f"and {_KAI}.gpuSharing is {NV_FRACTIONS}, which needs NVIDIA's GPU"
         if gpu.provider == "device-plugin":
             yield Mistake(
                 key_path(("gpu", "provider")),
@@ -232,20 +218,18 @@ def _sharing(settings: Settings) -> Iterator[Mistake]:
 
 
 def of_scheduling(
-    place: Location,
     scheduling: Scheduling | None,
-    queues_place: Location,
+    path: str,
     queues: QueueTree,
+    queues_path: str,
     dropped: Sequence[str],
     parent: str | None = None,
 ) -> Iterator[Mistake]:
     """What is wrong with one KAI's scheduling and its queues, which may hang below a `parent`."""
-    for key, sentence in scheduling_mistakes(scheduling) if scheduling else ():
-        yield Mistake(key_path((*place, key)), sentence)
-    if within(key_path((*place, "shards")), dropped):
-        return  # a queue may name one that could not be read
-    for key, sentence in shard_mistakes(queues, scheduling.shards if scheduling else {}, parent):
-        yield Mistake(key_path((*queues_place, key)), sentence)
+    yield from located(path, scheduling_mistakes(scheduling) if scheduling else ())
+    if not within(f"{path}.shards", dropped):  # a queue may name one that could not be read
+        shards = scheduling.shards if scheduling else {}
+        yield from located(queues_path, shard_mistakes(queues, shards, parent))
 
 
 def _of_kind(settings: Settings) -> Iterator[Mistake]:
@@ -262,17 +246,15 @@ def _of_kind(settings: Settings) -> Iterator[Mistake]:
 def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
     """Every workload against its team, unless something of the team was left out."""
     for name, workload in settings.workloads.items():
-        team, kai = settings.teams.get(workload.team), None
-        if any(f"{path}.".startswith(f"{_TEAMS}.{workload.team}.") for path in dropped):
+        path, team = key_path(("workloads", name)), settings.teams.get(workload.team)
+        if any(f"{it}.".startswith(f"{_TEAMS}.{workload.team}.") for it in dropped):
             team = None
         elif team is None and not within(_TEAMS, dropped):
             known = ", ".join(settings.teams) or "none yet"
             sentence = f"is {workload.team!r}, and there is no such team; the teams: {known}"
-            yield Mistake(key_path(("workloads", name, "team")), sentence)
-        if team is not None:
-            kai = settings.kai_of(workload.team)
-        for key, sentence in workload_mistakes(workload, team, kai):
-            yield Mistake(key_path(("workloads", name, key)), sentence)
+            yield Mistake(f"{path}.team", sentence)
+        kai = settings.kai_of(workload.team) if team is not None else None
+        yield from located(path, workload_mistakes(workload, team, kai))
     for name, team in settings.teams.items():
         own = {key: w for key, w in settings.workloads.items() if w.team == name}
         too_many = too_many_gpus(team, own, settings.slices_of(name)) if own else None

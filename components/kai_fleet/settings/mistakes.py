@@ -1,8 +1,12 @@
-"""pydantic's errors, turned into key paths and sentences that say what to write instead."""
+"""A settings model without the wrong parts of a file; pydantic's errors as key paths and sentences.
 
+A sentence says what to write instead.
+"""
+
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -11,6 +15,7 @@ from kai_fleet.settings import known_keys
 from kai_fleet.settings.known_keys import Location as Location
 from kubectl_fleet.wording import listed, on_one_line, spelt_like
 
+M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
 # A team's keys, and those of its platform about it, are in two files: how many steps lead to them,
 # what the other file is called, and where it has such keys.
@@ -43,23 +48,77 @@ def within(path: str, dropped: Iterable[str]) -> bool:
     return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
 
 
-def mistakes(
-    error: ValidationError,
-    model: type[BaseModel],
-    raw: Any,
-    elsewhere: type[BaseModel] | None = None,
-) -> Iterator[Mistake]:
-    """Every error of one validation, in the order of the file.
+def located(path: str, wrong: Iterable[tuple[str, str]]) -> Iterator[Mistake]:
+    """The mistakes at keys below a path, of their sentences: (key, sentence)."""
+    return (Mistake(f"{path}.{key}", sentence) for key, sentence in wrong)
 
-    `elsewhere` is the model of another file, where an unknown key may belong.
+
+def validated(
+    model: type[M],
+    raw: Any,
+    *,
+    elsewhere: type[BaseModel] | None = None,
+    needed: Mapping[str, Any] | None = None,
+) -> tuple[M | None, list[Mistake], list[str]]:
+    """A model without its wrong parts, every mistake, and the key paths that were left out.
+
+    `elsewhere` is the model of the other kind of stack file, where an unknown key may belong;
+    `needed` stands in for required keys that cannot be read. None where too little is right.
     """
-    meant = misspelt(error, model, raw)
+    found: list[Mistake] = []
+    dropped: list[str] = []
+    rest, stand_in = raw, dict(needed or {})
+    while True:  # leaving a wrong part out can show others
+        try:
+            return model.model_validate(rest), found, dropped
+        except ValidationError as error:
+            found += [
+                m for m in _mistakes(error, model, rest, elsewhere) if not within(m.path, dropped)
+            ]
+            dropped += [key_path(place) for place in _misspelt(error, model, rest)]
+            if any(detail["type"] == "recursion_loop" for detail in error.errors()):
+                return None, found, dropped
+            rest, out = _without(rest, [it["loc"] for it in error.errors(include_url=False)])
+            dropped += [key_path(place) for place in out]
+            if not out:
+                if not isinstance(rest, dict) or not stand_in.keys() - rest.keys():
+                    return None, found, dropped
+                dropped += [key_path((key,)) for key in stand_in]
+                rest, stand_in = {**stand_in, **rest}, {}
+
+
+def _without(raw: Any, places: list[Location]) -> tuple[Any, list[Location]]:
+    """A copy of `raw` without the wrong places, and what was taken out.
+
+    That is what holds a place where the place is an absent key, or in a list: without one of its
+    items a list would say something else.
+    """
+    rest, out = copy.deepcopy(raw), list[Location]()
+    for place in places:
+        if any(place[: len(it)] == it for it in out):
+            continue
+        here, holder = rest, None
+        for depth, part in enumerate(place, 1):
+            if not isinstance(here, dict) or part not in here:
+                break
+            holder, here = (here, place[:depth]), here[part]
+        if holder is not None:
+            del holder[0][holder[1][-1]]
+            out.append(holder[1])
+    return rest, out
+
+
+def _mistakes(
+    error: ValidationError, model: type[BaseModel], raw: Any, elsewhere: type[BaseModel] | None
+) -> Iterator[Mistake]:
+    """Every error of one validation, in the order of the file."""
+    meant = _misspelt(error, model, raw)
     for detail in error.errors(include_url=False):
         if detail["type"] != "missing" or detail["loc"] not in meant:
             yield Mistake(key_path(detail["loc"]), _sentence(detail, model, raw, elsewhere))
 
 
-def misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
+def _misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
     """Absent keys that misspelt ones stand for: to name the misspelt ones is enough."""
     unknown = [d["loc"] for d in error.errors() if d["type"] == "extra_forbidden"]
     meant = ((*place[:-1], _meant(place, model) or "") for place in unknown)
@@ -139,13 +198,11 @@ _FORMS: Final = {
     r"^([a-z0-9](": "a label key such as kai-fleet/pool",
     r"^([A-Za-z0-9](": "a label value: letters, digits, dashes, dots",
 }
-
-
 # Texts that a number, too, is not far from.
-_TEXTS: Final[Mapping[str | int, str]] = {
-    **dict.fromkeys(("preemptMinRuntime", "reclaimMinRuntime"), "a duration such as 4h"),
-    **dict.fromkeys(("preempt", "reclaim", "window", "halfLife"), "a duration such as 4h"),
-    **dict.fromkeys(("interval", "starvedAfter"), "a duration such as 30s"),
+_DURATIONS: Final[Mapping[str | int, str]] = {
+    **dict.fromkeys(("preemptMinRuntime", "reclaimMinRuntime", "preempt", "reclaim"), "4h"),
+    **dict.fromkeys(("window", "halfLife"), "4h"),
+    **dict.fromkeys(("interval", "starvedAfter"), "30s"),
 }
 
 
@@ -153,8 +210,8 @@ def _text_for(location: Location, value: Any) -> str:
     """What to write where text is wanted."""
     if location[-1] == "version" and location[0] != "gpu":
         return "a version such as " + ("v0.36.1" if "vcluster" in location else "v0.16.8")
-    if wanted := _TEXTS.get(location[-1]):
-        return wanted
+    if location[-1] in _DURATIONS:
+        return f"a duration such as {_DURATIONS[location[-1]]}"
     if isinstance(value, Mapping | list) or value is None:
         return "text"
     return f'it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'

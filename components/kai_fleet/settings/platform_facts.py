@@ -12,10 +12,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from kai_fleet.settings.sections.guard import Guard
-from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.sources import Sources
+from kai_fleet.settings.sections.platform import Sources
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import Mode, Vcluster
 from kubectl_fleet.releases.sharing import SharingMode, of_switch
@@ -106,6 +105,15 @@ class PlatformFacts(Fact):
                 f"exports something else than this version of kai-fleet reads ({place}:"
                 f" {detail['msg'].lower()}); update the platform stack with this version first"
             ) from None
+
+    def granted_queue(self, team: str) -> tuple[str | None, str | None]:
+        """The queue of the host's tree that is a team's, and the shard that serves it.
+
+        None where it is granted none; a shard of None is KAI's default one.
+        """
+        name = self.team_stacks[team].parent_queue if team in self.team_stacks else None
+        queue = self.queues.get(name or "")
+        return name, queue.shard if queue else None
 
     def output(self) -> dict[str, Any]:
         """For the platform stack's outputs."""

@@ -45,11 +45,16 @@ def gpu_devices(value: Any) -> float:
 def _convert(value: Any, per_unit: Decimal, example: str, digits: int | None = 3) -> float:
     if value in (WORD, -1, "-1"):
         return UNLIMITED
-    try:
-        amount = parse_quantity(value) * per_unit
-    except ValueError as why:
-        raise ValueError(f"{why}; write {example}, or {WORD}") from None
+    amount = quantity(value, f"{example}, or {WORD}") * per_unit
     return float(amount if digits is None else round(amount, digits))
+
+
+def quantity(value: Any, example: str) -> Decimal:
+    """A quantity as Kubernetes reads it. Raises ValueError, with what to write."""
+    try:
+        return parse_quantity(value)
+    except ValueError as why:
+        raise ValueError(f"{why}; write {example}") from None
 
 
 def _quantity(parse: Any, unit: str) -> Any:

@@ -12,12 +12,12 @@ from kai_fleet.settings.cross_checks import (
     workloads_mistakes,
 )
 from kai_fleet.settings.files.queue_files import with_trees
-from kai_fleet.settings.mistakes import within
+from kai_fleet.settings.mistakes import located, within
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
-from kai_fleet.settings.sections.cluster import Cluster
+from kai_fleet.settings.sections.cluster import Cluster, Credentials
+from kai_fleet.settings.sections.gpu_share import GpuSharing
 from kai_fleet.settings.sections.platform import Gpu, HostKai
-from kai_fleet.settings.sections.sharing import GpuSharing
-from kai_fleet.settings.sections.team_stack import Credentials, TeamStack
+from kai_fleet.settings.sections.team_stack import TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, mode_mistakes
 
 # From a stack's name to what it exports as `platform`. Raises NoPlatformError.
@@ -27,9 +27,7 @@ _TEAM: Final = key_path(("team",))
 _CLUSTER: Final = key_path(("cluster",))
 _OWN_KEYS: Final = frozenset(TeamStack.model_fields)
 _PLATFORM_KEYS: Final = {
-    field.alias or name: name
-    for name, field in Settings.model_fields.items()
-    if name not in TeamStack.model_fields
+    Settings.key_of(name) for name in Settings.model_fields if name not in TeamStack.model_fields
 }
 
 
@@ -51,17 +49,6 @@ class Tenant(Settings):
     def platform_stack(self) -> str:
         """The stack that has its host cluster."""
         return self.stack
-
-    @property
-    def team(self) -> str:
-        """The team's name."""
-        return next(iter(self.teams))
-
-    @property
-    def granted_queue(self) -> str | None:
-        """The queue of the host's tree that is the team's; None where it is granted none."""
-        grant = self.platform.team_stacks.get(self.team)
-        return grant.parent_queue if grant else None
 
     def team_path(self, team: str) -> str:
         """The one team's key."""
@@ -101,51 +88,50 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     found += [*unread, *wrong]
     if file is None:
         return Loaded(None, tuple(found), tuple(dropped))
-    reference = file.platform.stack
     try:
-        facts = facts_of(reference)
-        tenant = _tenant(file, facts)
+        tenant = _tenant(file, facts_of(file.platform.stack))
     except NoPlatformError as why:
         found.append(Mistake(key_path(("platform", "stack")), str(why)))
         return Loaded(None, tuple(found), tuple(dropped))
-    between = [
-        Mistake(f"{_TEAM}.{key}", text) for key, text in mode_mistakes(file.team, own_stack=True)
-    ]
-    between += of_scheduling(
-        ("team", "scheduler"),
-        file.team.scheduler,
-        ("team", "queues"),
-        file.team.queues,
-        dropped,
-        tenant.granted_queue if file.team.scheduler.mode == "host" else None,
-    )
-    if file.team.scheduler.mode == "host" and facts.kai is None:
-        between.append(
-            Mistake(
-                f"{_TEAM}.scheduler.mode",
-                f"is host, and platform {reference} has no KAI on its host; write mode: virtual"
-                " with a version",
-            )
-        )
-    between += vcluster_mistakes(tenant)
-    between += entry_mistakes(tenant, tenant.team)
-    between += gpu_kind_mistakes(tenant, tenant.team)
-    between += workloads_mistakes(tenant, dropped)
-    between += _credentials(file.cluster, facts)
-    if "node_pool" in file.team.vcluster.model_fields_set:
-        between.append(
-            Mistake(
-                f"{_TEAM}.vcluster.nodePool",
-                "is the platform's; have it written there, in kai-fleet:vcluster.nodePool",
-            )
-        )
-    for key in file.team.model_fields_set & HostPlace.model_fields.keys():
-        name = HostPlace.model_fields[key].alias or key
-        there = key_path(("teamStacks", file.team.name, name))
-        text = f"is the platform's; have it written there, in {there}"
-        between.append(Mistake(f"{_TEAM}.{name}", text))
+    between = _between(file, tenant, dropped)
     found += [mistake for mistake in between if not within(mistake.path, dropped)]
     return Loaded(tenant, tuple(found), tuple(dropped), tenant)
+
+
+def _between(file: TeamStack, tenant: Tenant, dropped: list[str]) -> Iterator[Mistake]:
+    """What only shows when several keys are looked at together, with the platform's."""
+    team, facts = file.team, tenant.platform
+    in_host_mode = team.scheduler.mode == "host"
+    yield from located(_TEAM, mode_mistakes(team, own_stack=True))
+    yield from of_scheduling(
+        team.scheduler,
+        f"{_TEAM}.scheduler",
+        team.queues,
+        f"{_TEAM}.queues",
+        dropped,
+        facts.granted_queue(team.name)[0] if in_host_mode else None,
+    )
+    if in_host_mode and facts.kai is None:
+        yield Mistake(
+            f"{_TEAM}.scheduler.mode",
+            f"is host, and platform {tenant.stack} has no KAI on its host; write mode: virtual"
+            " with a version",
+        )
+    yield from vcluster_mistakes(tenant)
+    yield from entry_mistakes(tenant, team.name)
+    yield from gpu_kind_mistakes(tenant, team.name)
+    yield from workloads_mistakes(tenant, dropped)
+    yield from _credentials(file.cluster, facts)
+    if "node_pool" in team.vcluster.model_fields_set:
+        yield Mistake(
+            f"{_TEAM}.vcluster.nodePool",
+            "is the platform's; have it written there, in kai-fleet:vcluster.nodePool",
+        )
+    for name in HostPlace.model_fields:
+        if name in team.model_fields_set:
+            key = HostPlace.key_of(name)
+            there = key_path(("teamStacks", team.name, key))
+            yield Mistake(f"{_TEAM}.{key}", f"is the platform's; have it written there, in {there}")
 
 
 def _meant_teams(raw: Mapping[str, Any]) -> bool:

@@ -9,7 +9,6 @@ import pulumi
 from pulumi.runtime import invoke, invoke_async
 
 from kai_fleet.releases.vcluster_store import ChartStore, store_of
-from kai_fleet.state.team_parts import TEAM
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
@@ -17,6 +16,19 @@ POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionP
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 # Of a namespace that was there before the stack: what the stack writes onto it.
 NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
+TEAM: Final = "kai-fleet:index:Team"  # what moves with a team between stacks
+TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"  # what stays with the platform
+ACCESS: Final = "kai-fleet:index:TeamStackAccess"
+HOST: Final = "host-team-stacks"  # a platform's one
+# The end of each part's name, by type. Parts of two teams may have one name, but not one type as
+# well: `a-bounds-binding` binds the bounds of team `a`, or the rights of team `a-bounds`.
+PARTS: Final = {
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy": "bounds",
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding": "bounds-binding",
+    "kubernetes:core/v1:ServiceAccount": "account",
+    "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": "role",
+    "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding": "binding",
+}
 STACK: Final = "pulumi:pulumi:Stack"
 # The engine's own function for a stack's outputs, which a StackReference calls too.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
@@ -80,6 +92,17 @@ def teams_of(urns: Iterable[str]) -> frozenset[str]:
     return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM}::" in urn)
 
 
+def granted_to(urn: str) -> str:
+    """The team that a resource was granted to; "" for every resource outside of a grant."""
+    kinds, name = urn.split("::", 3)[2:]
+    above, _, kind = kinds.rpartition("$")
+    if kind not in PARTS or above.rpartition("$")[2] != ACCESS:
+        return ""
+    first, last = f"{HOST}-", f"-{PARTS[kind]}"
+    team = name.removeprefix(first).removesuffix(last)
+    return team if name == f"{first}{team}{last}" else ""
+
+
 def read_deployed_state() -> DeployedState:
     """What the running stack has; empty at its first update and in an offline plan."""
     arguments = {"stackName": full_name(pulumi.get_stack())}
@@ -95,8 +118,12 @@ def read_deployed_state() -> DeployedState:
 
 async def deployed_state() -> DeployedState:
     """The same where other requests are served meanwhile."""
+    arguments = {"stackName": full_name(pulumi.get_stack())}
     try:
-        read: Any = await invoke_async(_READ_STATE, {"stackName": full_name(pulumi.get_stack())})
+        try:
+            read: Any = await invoke_async(_READ_STATE, arguments)
+        except Exception:
+            read = await invoke_async(_READ_STATE, arguments)
     except Exception as error:
         return _empty(error)
     return _state_of_answer(read)

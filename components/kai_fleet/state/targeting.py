@@ -5,20 +5,13 @@ declared or read, however many they are, and whether or not their clusters answe
 stack's outputs tell of them is taken over from the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 
-from kai_fleet.state.team_parts import TEAM, granted_to
-
-if TYPE_CHECKING:
-    from kai_fleet.state.deployed_state import DeployedState
-
-__all__ = ["TEAM", "DeclaredRun", "Targets", "declared"]
+from kai_fleet.state.deployed_state import DeployedState, granted_to
 
 
 @dataclass(frozen=True)

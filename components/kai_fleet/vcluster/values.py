@@ -1,6 +1,6 @@
 """The values of one vCluster release, by scheduling mode and version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pulumi
@@ -12,34 +12,37 @@ from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Mode
-from kai_fleet.settings.sections.tolerations import Toleration
 from kai_fleet.vcluster.oidc import with_oidc
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import VclusterRelease
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
+# The control plane, and its etcd where a team has one of its own.
+_STATEFUL: Final = ("controlPlane.statefulSet", "controlPlane.backingStore.etcd.deploy.statefulSet")
+_DNS: Final = "controlPlane.coredns"
 
 
 def vcluster_values(
     release: VclusterRelease, team: DeclaredTeam, namespace: pulumi.Input[str]
 ) -> dict[str, Any]:
     """What the chart of that version gets for a team in its mode, then the team's own values."""
-    version = team.kubernetes_version
     values = merged(
         _always(team.name, namespace),
-        {} if team.licensed else {"controlPlane": {"statefulSet": {"image": dict(OSS_IMAGE)}}},
+        {} if team.licensed else nested("controlPlane.statefulSet.image", dict(OSS_IMAGE)),
         _scheduling(release, team.mode, team.node_pool),
         _isolated(team.isolation or Isolation()),
-        _placed(team.control_pool),
+        # The control plane on the platform's own nodes, or the team's, never another team's (T8).
+        _at((f"{it}.scheduling.nodeSelector" for it in _STATEFUL), dict(team.control_pool)),
         _noted(team),
         _scheduled("tolerations", [it.spec for it in team.tolerations]),
         _scheduled("affinity", team.affinity.spec if team.affinity else {}),
-        _enforcing(team.tolerations),
+        # Of every pod that it syncs. It then shows its own scheduler nodes without these taints.
+        _at(["sync.toHost.pods.enforceTolerations"], [it.text for it in team.tolerations]),
         _pulling(team.image_pull_secrets),
         _secret(team.control_plane),
         _reachable(team.name, namespace, team.access or Access()),
-        nested("controlPlane.distro.k8s.image.tag", version) if version else {},
+        _at(["controlPlane.distro.k8s.image.tag"], team.kubernetes_version),
         hidden(team.values),
     )
     return with_oidc(team, values)
@@ -72,10 +75,7 @@ def _scheduling(
         # Without it the priority class is stripped, and KAI sees no train, build, inference (V8).
         sync["priorityClasses"] = {"enabled": True}
         # KAI's pod-grouper must not follow owners that it may not read (V4).
-        return {
-            "sync": {"fromHost": sync},
-            "experimental": {"syncSettings": {"setOwner": False}},
-        }
+        return {"sync": {"fromHost": sync}, "experimental": {"syncSettings": {"setOwner": False}}}
     return {"sync": {"fromHost": sync}}
 
 
@@ -91,36 +91,9 @@ def _isolated(isolation: Isolation) -> dict[str, Any]:
     }
 
 
-def _placed(control_pool: Mapping[str, str]) -> dict[str, Any]:
-    """The control plane on the platform's own nodes, or the team's, never another team's (T8)."""
-    if not control_pool:
-        return {}
-    scheduling = {"scheduling": {"nodeSelector": dict(control_pool)}}
-    etcd = {"etcd": {"deploy": {"statefulSet": scheduling}}}  # where a team has one of its own
-    return {"controlPlane": {"statefulSet": scheduling, "backingStore": etcd}}
-
-
 def _scheduled(key: str, value: Any) -> dict[str, Any]:
     """The control plane, its etcd where it has one, and its DNS."""
-    if not value:
-        return {}
-    scheduling = {"scheduling": {key: value}}
-    return {
-        "controlPlane": {
-            "statefulSet": scheduling,
-            "backingStore": {"etcd": {"deploy": {"statefulSet": scheduling}}},
-            "coredns": {"deployment": {key: value}},
-        }
-    }
-
-
-def _enforcing(tolerations: Sequence[Toleration]) -> dict[str, Any]:
-    """Every pod that it syncs tolerates them.
-
-    vCluster then shows its own scheduler the nodes without these taints.
-    """
-    texts = [it.text for it in tolerations]
-    return nested("sync.toHost.pods.enforceTolerations", texts) if texts else {}
+    return _at([*(f"{it}.scheduling.{key}" for it in _STATEFUL), f"{_DNS}.deployment.{key}"], value)
 
 
 def _pulling(secrets: Sequence[str]) -> dict[str, Any]:
@@ -142,21 +115,14 @@ def _noted(team: DeclaredTeam) -> dict[str, Any]:
     The pods have the labels alone: of annotations the guards let few domains through. Accounts have
     neither: by annotations there clouds give their rights to whoever runs as one.
     """
-    own = {"labels": dict(team.labels), "annotations": dict(team.annotations)}
-    kept = {kind: noted for kind, noted in own.items() if noted}
-    if not kept:
-        return {}
-    pods = {"pods": {"labels": dict(team.labels)}} if team.labels else {}
-    with_pods = {**kept, **pods}
-    return {
-        "controlPlane": {
-            "statefulSet": with_pods,
-            "service": kept,
-            "advanced": {"headlessService": kept},
-            "coredns": {"deployment": with_pods, "service": kept},
-            "backingStore": {"etcd": {"deploy": {"statefulSet": with_pods}}},
-        }
-    }
+    notes = {"labels": dict(team.labels), "annotations": dict(team.annotations)}
+    kept = {kind: noted for kind, noted in notes.items() if noted}
+    services = ("controlPlane.service", "controlPlane.advanced.headlessService", f"{_DNS}.service")
+    workloads = (*_STATEFUL, f"{_DNS}.deployment")
+    return merged(
+        _at((*services, *workloads), kept),
+        _at((f"{it}.pods.labels" for it in workloads), dict(team.labels)),
+    )
 
 
 def _reachable(name: str, namespace: pulumi.Input[str], access: Access) -> dict[str, Any]:
@@ -181,3 +147,8 @@ def _joined(*parts: pulumi.Input[str]) -> pulumi.Input[str]:
     if all(isinstance(part, str) for part in parts):
         return "".join(str(part) for part in parts)
     return pulumi.Output.concat(*parts)
+
+
+def _at(keys: Iterable[str], value: Any) -> dict[str, Any]:
+    """The same value at several keys of the chart; none where it is empty."""
+    return merged(*(nested(key, value) for key in keys)) if value else {}

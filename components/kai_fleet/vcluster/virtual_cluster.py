@@ -11,8 +11,7 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.cluster.reads import cluster_identity, secret_data
+from kai_fleet.cluster.access import ClusterAccess, cluster_identity, secret_data
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, child_of
@@ -20,9 +19,9 @@ from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.vcluster.group_roles import group_roles
-from kai_fleet.vcluster.oidc import FILE, authority
+from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 
 # Where a team that was moved to another stack has its provider and what is inside, until the next
@@ -50,10 +49,8 @@ class VirtualCluster(pulumi.ComponentResource):
     """A vCluster named after the component, in the namespace that a TeamNamespace made.
 
     The chart leaves its volume and, in host mode, every pod behind (V4, V10, V17): what is left of
-    it in the namespace goes after the release. Declare what lives inside with `provider` and
-    `deleted_with=provider`: it goes with the vCluster, without asking its API (P1), and is made
-    anew in another vCluster of this name (S1).
-    Depend on the TeamNamespace's `ready`. Raises UnknownVersionError.
+    it in the namespace goes after the release. Declare what lives inside with the options of
+    `within`. Depend on the TeamNamespace's `ready`. Raises UnknownVersionError.
     """
 
     namespace: pulumi.Input[str]
@@ -70,15 +67,13 @@ class VirtualCluster(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:VirtualCluster", name, None, opts)
         team, access = args.team, args.team.access or Access()
         version = vcluster(team.version or DEFAULT_VCLUSTER, untested=team.untested)
-        opts = opts or pulumi.ResourceOptions()
         self.version = version.version
         self.namespace = f"team-{name}" if args.namespace is None else args.namespace
-        child = pulumi.ResourceOptions(parent=self, deleted_with=opts.deleted_with)
+        # Of what waits for other things than the component does.
+        later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        child = child_of(self, later)
         chart = chart_args(
-            "vcluster",
-            version.chart_version,
-            override=team.chart,
-            repository=VCLUSTER_REPOSITORY,
+            "vcluster", version.chart_version, override=team.chart, repository=VCLUSTER_REPOSITORY
         )
         values = vcluster_values(version, team, self.namespace)
         # Helm believes its own record, which is where a tenant may write: it is looked at before
@@ -103,14 +98,13 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         before: list[pulumi.Resource] = [pods]
         if file := authority(team):
-            before.append(
-                kubernetes.core.v1.ConfigMap(
-                    f"{name}-oidc",
-                    metadata={"name": file[0], "namespace": self.namespace},
-                    data={FILE: file[1]},
-                    opts=child_of(self, opts),
-                )
+            trusted = kubernetes.core.v1.ConfigMap(
+                f"{name}-oidc",
+                metadata={"name": file[0], "namespace": self.namespace},
+                data={FILE: file[1]},
+                opts=child_of(self, opts),
             )
+            before.append(trusted)
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart,
@@ -150,8 +144,7 @@ class VirtualCluster(pulumi.ComponentResource):
         secret = f"vc-{name}"
         workload = team.store.workload
         data = secret_data(args.host, self.namespace, secret, self.server, self, workload)
-        exported = team.values.get("exportKubeConfig")
-        called = exported.get("context") if isinstance(exported, Mapping) else None
+        called = value_at(team.values, "exportKubeConfig.context")
         self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
             lambda known: _kubeconfig(name, workload, *known)
         )
@@ -163,28 +156,25 @@ class VirtualCluster(pulumi.ComponentResource):
         inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
         identity = cluster_identity(name, inside, args.deployed, self)
         self.inside = replace(inside, identifier=identity)
-        moved = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(aliases=MOVED))
-        self.provider = self.inside.provider(name, moved)
-        _let_in(
-            team,
-            pulumi.ResourceOptions(
-                parent=self,
-                provider=self.provider,
-                deleted_with=self.provider,
-                aliases=MOVED,
-            ),
-        )
+        self.provider = self.inside.provider(name, child_of(self, later, aliases=MOVED))
+        for body in group_roles(team):
+            self._let_in(name, body)
         self.register_outputs({"namespace": self.namespace, "server": self.server})
 
+    def within(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
+        """The options of what lives inside, declared below `parent`: it goes with the vCluster,
+        without asking its API (P1), and is made anew in another vCluster of this name (S1).
+        """
+        return pulumi.ResourceOptions(
+            parent=parent, provider=self.provider, deleted_with=self.provider, aliases=MOVED
+        )
 
-def _let_in(team: DeclaredTeam, inside: pulumi.ResourceOptions) -> None:
-    """What groups of the team's identity provider may do in its vCluster."""
-    for body in group_roles(team):
-        metadata = body["metadata"]
-        name = f"{team.name}-{metadata['name'].removeprefix('kai-fleet-')}"
+    def _let_in(self, name: str, body: Mapping[str, Any]) -> None:
+        metadata, inside = body["metadata"], self.within(self)
+        name = f"{name}-{metadata['name'].removeprefix('kai-fleet-')}"
         if body["kind"] == "ClusterRole":
             rbac.ClusterRole(name, metadata=metadata, rules=body["rules"], opts=inside)
-            continue
+            return
         binding = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
         bound = {"role_ref": body["roleRef"], "subjects": body["subjects"]}
         binding(name, metadata=metadata, **bound, opts=inside)

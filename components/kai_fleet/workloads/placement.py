@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.fleet.model import DeclaredWorkload, Fleet
-from kai_fleet.vcluster.virtual_cluster import MOVED
-from kai_fleet.workloads import gpu_deployment, gpu_pod, vllm_server
-from kai_fleet.workloads.gpu_deployment import GpuDeployment, GpuDeploymentArgs
-from kai_fleet.workloads.gpu_pod import GpuPod
-from kai_fleet.workloads.pod_template import PodArgs
+from kai_fleet.options import after
+from kai_fleet.workloads.pods import GpuDeployment, GpuDeploymentArgs, GpuPod, PodArgs
 from kai_fleet.workloads.vllm_server import IMAGE, VllmServer, VllmServerArgs
 
 if TYPE_CHECKING:
     from kai_fleet.team import Team
-
-# What every Kubernetes has from the start.
-_PRESENT: Final = ("default",)
 
 
 def place(fleet: Fleet, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
@@ -37,21 +31,14 @@ def _placed(
     workload: DeclaredWorkload, team: Team, namespaces: dict[tuple[str, str], pulumi.Resource]
 ) -> dict[str, Any]:
     name, own = workload.name, workload.own
-    inside = pulumi.ResourceOptions(
-        parent=team,
-        provider=team.vcluster.provider,
-        deleted_with=team.vcluster.provider,
-        aliases=MOVED,
-    )
+    inside = team.vcluster.within(team)
     where = (workload.team, own.namespace)
-    if own.namespace not in _PRESENT and where not in namespaces:
+    if own.namespace != "default" and where not in namespaces:
         namespaces[where] = kubernetes.core.v1.Namespace(
-            f"{workload.team}-{own.namespace}",
-            metadata={"name": own.namespace},
-            opts=inside,
+            f"{workload.team}-{own.namespace}", metadata={"name": own.namespace}, opts=inside
         )
     before = [*team.ready, *([namespaces[where]] if where in namespaces else [])]
-    opts = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=before))
+    opts = after(inside, *before)
     summary = {
         "team": workload.team,
         "kind": own.kind,
@@ -95,10 +82,7 @@ def arguments(workload: DeclaredWorkload) -> PodArgs | GpuDeploymentArgs | VllmS
         return GpuDeploymentArgs(pod, own.replicas)
     token = own.hugging_face_token
     return VllmServerArgs(
-        pod,
-        own.model or "",
-        own.replicas,
-        token.get_secret_value() if token else None,
+        pod, own.model or "", own.replicas, token.get_secret_value() if token else None
     )
 
 
@@ -107,11 +91,5 @@ def manifest(workload: DeclaredWorkload) -> tuple[str, dict[str, Any]]:
 
     Raises ValueError as its arguments do.
     """
-    name = workload.name
-    match arguments(workload):
-        case PodArgs() as args:
-            return "Pod", gpu_pod.manifest(name, args)
-        case GpuDeploymentArgs() as args:
-            return "Deployment", gpu_deployment.manifest(name, args)
-        case VllmServerArgs() as args:
-            return "Deployment", vllm_server.manifest(name, args)
+    args = arguments(workload)
+    return "Pod" if isinstance(args, PodArgs) else "Deployment", args.manifest(workload.name)

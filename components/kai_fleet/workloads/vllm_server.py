@@ -10,9 +10,7 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.gpu_share import plain
 from kai_fleet.settings.sections.workloads import MEMORY_FLAG
-from kai_fleet.workloads import gpu_deployment, pod_template
-from kai_fleet.workloads.gpu_deployment import GpuDeploymentArgs
-from kai_fleet.workloads.pod_template import PodArgs
+from kai_fleet.workloads.pods import SKIP_AWAIT, GpuDeploymentArgs, PodArgs, spec
 
 # Pinned: `latest` would be another server after a restart.
 IMAGE: Final = "vllm/vllm-openai:v0.11.0"
@@ -43,21 +41,17 @@ class VllmServerArgs:
         if gpu is None or gpu.memory is not None:
             raise ValueError("vLLM needs a GPU; write gpu with devices or a fraction")
 
-
-def manifest(
-    name: str, args: VllmServerArgs, token_secret: pulumi.Input[str] | None = None
-) -> dict[str, Any]:
-    """The Deployment as it is declared."""
-    pod = replace(args.pod, command=["vllm", "serve"], args=[*_flags(args), *args.pod.args])
-    spec = pod_template.spec(name, pod, _container(args, token_secret))
-    # A Service called vllm would otherwise set VLLM_PORT to something that vLLM cannot read.
-    spec["enableServiceLinks"] = False
-    if _parallel(args) > 1:
-        # Its workers talk through shared memory, of which a container has 64 MiB.
-        spec["containers"][0]["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
-        spec["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
-    deployment = GpuDeploymentArgs(pod, args.replicas)
-    return gpu_deployment.manifest(name, deployment, READY_SECONDS, spec)
+    def manifest(self, name: str, token_secret: pulumi.Input[str] | None = None) -> dict[str, Any]:
+        """The Deployment as it is declared."""
+        pod = replace(self.pod, command=["vllm", "serve"], args=[*_flags(self), *self.pod.args])
+        own = spec(name, pod, _container(self, token_secret))
+        # A Service called vllm would otherwise set VLLM_PORT to something that vLLM cannot read.
+        own["enableServiceLinks"] = False
+        if _parallel(self) > 1:
+            # Its workers talk through shared memory, of which a container has 64 MiB.
+            own["containers"][0]["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
+            own["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+        return GpuDeploymentArgs(pod, self.replicas).manifest(name, READY_SECONDS, own)
 
 
 def _flags(args: VllmServerArgs) -> list[str]:
@@ -115,12 +109,18 @@ class VllmServer(pulumi.ComponentResource):
                 opts=child,
             ).metadata.name
         self.deployment = kubernetes.apps.v1.Deployment(
-            f"{name}-deployment", **manifest(name, args, secret), opts=child
+            f"{name}-deployment", **args.manifest(name, secret), opts=child
         )
-        # After its pods: the engine waits until a Service has an endpoint.
+        # After its pods: the engine waits until a Service has an endpoint, where it can have one.
+        waits = args.replicas > 0 and args.pod.ready_seconds != 0
         kubernetes.core.v1.Service(
             f"{name}-service",
-            metadata=pod_template.service_metadata(name, args.pod, args.replicas),
+            metadata={
+                "name": name,
+                "namespace": namespace,
+                "labels": {"app": name},
+                **({} if waits else {"annotations": {SKIP_AWAIT: "true"}}),
+            },
             spec={
                 "selector": {"app": name},
                 "ports": [{"name": "http", "port": SERVICE_PORT, "target_port": PORT}],

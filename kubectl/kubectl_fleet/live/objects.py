@@ -75,6 +75,13 @@ class KubeObject(dict[str, Any]):
         return self.condition(kind).get("status") == "True"
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it is Ready as it is wanted now: the condition may be about what was before."""
+        newest = self["metadata"].get("generation")
+        of = self.condition("Ready").get("observedGeneration", newest)
+        return self.is_true("Ready") and of == newest
+
+    @property
     def unscheduled(self) -> str:
         """Why a scheduler says that a pod has no node; "" where none does."""
         return str(self.condition("PodScheduled").get("message") or "")

@@ -1,6 +1,5 @@
 """The release tables: what each supported version of KAI and vCluster needs."""
 
-from kubectl_fleet.releases.kai_table import KAI, KUBERNETES, KaiRelease
 from kubectl_fleet.releases.lookup import (
     DISABLED,
     UnknownVersionError,
@@ -17,10 +16,13 @@ from kubectl_fleet.releases.lookup import (
     vcluster_support,
     version_key,
 )
-from kubectl_fleet.releases.vcluster_table import (
+from kubectl_fleet.releases.tables import (
     DEFAULT_VCLUSTER,
+    KAI,
+    KUBERNETES,
     VCLUSTER,
     VCLUSTER_REPOSITORY,
+    KaiRelease,
     VclusterRelease,
 )
 

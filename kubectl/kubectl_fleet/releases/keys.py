@@ -32,33 +32,16 @@ MPS: Final = "mps"
 _ANNOTATIONS: Final = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
 # What any release from v0.7 to v0.18 reads under its own prefix, as label or annotation.
 _KAI_KEYS: Final = frozenset(
-    {
-        "kai.scheduler/accounting",
-        "kai.scheduler/batch-min-member",
-        "kai.scheduler/last-eviction-timestamp",
-        "kai.scheduler/last-start-timestamp",
-        "kai.scheduler/min-member",
-        "kai.scheduler/node-pool",
-        "kai.scheduler/nodepool",
-        "kai.scheduler/numa-placement-observed",
-        "kai.scheduler/numa-placement-predicted",
-        "kai.scheduler/preemptibility",
-        "kai.scheduler/preemption-delay",
-        "kai.scheduler/queue",
-        "kai.scheduler/segment-size",
-        "kai.scheduler/segment-topology-preferred-placement",
-        "kai.scheduler/segment-topology-required-placement",
-        "kai.scheduler/skip-podgrouper",
-        "kai.scheduler/stale-podgroup-timestamp",
-        "kai.scheduler/staleness-grace-period",
-        "kai.scheduler/subgroup-name",
-        "kai.scheduler/task-priority",
-        "kai.scheduler/top-owner-metadata",
-        "kai.scheduler/topology",
-        "kai.scheduler/topology-preferred-placement",
-        "kai.scheduler/topology-required-placement",
-        "kai.scheduler/type",
-    }
+    f"kai.scheduler/{name}"
+    for name in (
+        *("accounting", "batch-min-member", "last-eviction-timestamp", "last-start-timestamp"),
+        *("min-member", "node-pool", "nodepool", "numa-placement-observed"),
+        *("numa-placement-predicted", "preemptibility", "preemption-delay", "queue"),
+        *("segment-size", "segment-topology-preferred-placement"),
+        *("segment-topology-required-placement", "skip-podgrouper", "stale-podgroup-timestamp"),
+        *("staleness-grace-period", "subgroup-name", "task-priority", "top-owner-metadata"),
+        *("topology", "topology-preferred-placement", "topology-required-placement", "type"),
+    )
 )
 # Of one container, in mode NvFractions: `kai.scheduler/container.main.gpu-memory.portion.limit`.
 _OF_CONTAINER: Final = "kai.scheduler/container."
@@ -69,8 +52,8 @@ _PREFIXES: Final = frozenset(
 _NO_DOMAIN: Final = "kai.scheduler.nvidia.com"
 # Behind the device plugin's own domain only names that mean a share of a GPU are KAI's.
 _PLUGIN_DOMAIN: Final = "nvidia.com"
-# What people write for a key that exists under another name.
-_MEANT: Final = {name: name for name in _ANNOTATIONS} | {
+# What people write, behind a known prefix or with dashes for `_`, for a key of another name.
+MEANT: Final = {name: name for name in _ANNOTATIONS} | {
     "fraction": "gpu-fraction",
     "gpu": "gpu-fraction",
     "memory": "gpu-memory",
@@ -80,23 +63,6 @@ _MEANT: Final = {name: name for name in _ANNOTATIONS} | {
     "queue": QUEUE_LABEL,
     "queue-name": QUEUE_LABEL,
 }
-
-
-def meant() -> dict[str, str]:
-    """What is meant by a name behind a known prefix, or by a bare one with dashes for `_`."""
-    return dict(sorted(_MEANT.items()))
-
-
-def look_alike_pattern() -> str:
-    """The wrong keys that people are known to write, as a regular expression (RE2).
-
-    The queue label, which is right, matches as well.
-    """
-    prefixes = "|".join(sorted(_PREFIXES)).replace(".", "[.]")
-    bare = "|".join(name.replace("-", "_") for name in sorted(_ANNOTATIONS))
-    plugin = f"{_PLUGIN_DOMAIN.replace('.', '[.]')}/({'|'.join(sorted(_ANNOTATIONS))})"
-    no_domain = _NO_DOMAIN.replace(".", "[.]")
-    return f"^({prefixes})/({'|'.join(meant())})$|^{no_domain}/|^{plugin}$|^({bare})$"
 
 
 def right_key(key: str) -> str | None:
@@ -109,7 +75,7 @@ def right_key(key: str) -> str | None:
     if prefix == _PLUGIN_DOMAIN:
         return name if name in _ANNOTATIONS else None
     if slash and prefix.lower() in (*_PREFIXES, _NO_DOMAIN):
-        meant = _MEANT.get(_dashed(name))
+        meant = MEANT.get(_dashed(name))
         if meant is not None:
             return meant
         if prefix.lower() not in ("kai.scheduler", _NO_DOMAIN):

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final, TypeVar
 
-from kubectl_fleet.releases.kai_table import KAI, KaiRelease
-from kubectl_fleet.releases.vcluster_table import VCLUSTER, VclusterRelease
+from kubectl_fleet.releases.tables import KAI, VCLUSTER, KaiRelease, VclusterRelease
 
 Release = TypeVar("Release", KaiRelease, VclusterRelease)
 RETRACTED: Final = "v0.20.1"
@@ -51,19 +50,19 @@ def has_sharing_modes(version: str) -> bool:
     return version_key(version) >= _SHARING_MODES
 
 
-def nearest(table: Mapping[str, Any], version: str, count: int = 2) -> list[str]:
-    """The supported versions closest to `version`, nearest first; of older lines only where there
-    is none of its own or a newer one.
+def nearest(table: Mapping[str, Any], version: str) -> list[str]:
+    """The two supported versions closest to `version`, nearest first; of older lines only where
+    there is none of its own or a newer one.
     """
     wanted = (*version_key(version), 0, 0, 0)[:3]
     if table and wanted > max(map(version_key, table)):
-        return sorted(table, key=version_key, reverse=True)[:count]
+        return sorted(table, key=version_key, reverse=True)[:2]
     table = {it: table[it] for it in table if version_key(it)[:2] >= wanted[:2]}
 
     def distance(known: str) -> tuple[int, ...]:
         return tuple(abs(a - b) for a, b in zip(version_key(known), wanted, strict=True))
 
-    return sorted(table, key=distance)[:count]
+    return sorted(table, key=distance)[:2]
 
 
 def instead(table: Mapping[str, Any], version: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kai_fleet.provider import QUEUES
-from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, UNKNOWN_TEXTS
+from kai_fleet.provider.values import plain
 from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared
 from kubectl_fleet.declared.unknown import UNKNOWN
@@ -49,30 +49,5 @@ def one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
 
 
 def struct(properties: Any) -> dict[str, Any]:
-    """A protobuf Struct as plain values."""
-    return {key: _value(value) for key, value in properties.fields.items()}
-
-
-def _value(value: Any) -> Any:
-    kind = value.WhichOneof("kind")
-    if kind == "string_value":
-        text = value.string_value
-        return UNKNOWN if text in UNKNOWN_TEXTS else text
-    if kind == "struct_value":
-        fields = value.struct_value.fields
-        if SIGNATURE in fields:
-            return _special(fields)
-        return {key: _value(inner) for key, inner in fields.items()}
-    if kind == "list_value":
-        return [_value(inner) for inner in value.list_value.values]
-    if kind == "bool_value":
-        return value.bool_value
-    return value.number_value if kind == "number_value" else None
-
-
-def _special(fields: Any) -> Any:
-    """A secret is read like its value, which no rule repeats; files are nothing to a rule."""
-    signature = fields[SIGNATURE].string_value
-    if signature == SECRET_MARK and "value" in fields:
-        return _value(fields["value"])
-    return None
+    """A protobuf Struct as plain values. A secret is read like its value, which no rule repeats."""
+    return plain(properties, UNKNOWN)

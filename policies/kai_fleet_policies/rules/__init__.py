@@ -72,6 +72,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ".kai.gpu_one_sharer",
         ".kai.gpu_sharing_mode",
         ".vclusters.vcluster_kubernetes_known",
+        ".vclusters.vcluster_node_pool",
     )
 )
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from kai_fleet.system_names import may_name_system
+from kubectl_fleet.kube.system_names import may_name_system
 
 _READ: Final[Mapping[str, Any]] = yaml.safe_load(
     (files(__package__) / "control_plane_flags.yaml").read_text(encoding="utf-8")

@@ -75,6 +75,19 @@ REACH = [
         change=("", {"metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "host"}}}),
     ),
     Attempt(
+        "a role of the cloud by kube2iam",
+        EVERY_MODE,
+        lambda t: pod(t, annotations={"iam.amazonaws.com/role": "node"}),
+        "isolation.annotations: [iam.amazonaws.com]",
+    ),
+    Attempt(
+        "a role of the cloud by kube2iam, later",
+        EVERY_MODE,
+        lambda t: pod(t),
+        "isolation.annotations: [iam.amazonaws.com]",
+        change=("", {"metadata": {"annotations": {"iam.amazonaws.com/role": "node"}}}),
+    ),
+    Attempt(
         "the host of a probe",
         EVERY_MODE,
         lambda t: pod(t, container(livenessProbe={"tcpSocket": {"port": 80, "host": "10.0.0.1"}})),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kai_fleet.vcluster.group_roles import group_roles
+from kai_fleet.vcluster.oidc import group_roles
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 
 KINDS: Final = {

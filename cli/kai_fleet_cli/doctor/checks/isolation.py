@@ -6,12 +6,11 @@ from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards import policies
-from kai_fleet.guards.foreign_nodes import node_bindings
-from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules
+from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules, node_bindings
 from kai_fleet.guards.policies import kinds
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.isolation.refused_pods import refused
-from kai_fleet.monitoring.scraping import LET_IN
+from kai_fleet.monitoring.prometheus import LET_IN
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet_cli.doctor.checks.guards import unlike
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
@@ -159,9 +158,9 @@ def _as_sent(declared: Any) -> Any:
 
 def _shared_policies(host: ClusterState) -> Findings:
     """What holds for all teams: a policy that is gone, emptied or not bound denies nothing."""
-    of, beside_kai = policies.PolicySet(), host.wanted.release is not None
-    declared = [policies.policy(it, of) for it in kinds(beside_kai=beside_kai) if it != "queues"]
-    for each in (*declared, *policies.shared_bindings(of, beside_kai=beside_kai).values()):
+    beside_kai = host.wanted.release is not None
+    declared = [policies.policy(it) for it in kinds(beside_kai=beside_kai) if it != "queues"]
+    for each in (*declared, *policies.shared_bindings(beside_kai=beside_kai).values()):
         for subject, how in unlike(host, each):
             cause = f"{how}: nobody judges as declared what is made in the teams' namespaces"
             yield host.broken(subject, cause)
@@ -184,7 +183,7 @@ def _bounds(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Find
             f"its annotations {prefix}{{{','.join(changed)}}} are not as this version declares"
             " them: they are what its tenant may have",
         )
-    bindings = node_bindings(wanted.rules, policies.PolicySet(), wanted.namespace)
+    bindings = node_bindings(wanted.rules, wanted.namespace)
     for each in bindings.values():
         for subject, how in unlike(host, each):
             yield host.broken(subject, f"{how}: its pods may be on nodes of other teams")
@@ -200,7 +199,7 @@ def _rights(host: ClusterState, wanted: DeclaredTeam) -> Findings:
         cause = "it is not there, so the vCluster cannot read what the host has"
         yield host.broken(f"ClusterRole {name}", cause)
     elif wanted.rules is not None:  # a team stack does not know what its platform's declares
-        declared = _as_sent(vcluster_rights.rules(sees_nodes=wanted.rules.names_nodes))
+        declared = _as_sent(vcluster_rights.on_host(sees_nodes=wanted.rules.names_nodes))
         if item.get("rules") != declared:
             cause = (
                 "its rules are not as this version declares them: they are what its tenant may do"

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from kai_fleet.project import ROOT
 from kai_fleet.settings.files import yaml_file
+from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.mistakes import Mistake, key_path
 
 _WRITE: Final = "write the tree itself, or the path of a YAML file below this project's folder"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from kai_fleet.settings.sections.isolation import Cidr
-from kai_fleet.settings.sections.labels import LabelKey
+from kai_fleet.settings.sections.kubernetes import LabelKey
 from kai_fleet.settings.sections.model import Strict
 from kubectl_fleet.wording import listed
 
@@ -103,13 +103,11 @@ class Access(Strict):
             return self.host or ""
         return f"{self.host}:{self.port or _HTTPS}"
 
-    def over(self, own: Access | None) -> Access:
+    def over(self, own: Self | None) -> Self:
         """This one, of a stack, with what a team says for itself; with another type the team's."""
-        if own is None:
-            return self
-        if "type" in own.model_fields_set and own.type != self.type:
+        if own is not None and own.written.get("type", self.type) != self.type:
             return own
-        return self.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})
+        return super().over(own)
 
 
 # What each key is for, and what to write where the type is another.
@@ -126,8 +124,8 @@ _FOR: Final = {
 def access_mistakes(access: Access) -> Iterator[tuple[str, str]]:
     """What is missing, or has no use with this type: (key, sentence)."""
     for name, types in _FOR.items():
-        if name in access.model_fields_set and getattr(access, name) and access.type not in types:
-            key = Access.model_fields[name].alias or name
+        if access.written.get(name) and access.type not in types:
+            key = Access.key_of(name)
             ways = listed([f"type: {it}" for it in types])
             yield key, f"has no use with type {access.type}; write {ways}, or drop {key}"
     if access.type == "NodePort" and access.host is None:

@@ -73,8 +73,8 @@ def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:
     """What is missing, or has no use with this type: (key, sentence)."""
     for name, types in _ONLY_FOR.items():
         if getattr(store, name) is not None and store.type not in types:
-            key = Store.model_fields[name].alias or name
-            yield key, f"has no use with type {store.type}; write type: {listed(types)}, or drop it"
+            ways = f"write type: {listed(types)}, or drop it"
+            yield Store.key_of(name), f"has no use with type {store.type}; {ways}"
     if store.replicas is not None and store.replicas % 2 == 0:
         yield (
             "replicas",

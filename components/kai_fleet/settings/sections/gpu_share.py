@@ -1,18 +1,23 @@
-"""How a workload asks for GPUs: whole ones, a fraction of one, or an amount of its memory."""
+"""GPUs: how a workload asks for them, how a KAI shares them, and how many a team may hold."""
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from kai_fleet.settings.quantities import quantity
 from kai_fleet.settings.sections.model import Strict
-from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.releases import mig
+from kubectl_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
+from kubectl_fleet.releases.sharing import SharingMode, of_switch
 
 _MEBIBYTE: Final = 2**20
+_MOST: Final = 1_000_000
+_KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
@@ -21,10 +26,7 @@ def _fraction(value: Any) -> float:
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if percent and 0 < float(percent.group(1)) < 100:
         raise ValueError(f"is {value!r}; write {float(percent.group(1)) / 100:g}")
-    try:
-        number = parse_quantity(value)
-    except ValueError as why:
-        raise ValueError(f"{why}; write a part of one GPU such as 0.5") from None
+    number = quantity(value, "a part of one GPU such as 0.5")
     if number >= 1:
         whole = f"devices: {int(number)}" if number == int(number) else "devices with whole GPUs"
         raise ValueError(f"is {value}, and a fraction is below 1; write {whole} in its place")
@@ -35,10 +37,7 @@ def _fraction(value: Any) -> float:
 
 def _memory(value: Any) -> int:
     """MiB of GPU memory, rounded up. Raises ValueError."""
-    try:
-        amount = parse_quantity(value)
-    except ValueError as why:
-        raise ValueError(f"{why}; write GPU memory such as 2000Mi") from None
+    amount = quantity(value, "GPU memory such as 2000Mi")
     if amount < _MEBIBYTE:
         raise ValueError(f"is {value} bytes; write {value}Mi or {value}Gi")
     return math.ceil(amount / _MEBIBYTE)
@@ -99,14 +98,9 @@ class GpuShare(Strict):
 
     def annotations(self) -> dict[str, str]:
         """What KAI reads of it; strings, as the API server wants them (W3, W5)."""
-        found: dict[str, str] = {}
-        if self.fraction is not None:
-            found["gpu-fraction"] = plain(self.fraction)
-        if self.memory is not None:
-            found["gpu-memory"] = str(self.memory)
-        if self.on_devices is not None:
-            found["gpu-fraction-num-devices"] = str(self.on_devices)
-        return found
+        fraction = None if self.fraction is None else plain(self.fraction)
+        found = {FRACTION: fraction, MEMORY: self.memory, DEVICES: self.on_devices}
+        return {key: str(value) for key, value in found.items() if value is not None}
 
 
 def plain(value: float) -> str:
@@ -125,3 +119,88 @@ def share_mistakes(share: GpuShare) -> Iterator[tuple[str, str]]:
         yield "gpu.slice", "is for devices: a slice is not shared; write devices: 1"
     elif share.on_devices is not None and not share.shared:
         yield "gpu.onDevices", "is for a fraction or memory; write devices alone for whole GPUs"
+
+
+def _or_switch(schema: dict[str, Any]) -> None:
+    """The JSON Schema: true, false, or the mapping."""
+    schema["anyOf"] = [{"type": "boolean"}, {"$ref": schema.pop("$ref")}]
+
+
+class GpuSharing(Strict):
+    """How pods share a GPU: true (NonMemoryEnforced), false (Disabled), or a mode."""
+
+    mode: SharingMode = Field(
+        description="Disabled; NonMemoryEnforced: by agreement; HamiCore (KAI from v0.16) and"
+        " NvFractions (from v0.18): a pod gets no more GPU memory than it asks for.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_switch(cls, value: Any) -> Any:
+        return {"mode": of_switch(value)} if isinstance(value, bool) else value
+
+
+Sharing = Annotated[GpuSharing, Field(json_schema_extra=_or_switch)]
+
+
+def sharing() -> GpuSharing:
+    """Where nothing is written: on, by agreement."""
+    return GpuSharing(mode=of_switch(True))
+
+
+def _gpus(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        _check(value, "is", f", or how many of each kind, such as {_KINDS}")
+        return value
+    for name, count in value.items():
+        if name not in GPU_RESOURCES and not mig.is_known(str(name)):
+            raise ValueError(
+                f"has {str(name)!r}, which is no GPU and no MIG profile that is known; write"
+                f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; a profile that is"
+                " newer, and other devices, in isolation.devices"
+            )
+        _check(count, f"has {name}:")
+    return dict(value)
+
+
+def _check(value: Any, words: str, also: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        shown = "empty" if value is None else repr(value)[:60]
+        raise ValueError(f"{words} {shown}; write a whole number{also}")
+    if not 0 <= value <= _MOST:
+        end = "0 or more" if value < 0 else f"{_MOST} or less"
+        raise ValueError(f"{words} {value}; write {end}")
+
+
+_COUNT: Final = {"type": "integer", "minimum": 0, "maximum": _MOST}
+Gpus = Annotated[
+    int | dict[str, int],
+    BeforeValidator(_gpus),
+    WithJsonSchema({"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]}),
+]
+
+
+def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
+    """The sum of several, by kind where one of them is."""
+    every = list(pools)
+    if all(isinstance(gpus, int) for gpus in every):
+        return sum(map(whole, every))
+    total: Counter[str] = Counter()
+    for gpus in every:
+        total.update({GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else gpus)
+    return dict(total)
+
+
+def whole(gpus: int | Mapping[str, int]) -> int:
+    """The whole GPUs."""
+    return gpus if isinstance(gpus, int) else sum(gpus.get(name, 0) for name in GPU_RESOURCES)
+
+
+def slices(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> dict[str, int]:
+    """The slices by the names of their resources; `devices` are the other devices of a team."""
+    return mig.slices(devices) | ({} if isinstance(gpus, int) else mig.slices(gpus))
+
+
+def counted(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> int:
+    """All of them as KAI counts GPUs of a queue, with the slices among a team's other devices."""
+    return whole(gpus) + int(mig.gpus_of(slices(gpus, devices)))

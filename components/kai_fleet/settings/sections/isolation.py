@@ -1,8 +1,8 @@
-"""What keeps a team from others, on the host: how strict, what it may have, whom it reaches."""
+"""What keeps a team from others: how strict, what it may have, whom it reaches; and its guard."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal
 
@@ -13,6 +13,8 @@ from kai_fleet.settings.sections.model import Strict
 from kubectl_fleet.quantities import parse_quantity
 
 Level = Literal["baseline", "restricted", "off"]
+GuardMode = Literal["deny", "audit"]
+OutsideQueues = Literal["deny", "warn", "allow"]
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 # The name of a device that nodes advertise: nvidia.com/mig-1g.10gb, amd.com/gpu.
 Device = Annotated[
@@ -161,8 +163,8 @@ class Isolation(Strict):
     )
     annotations: list[_Name] = Field(
         default_factory=list,
-        description="Domains of annotations that runtimes, device and network plugins read, and"
-        " pods may have all the same: memory-qos.nri.io.",
+        description="Domains of annotations that runtimes, device and network plugins and"
+        " kube2iam read, and pods may have all the same: memory-qos.nri.io.",
     )
     volumes: list[VolumeKind] = Field(
         default_factory=list,
@@ -176,6 +178,25 @@ class Isolation(Strict):
         """Whether anything stands on the host besides the quota of GPUs."""
         return self.level != "off"
 
-    def over(self, own: Isolation) -> Isolation:
-        """This one, of a stack, with what a team says for itself."""
-        return self.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})
+
+class Guard(Strict):
+    """The admission guard of every team that KAI schedules."""
+
+    mode: Literal["deny", "audit", "off"] = Field(
+        default="deny",
+        description="audit: such pods pass, with a warning, for roll-out. off: no guard.",
+    )
+    outside_queues: OutsideQueues = Field(
+        default="deny",
+        description="Pods of a team with queues that ask for GPUs without KAI.",
+    )
+
+    def outside(self, queues: Sequence[str]) -> OutsideQueues:
+        """What becomes of such pods inside the vCluster of a team with these leaf queues.
+
+        Without queues there is nothing to be beside, and in mode audit nothing is denied.
+        """
+        if not queues:
+            return "allow"
+        only_told = self.mode == "audit" and self.outside_queues == "deny"
+        return "warn" if only_told else self.outside_queues

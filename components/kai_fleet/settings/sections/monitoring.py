@@ -1,14 +1,16 @@
-"""What is measured of a fleet: where Prometheus runs, how it is told, and when an alert fires."""
+"""What is measured of a fleet, by which Prometheus, when an alert fires, and what GPUs cost."""
 
+import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from kai_fleet.releases.metric_names import METRICS_PORT
-from kai_fleet.settings.sections.labels import LabelKey, LabelValue
+from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Values
+from kubectl_fleet.paths import value_at
 
 _NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 # What Prometheus takes for a duration, as far as it makes sense here.
@@ -92,23 +94,52 @@ class Monitoring(Strict):
     )
 
 
+PRODUCT: Final = "nvidia.com/gpu.product"  # the label of a node that names the model of its GPUs
+DEFAULT: Final = "default"
+
+
+def _label_value(model: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", model):
+        raise ValueError(
+            f"is no value of a label; write what nodes have at {PRODUCT}, such as"
+            f" NVIDIA-H100-80GB-HBM3, or {DEFAULT}"
+        )
+    return model
+
+
+Model = Annotated[str, AfterValidator(_label_value)]
+Price = Annotated[float, Field(ge=0, le=1_000_000)]
+
+
+class Prices(Strict):
+    """What `fleet report` counts the GPU-hours of teams and of idle nodes at."""
+
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] = Field(
+        description="Three capital letters, such as EUR."
+    )
+    gpu_hour: dict[Model, Price] = Field(
+        min_length=1,
+        description="The price of one GPU for an hour, by the value of its nodes' label"
+        f" {PRODUCT}; `{DEFAULT}` is for every other model.",
+    )
+
+    def of(self, model: str) -> float | None:
+        """The price of a model, "" for one that is not known; None where none is written."""
+        return self.gpu_hour.get(model, self.gpu_hour.get(DEFAULT))
+
+
 _KAIS_OWN: Final = ("kai-scheduler", "kai-resource-reservation")
-_METRICS_PORT: Final = ("scheduler", "ports", "metricsPort")
+_METRICS_KEY: Final = "scheduler.ports.metricsPort"
 
 
 def monitoring_mistakes(monitoring: Monitoring) -> Iterator[tuple[str, str]]:
     """Keys of `kai-fleet:monitoring` that do not go together, and what to write instead."""
     namespace, prometheus = monitoring.namespace, monitoring.prometheus
+    instead = "write the namespace where Prometheus runs"
     if namespace.startswith("team-"):
-        yield (
-            "namespace",
-            f"is {namespace}, a team's own; write the namespace where Prometheus runs",
-        )
+        yield "namespace", f"is {namespace}, a team's own; {instead}"
     if namespace in _KAIS_OWN:
-        yield (
-            "namespace",
-            f"is {namespace}, which is KAI's own; write the namespace where Prometheus runs",
-        )
+        yield "namespace", f"is {namespace}, which is KAI's own; {instead}"
     if monitoring.labels and not monitoring.operator:
         yield (
             "labels",
@@ -122,15 +153,12 @@ def monitoring_mistakes(monitoring: Monitoring) -> Iterator[tuple[str, str]]:
         )
 
 
-def moved_metrics(values: Values) -> tuple[str, str] | None:
+def moved_metrics(values: Values) -> Iterator[tuple[str, str]]:
     """The key of chart values that puts a KAI's metrics where nobody reads them."""
-    found: Any = values
-    for key in _METRICS_PORT:
-        found = found.get(key) if isinstance(found, dict) else None
-    if found in (None, METRICS_PORT):
-        return None
-    return (
-        ".".join(_METRICS_PORT),
-        f"is {found}, and Prometheus reads a KAI's metrics at {METRICS_PORT}: nothing would be"
-        " counted; drop it",
-    )
+    port = value_at(values, _METRICS_KEY)
+    if port not in (None, METRICS_PORT):
+        yield (
+            _METRICS_KEY,
+            f"is {port}, and Prometheus reads a KAI's metrics at {METRICS_PORT}: nothing would be"
+            " counted; drop it",
+        )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from kai_fleet.settings.sections.model import Strict
-from kai_fleet.system_names import may_name_system
+from kubectl_fleet.kube.system_names import may_name_system
 from kubectl_fleet.paths import value_at
 
 # Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.

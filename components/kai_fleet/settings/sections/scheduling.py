@@ -139,12 +139,8 @@ def scheduling_mistakes(scheduling: Scheduling) -> Iterator[tuple[str, str]]:
                     f"is for windowType {kind}; drop it, or write windowType: {kind}",
                 )
     for name, levels in scheduling.topologies.items():
-        yield from _levels(name, levels)
-
-
-def _levels(name: str, levels: list[str]) -> Iterator[tuple[str, str]]:
-    twice = sorted({level for level in levels if levels.count(level) > 1})
-    if twice:
-        yield f"topologies.{name}", f"names {twice[0]} twice; write each level once"
-    elif HOSTNAME in levels[:-1]:
-        yield f"topologies.{name}", f"has {HOSTNAME} above others; write it last"
+        twice = sorted({level for level in levels if levels.count(level) > 1})
+        if twice:
+            yield f"topologies.{name}", f"names {twice[0]} twice; write each level once"
+        elif HOSTNAME in levels[:-1]:
+            yield f"topologies.{name}", f"has {HOSTNAME} above others; write it last"

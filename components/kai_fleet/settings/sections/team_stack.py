@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, StringConstraints
 
-from kai_fleet.settings.sections.gpu_kinds import Gpus
-from kai_fleet.settings.sections.labels import LabelKey, LabelValue
+from kai_fleet.settings.sections.cluster import Credentials
+from kai_fleet.settings.sections.gpu_share import Gpus
+from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name, TeamName
 from kai_fleet.settings.sections.queues import QueueName
@@ -39,20 +40,6 @@ class PlatformReference(Strict):
 
     stack: StackName = Field(
         description="write the platform's stack: prod, or organization/project/prod"
-    )
-
-
-class Credentials(Strict):
-    """A team stack's own way to the platform's cluster; the cluster itself is the platform's."""
-
-    context: str | None = Field(
-        default=None, min_length=1, description="A context of your kubeconfig."
-    )
-    kubeconfig: SecretStr | None = Field(
-        default=None,
-        min_length=1,
-        strict=False,
-        description="The kubeconfig itself, set with `pulumi config set --secret --path`.",
     )
 
 

@@ -6,28 +6,29 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
-from kai_fleet.settings.quota_defaults import with_quotas
-from kai_fleet.settings.sections import sharing
 from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.affinity import Affinity
 from kai_fleet.settings.sections.control_plane import ControlPlaneResources, StorageClass, Store
-from kai_fleet.settings.sections.gpu_kinds import Gpus, counted, together
+from kai_fleet.settings.sections.gpu_share import Gpus, Sharing, counted, sharing, together
 from kai_fleet.settings.sections.isolation import Isolation, Volume
-from kai_fleet.settings.sections.labels import LabelKey, LabelValue, NotedKey
+from kai_fleet.settings.sections.kubernetes import (
+    Affinity,
+    LabelKey,
+    LabelValue,
+    NotedKey,
+    Toleration,
+)
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.oidc import GroupName, GroupRole, Oidc
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
-    UNTESTED,
-    Chart,
     KaiVersion,
+    OtherChart,
+    Untested,
     Values,
     Version,
 )
-from kai_fleet.settings.sections.queues import QueueName, QueueTree
+from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
 from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
-from kai_fleet.settings.sections.sharing import Sharing
-from kai_fleet.settings.sections.tolerations import Toleration
 from kubectl_fleet.releases import KAI, advised
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
@@ -49,13 +50,11 @@ class Scheduler(Scheduling):
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
     gpu_sharing: Sharing = Field(
-        default_factory=sharing.default,
+        default_factory=sharing,
         description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
     )
-    untested: bool = Field(default=False, description=UNTESTED)
-    chart: Chart | None = Field(
-        default=None, description="Another chart, oci://… or https://…, of a place in sources."
-    )
+    untested: Untested = False
+    chart: OtherChart = None
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
 
 
@@ -68,12 +67,10 @@ class Vcluster(Strict):
     kubernetes_version: Version | None = Field(
         default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
     )
-    chart: Chart | None = Field(
-        default=None, description="Another chart, oci://… or https://…, of a place in sources."
-    )
+    chart: OtherChart = None
     values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
     access: Access | None = None
-    untested: bool = Field(default=False, description=UNTESTED)
+    untested: Untested = False
     node_pool: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
         description="Labels of the nodes for control planes; the team's own nodes unless set.",
@@ -203,8 +200,8 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
         for key in ("version", "chart", "values", "gpu_sharing", "untested", *_SCHEDULING):
             if key in team.scheduler.model_fields_set:
-                alias = Scheduler.model_fields[key].alias or key
-                yield f"scheduler.{alias}", f"has no use in mode {mode}, which has {whose}; drop it"
+                sentence = f"has no use in mode {mode}, which has {whose}; drop it"
+                yield f"scheduler.{Scheduler.key_of(key)}", sentence
         if team.queues and not below_grant:
             use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
             yield "queues", f"are for mode virtual; in mode {mode} write {use}"

@@ -1,12 +1,13 @@
 """What runs in a team's Kubernetes: pods, deployments and vLLM servers."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJsonSchema
 
-from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
-from kai_fleet.settings.sections.labels import LabelKey
+from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes, whole
+from kai_fleet.settings.sections.kubernetes import LabelKey
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name
 from kai_fleet.settings.sections.queues import QueueName, leaves
@@ -151,7 +152,7 @@ def _of_others(workload: Workload) -> Iterator[tuple[str, str]]:
         yield "image", f"is missing: kind {workload.kind} runs one; write ubuntu:24.04"
     for key in _VLLM_ONLY:
         if key in workload.model_fields_set:
-            yield Workload.model_fields[key].alias or key, "is for kind vllm; drop it"
+            yield Workload.key_of(key), "is for kind vllm; drop it"
     if workload.kind == "pod" and "replicas" in workload.model_fields_set:
         yield "replicas", "is for kind deployment; a pod is one"
 
@@ -163,3 +164,53 @@ def _without_kai(workload: Workload) -> Iterator[tuple[str, str]]:
         yield "gpu", "takes a part of a GPU, which only KAI gives; write devices in mode default"
     if workload.topology is not None:
         yield "topology", "is read by KAI only; drop it in mode default"
+
+
+def too_many_gpus(
+    team: TeamSettings, workloads: Mapping[str, Workload], slices: Mapping[str, int]
+) -> str | None:
+    """What to write where the team's bound keeps some of its workloads waiting for good.
+
+    Those that an update does not wait for (readySeconds: 0) may wait. `slices` are the team's.
+    """
+    sliced: dict[str, dict[str, Workload]] = {}
+    for name, workload in workloads.items():
+        if workload.gpu is not None and workload.ready_seconds != 0:
+            sliced.setdefault(workload.gpu.slice or "", {})[name] = workload
+    for kind, own in sliced.items():
+        needed = _gpus_at_once(team, own.values())
+        if kind and needed > slices.get(kind, 0):
+            return (
+                f"has {slices.get(kind, 0)} {kind}, and its workloads need {needed} at once"
+                f" ({', '.join(own)}): write {{{kind}: {needed}}}, or readySeconds: 0 for those"
+                " that may wait"
+            )
+    unsliced = sliced.get("", {})
+    needed, there = _gpus_at_once(team, unsliced.values()), whole(team.gpus)
+    if needed <= there:
+        return None
+    names = ", ".join(unsliced)
+    has, more = f"is {there}", f"gpus: {needed}"
+    if isinstance(team.gpus, dict):
+        has, more = f"has {there} whole GPUs", f"{needed} for those"
+    return (
+        f"{has}, and its workloads need {needed} at once ({names}): write {more},"
+        " or readySeconds: 0 for those that may wait for a GPU"
+    )
+
+
+def _gpus_at_once(team: TeamSettings, workloads: Iterable[Workload]) -> int:
+    """The GPUs that count against the team's bound, at the least.
+
+    A GPU that pods share counts as one where the team's own KAI reserves it; the host's KAI does
+    that in a namespace of its own, beyond the team's bound.
+    """
+    devices, shared = 0, 0.0
+    for workload in workloads:
+        gpu, pods = workload.gpu, workload.replicas
+        if gpu is not None and gpu.shared and gpu.slice is None:
+            # Next to nothing for an amount of memory: which part of a GPU that is stays open.
+            shared += (gpu.fraction or 1e-3) * (gpu.on_devices or 1) * pods
+        elif gpu is not None:
+            devices += (gpu.devices or 0) * pods
+    return devices + (math.ceil(round(shared, 6)) if team.scheduler.mode == "virtual" else 0)

@@ -1,0 +1,159 @@
+"""`fleet doctor`, `fleet usage`, `fleet report`: what the live clusters of a stack say."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
+from kai_fleet_cli.commands.plan import DiffFormat
+from kai_fleet_cli.display.screen import clusters_read, say
+from kubectl_fleet.errors import UserError
+
+
+def doctor(
+    stack: Annotated[
+        str | None, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option("--team", help="Only this team, and the host.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", help="A kubectl context, in place of the stack's.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option("--kubeconfig", help="A kubeconfig file, without a stack.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is wrong on a stack's live clusters, why, and what to do; it changes nothing.
+
+    Without --stack, --context or --kubeconfig: stack sandbox.
+
+    Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
+    """
+    from kai_fleet_cli.doctor import show
+    from kai_fleet_cli.doctor.diagnosis import diagnose
+    from kubectl_fleet.live.finding import ExitCode
+
+    chosen = stack or (None if context or kubeconfig else "sandbox")
+    try:
+        with clusters_read() as heard:
+            diagnosis = diagnose(chosen, team, context, kubeconfig, heard)
+    except UserError as error:
+        say(f"error: {error}")
+        raise typer.Exit(ExitCode.BLIND) from None
+    if as_json:
+        print_json(diagnosis.record())
+    else:
+        show.show(diagnosis, Console())
+    raise typer.Exit(diagnosis.exit_code)
+
+
+def usage(
+    stack: StackFile = "sandbox",
+    team: Annotated[str | None, typer.Option("--team", help="Only this team.")] = None,
+    since: Annotated[
+        str, typer.Option("--since", help="How far back Prometheus is asked: 90m, 12h, 7d, 4w.")
+    ] = "7d",
+    now: Annotated[
+        bool, typer.Option("--now", help="A sample of now, also where there is a Prometheus.")
+    ] = False,
+    prometheus: Annotated[
+        str | None,
+        typer.Option("--prometheus", help="The URL of one, in place of the stack's."),
+    ] = None,
+    as_json: AsJson = False,
+    csv: Annotated[bool, typer.Option("--csv", help="One line for each queue.")] = False,
+) -> None:
+    """Say who used how many GPUs of a stack: guaranteed, borrowed, idle, owed; and who waits.
+
+    GPU-hours from the Prometheus of kai-fleet:monitoring, else a sample of now.
+    """
+    from kai_fleet_cli.report import usage_table
+    from kai_fleet_cli.report.usage_query import usage_of
+
+    if as_json and csv:
+        raise UserError("--json and --csv are two forms of the same; write one of them")
+    with Console(stderr=True).status("asking the host cluster") as status:
+
+        def heard(done: int, of: int) -> None:
+            status.update(f"{done} of {of} clusters have answered")
+
+        answer = usage_of(stack, team, since, sample=now, url=prometheus, heard=heard)
+    if as_json:
+        print_json(answer.record())
+    elif csv:
+        sys.stdout.write(usage_table.as_csv(answer))
+    else:
+        usage_table.show(answer, Console())
+    for team in answer.foreign:
+        say(f"error: {team}")
+    if answer.foreign:
+        raise typer.Exit(1)
+
+
+def report(
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page of HTML to this file.")
+    ] = None,
+    stack: StackFile = "sandbox",
+    format: Annotated[
+        DiffFormat | None,
+        typer.Option("--format", help="Print it as this.", show_default="text without --html"),
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="From the stack's file alone; no cluster is asked.")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="With --offline: a stack file from anywhere.")
+    ] = None,
+) -> None:
+    """A stack for who pays: GPU-hours and cost, GPUs, teams, versions, health, last changes.
+
+    The page of --html is one file, and loads nothing. Where the clusters do not answer it is made
+    from the stack's file, and says what it lacks.
+
+    Exit 0: everything was read. 1: the stack is refused, or a kubeconfig was planted. 2: a cluster
+    or Prometheus did not answer. 3: one may not be read. With 2 and 3 the report is there, and says
+    what it lacks.
+    """
+    from kai_fleet_cli.report import build
+
+    if config is not None and not offline:
+        raise UserError("--config is for --offline: the clusters are those of the stack's own file")
+    if offline:
+        stack_report = build.of_file(stack, config)
+    else:
+        with clusters_read() as heard:
+            stack_report = build.of_clusters(stack, heard)
+    if html is not None:
+        from kai_fleet_cli.report.page import page
+
+        try:
+            html.write_text(page(stack_report), encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                f"{html} cannot be written: {error.strerror}; write another --html"
+            ) from None
+        for part, why in stack_report.missing.items():
+            say(f"not in it: {part}: {why}")
+        say(f"{html} is written")
+    match format or (None if html else DiffFormat.text):
+        case DiffFormat.json:
+            from kai_fleet_cli.report.record import record
+
+            print_json(record(stack_report))
+        case DiffFormat.markdown:
+            from kai_fleet_cli.display import as_markdown
+
+            sys.stdout.write(as_markdown.report_page(stack_report))
+        case DiffFormat.text:
+            from kai_fleet_cli.display import as_text
+
+            as_text.show_report(stack_report, Console())
+    for team in stack_report.foreign:
+        say(f"error: {team}")
+    raise typer.Exit(1 if stack_report.foreign else stack_report.exit_code)

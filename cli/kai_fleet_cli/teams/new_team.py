@@ -1,0 +1,150 @@
+"""A new team: its entry in a stack file, and what is left to do where that is written already."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from kai_fleet.settings.quantities import gpu_devices
+from kai_fleet.settings.sections.platform import TeamName
+from kai_fleet_cli.stack_file import edit, reading
+from kai_fleet_cli.stack_file.write import Edit, edited
+from kai_fleet_cli.teams import lookup, nodes
+from kai_fleet_cli.teams.changes import TeamChange, check_version, only_update
+from kai_fleet_cli.teams.lookup import PlatformFile, config_keys
+from kai_fleet_cli.teams.questions import TeamAnswers
+from kubectl_fleet.errors import UserError
+from kubectl_fleet.wording import counted, listed
+
+_HEAD: Final = (
+    "# yaml-language-server: $schema=components/kai_fleet/settings/stack.schema.json\n"
+    "# Team {name} of stack {platform}, in a stack of its own.\n"
+)
+
+
+def add(platform: PlatformFile, name: str, answers: TeamAnswers, *, own: bool) -> TeamChange:
+    """A new team, in the platform's file or in a stack file of its own. Raises UserError."""
+    check_new(platform, name)
+    if answers.mode == "virtual":
+        check_version(answers.version)
+    team = _entry(name, answers)
+    values: dict[tuple[str, ...], Any]
+    files: tuple[Edit, ...] = ()
+    updates: tuple[str, ...] = (platform.stack,)
+    if own:  # the platform's says that it may have what it asks for
+        grant: dict[str, Any] = {key: team[key] for key in ("nodePool", "gpus") if key in team}
+        if "queue" in team:
+            grant["parentQueue"] = team["queue"]
+        values = {config_keys(lookup.GRANTS, name): grant}
+        files = (own_file(platform, name, team),)
+        updates = (platform.stack, lookup.own_stack(platform.stack, name))
+    else:
+        values = {config_keys(lookup.TEAMS, name): team}
+    edits = (edited(platform.file, platform.text, values), *files)
+    comes = "" if own else name
+    return TeamChange(platform, edits, (_new_team(name, team),), updates, (name,), comes=comes)
+
+
+def check_new(platform: PlatformFile, name: str) -> None:
+    """Raise UserError for what is no team's name, or is there already."""
+    try:
+        TypeAdapter(TeamName).validate_python(name)
+    except ValidationError as error:
+        (detail,) = error.errors()
+        form = "does not fit; write at most 40 lower-case letters, digits and dashes"
+        reason = detail["ctx"]["error"] if detail["type"] == "value_error" else form
+        raise UserError(f"the name {name!r} {reason}") from None
+    if name in platform.teams:
+        place = platform.teams[name]
+        raise UserError(
+            f"stack {platform.stack} has a team {name} already, in {place.file.name}; write another"
+            f" name. If it is not made yet: make up STACK={place.stack}"
+        )
+
+
+def own_file(platform: PlatformFile, name: str, team: Mapping[str, Any]) -> Edit:
+    """The stack file of a new team's own. Raises UserError where there is one of that name."""
+    file = reading.path_of(lookup.own_stack(platform.stack, name))
+    if file.exists():
+        raise UserError(f"{file.name} is there already, for something else; write another name")
+    config = {
+        config_keys(lookup.PLATFORM)[1]: {"stack": platform.stack},
+        config_keys(lookup.TEAM)[1]: {"name": name} | dict(team),
+    }
+    head = _HEAD.format(name=name, platform=platform.stack)
+    return Edit(file, None, head + edit.block({"config": config}))
+
+
+def _entry(name: str, answers: TeamAnswers) -> dict[str, Any]:
+    """A team as a stack file writes it, its keys in the order of the other stack files."""
+    team: dict[str, Any] = {"scheduler": {"mode": answers.mode}}
+    if answers.mode == "virtual":
+        team["scheduler"]["version"] = answers.version
+    if answers.pool:
+        team["nodePool"] = dict(answers.pool)
+    if answers.mode == "host":
+        team["queue"] = next(iter(answers.queues), "")
+    team["gpus"] = answers.gpus or 0
+    if answers.mode == "virtual":
+        # One queue for all GPUs and the others below it: two levels schedule in every version.
+        top = next(top for top in ("default", name, f"{name}-all") if top not in answers.queues)
+        leaves = {leaf: {"gpu": _amount(leaf, quota)} for leaf, quota in answers.queues.items()}
+        team["queues"] = {top: {"gpu": team["gpus"], "children": leaves}}
+    return team
+
+
+def _amount(leaf: str, text: str) -> float | int:
+    try:
+        amount = gpu_devices(text)
+    except ValueError as error:
+        raise UserError(f"--queue {leaf}={text} {error}") from None
+    if amount < 0:
+        raise UserError(f"--queue {leaf}={text} cannot be guaranteed; write a number of GPUs")
+    return int(amount) if amount.is_integer() else amount
+
+
+def _new_team(name: str, team: Mapping[str, Any]) -> str:
+    scheduler = team["scheduler"]
+    schedules = {
+        "virtual": f"KAI {scheduler.get('version')} inside its vCluster",
+        "host": f"the host's KAI, in queue {team.get('queue')}",
+    }.get(scheduler["mode"], "Kubernetes' own scheduler")
+    pool = nodes.pairs_text(team.get("nodePool", {}))
+    on = f" on nodes {pool}" if pool else ""
+    return (
+        f"{name}: new team in mode {scheduler['mode']}: a vCluster{on}, {schedules},"
+        f" {counted(team['gpus'], 'GPU')}"
+    )
+
+
+def again(
+    platform: PlatformFile, name: str, flags: TeamAnswers, made: Callable[[], bool]
+) -> TeamChange:
+    """The update alone of a team that is written, and was never made.
+
+    `made` reads whether the team's stack has its vCluster.
+
+    Raises UserError where it has, and where flags want another team than the file.
+    """
+    place = platform.team(name)
+    has = f"stack {platform.stack} has a team {name} already, in {place.file.name}"
+    said = (
+        ("--mode", flags.mode, place.mode),
+        ("--version", flags.version, place.version),
+        ("--pool", flags.pool, dict(place.node_pool)),
+        ("--gpus", flags.gpus, place.gpus),
+    )
+    other = [flag for flag, wanted, written in said if wanted not in (None, "", {}, written)]
+    if other:
+        raise UserError(f"{has}, with another {listed(other, 'and')}; write another name")
+    try:
+        there = made()
+    except UserError as why:
+        make = f"if it is not made yet: make up STACK={place.stack}"
+        raise UserError(f"{has}; whether it is made is not known: {why}; {make}") from None
+    if there:
+        raise UserError(f"{has}, and it is made; write another name")
+    left = only_update(platform, place, has, "it is not made yet")
+    # The platform's stack comes first: it grants a team stack what it has.
+    return replace(left, updates=tuple(dict.fromkeys((platform.stack, place.stack))))

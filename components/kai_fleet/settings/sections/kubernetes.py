@@ -1,0 +1,107 @@
+"""What a stack file writes as Kubernetes does: keys and values of labels, tolerations, affinity."""
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from kai_fleet.settings.sections.model import Strict
+
+LabelKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[
+    str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
+]
+# Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
+_DECIDING: Final = (
+    *("kubernetes.io", "k8s.io", "kai-fleet", "kai.scheduler", "run.ai", "runai"),
+    *("loft.sh", "pulumi.com", "helm.sh"),
+    # Others' admission and networks, and the rights of clouds.
+    *("openshift.io", "gatekeeper.sh", "openpolicyagent.org", "kyverno.io", "x-k8s.io"),
+    *("projectcalico.org", "ovn.org", "amazonaws.com", "iam.gke.io"),
+)
+# By these vCluster's chart finds its own objects.
+_OF_CHART: Final = ("app", "chart", "release", "heritage")
+
+
+def _noting(key: str) -> str:
+    if key in _OF_CHART:
+        raise ValueError(f"is the chart's own; write one of your domain, such as example.com/{key}")
+    domain = f".{key.rpartition('/')[0]}"
+    decides = next((it for it in _DECIDING if domain.endswith(f".{it}")), None)
+    if decides is not None:
+        raise ValueError(
+            f"is of {decides}, by whose keys a cluster decides what a team may do; drop it, and"
+            " write a key of your own domain, such as example.com/cost-centre"
+        )
+    return key
+
+
+# A key of a label or an annotation that bounds nothing.
+NotedKey = Annotated[LabelKey, AfterValidator(_noting)]
+
+
+class Toleration(Strict):
+    """A taint of nodes that everything of a team tolerates."""
+
+    key: LabelKey = Field(description="write the taint's key, such as nvidia.com/gpu")
+    operator: Literal["Equal", "Exists"] | None = Field(
+        default=None, description="Equal where there is a value, Exists where there is none."
+    )
+    value: LabelValue | None = Field(default=None, description="The taint's value.")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
+        default=None, description="The taint's effect; every one unless set."
+    )
+
+    @model_validator(mode="after")
+    def _one_meaning(self) -> Self:
+        if self.operator == "Exists" and self.value is not None:
+            raise ValueError("has a value, which Exists does not read; drop value, or write Equal")
+        return self
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """As a pod has it."""
+        if self.operator == "Exists" or (self.operator is None and self.value is None):
+            spec = {"key": self.key, "operator": "Exists"}
+        else:
+            spec = {"key": self.key, "operator": "Equal", "value": self.value or ""}
+        return {**spec, "effect": self.effect} if self.effect else spec
+
+    @property
+    def text(self) -> str:
+        """As vCluster and the guards read it: `dedicated=ml:NoSchedule`, `nvidia.com/gpu:`.
+
+        The colon stands there without an effect, too: vCluster takes a bare key for an empty value.
+        """
+        spec = self.spec
+        value = f"={spec['value']}" if spec["operator"] == "Equal" else ""
+        return f"{self.key}{value}:{self.effect or ''}"
+
+    def tolerates(self, key: str, value: str, effect: str) -> bool:
+        """Whether a pod with it may be on a node with this taint."""
+        spec = self.spec
+        return (
+            key == self.key
+            and (spec["operator"] == "Exists" or spec["value"] == value)
+            and self.effect in (None, effect)
+        )
+
+
+class Affinity(Strict):
+    """A pod's affinity; below these keys everything is Kubernetes' own."""
+
+    node_affinity: dict[str, Any] | None = Field(default=None, description="Nodes, by labels.")
+    pod_affinity: dict[str, Any] | None = Field(default=None, description="Near these pods.")
+    pod_anti_affinity: dict[str, Any] | None = Field(
+        default=None, description="Away from these pods."
+    )
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """As a pod has it."""
+        return self.model_dump(by_alias=True, exclude_none=True)

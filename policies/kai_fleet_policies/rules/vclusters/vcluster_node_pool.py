@@ -1,0 +1,47 @@
+"""A control plane that is on no other team's nodes."""
+
+from collections.abc import Iterator
+
+from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.claims import claims, labels
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.rules.problem import (
+    Level,
+    Problem,
+    Severity,
+    advisory,
+    called,
+    vcluster_subject,
+)
+
+NAME = "vcluster-node-pool"
+LEVEL = Level.ADVISORY
+SEVERITY = Severity.MEDIUM
+WHY = (
+    "Pods of the team whose nodes these are can fill them, and another team's API server with its"
+    " Secrets runs beside them."
+)
+REMEDY = (
+    "Write the labels of nodes of no team; or leave nodePool of vcluster out: then each control"
+    " plane is on its own team's nodes."
+)
+
+
+def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+    """The nodes of each control plane against the node pools of the other teams."""
+    pools = [(team.name, team.node_pool) for team in claims(cluster)]
+    known = [(name, pool) for name, pool in pools if pool and pool is not UNKNOWN]
+    for team in cluster.virtual_clusters:
+        place = team.control_pool
+        if place == team.node_pool:
+            continue
+        for owner, pool in known:
+            if owner != team.name and pool.items() <= place.items():
+                yield advisory(
+                    vcluster_subject(team),
+                    team.written_at("vcluster", "nodePool"),
+                    f"would run on {labels(place)}, the nodes of team {called(owner)}; write"
+                    " the labels of nodes of no team, or drop the key: then the team's own nodes"
+                    " run it",
+                )
+                break
