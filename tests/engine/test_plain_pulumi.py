@@ -18,7 +18,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet_cli.plan.property_secrets import is_secret
+from kai_fleet_cli.recovery.state import is_secret
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import api, copied, queues

@@ -15,8 +15,8 @@ from kubernetes import client
 
 from kai_fleet.state.deployed_state import STACK as STACK_TYPE
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.plan.property_secrets import is_secret
 from kai_fleet_cli.recovery import state
+from kai_fleet_cli.recovery.state import is_secret
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.product import api, copied, deployments, namespaces, queues
 

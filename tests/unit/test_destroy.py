@@ -1,5 +1,6 @@
 """`fleet destroy`: what it asks, what it tells, and what refuses before anything goes."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -55,11 +56,7 @@ def lab(project, monkeypatch):
 
 def at_a_terminal(monkeypatch, answer):
     standard = Screen.standard
-    monkeypatch.setattr(
-        Screen,
-        "standard",
-        lambda: SimpleNamespace(**{**vars(standard()), "asks": True}, line=print),
-    )
+    monkeypatch.setattr(Screen, "standard", lambda: replace(standard(), asks=True))
     monkeypatch.setattr("rich.prompt.Prompt.ask", lambda question, **_: answer)
 
 

@@ -8,10 +8,8 @@ from rich.console import Console
 
 from kai_fleet_cli.diff.base import BaseState, planning
 from kai_fleet_cli.diff.changes import difference
-from kai_fleet_cli.diff.hazards import Hazard
-from kai_fleet_cli.diff.refusals import refusals
-from kai_fleet_cli.diff.report import DiffReport
-from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.diff.hazards import Hazard, by_hazard
+from kai_fleet_cli.diff.report import DiffReport, refusals
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline
 from tests.unit.golden import compare, history
@@ -36,8 +34,8 @@ def repository(tmp_path_factory):
 @pytest.fixture(scope="module")
 def good(repository):
     """The plan at `good`, made once by the code there."""
-    with planning(repository.project, "good", "lab") as run:
-        base = run.base()
+    with planning(repository.project, "good", "lab") as planned:
+        base = planned()
     assert base.state is BaseState.PLANNED
     assert base.commit == git(repository.top, "rev-parse", "good")
     return base

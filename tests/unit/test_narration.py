@@ -3,7 +3,8 @@
 import pytest
 from pulumi.automation.events import EngineEvent
 
-from kai_fleet_cli.display.events import Narration, PreviewLines
+from kai_fleet_cli.display.events import Narration
+from kai_fleet_cli.display.preview import PreviewLines
 
 STACK = "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab"
 TEAM = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml"

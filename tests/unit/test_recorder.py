@@ -13,7 +13,8 @@ from pulumi.runtime import mocks, rpc
 from pulumi.runtime import settings as runtime_settings
 from pulumi.runtime.proto import resource_pb2
 
-from kai_fleet_cli.plan import property_secrets, recorder
+from kai_fleet.provider import values
+from kai_fleet_cli.plan import recorder
 
 QUEUE = {"gpu": {"quota": 1}, "cpu": {"quota": "unlimited"}, "memory": {"quota": "unlimited"}}
 LAB = {
@@ -44,8 +45,8 @@ def test_register_resource_request_has_the_fields_that_a_plan_shows():
 
 
 def test_special_sig_key_marks_a_secret_and_unknown_is_a_text():
-    assert rpc._special_sig_key == property_secrets.SIGNATURE
-    assert rpc._special_secret_sig == property_secrets.SECRET
+    assert rpc._special_sig_key == values.SIGNATURE
+    assert rpc._special_secret_sig == values.SECRET_MARK
     assert isinstance(rpc.UNKNOWN, str)
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.display import question
+from kai_fleet_cli.display import screen as screens
 from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.teams import connect, listing, nodes, stack_state
 from kubectl_fleet.errors import UserError
@@ -137,7 +137,7 @@ def test_a_vcluster_that_answers_no_pods_holds_up_no_removal(with_own, connected
     monkeypatch.setattr(cluster_reader.ClusterReader, "pods", lambda cluster: odd)
     screen = Screen(Console(width=200), print, asks=True)
     monkeypatch.setattr(Screen, "standard", lambda: screen)
-    monkeypatch.setattr(question.Prompt, "ask", lambda *_, **__: "no")
+    monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: "no")
     ran = with_own.run("team", "remove", "ml", "--stack", "lab")
     assert ran.refusal == "nothing is changed"
     assert "  every pod in it\n" in ran.out

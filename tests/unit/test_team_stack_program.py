@@ -118,7 +118,7 @@ def test_in_host_mode_its_queues_hang_below_the_granted_one():
     assert tree["cluster"] == "lab", "on the host"
     assert ("ValidatingAdmissionPolicy", "nlp-guard-policy") not in found, "it is the platform's"
     # What the policy pack sees: the parent is another stack's, and no mistake.
-    problems = rules.check(from_resources.clusters(as_declared(resources)))
+    problems = rules.check(from_resources.clusters(as_declared(it.record() for it in resources)))
     assert [str(p) for p in problems if p.level is Level.MANDATORY] == []
 
 
@@ -139,7 +139,7 @@ def test_a_queue_below_an_absent_parent_is_still_refused():
     resources = record("lab", HOST)
     tree = next(item for item in resources if item.type == QUEUES)
     del tree.inputs["queues"]["top"]
-    problems = rules.check(from_resources.clusters(as_declared(resources)))
+    problems = rules.check(from_resources.clusters(as_declared(it.record() for it in resources)))
     assert "queue-tree" in {p.rule for p in problems}
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
-from kai_fleet_cli.display import question
+from kai_fleet_cli.display import screen as screens
 from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
@@ -106,7 +106,7 @@ def prod(tmp_path, monkeypatch):
 def at_a_terminal(monkeypatch, answer):
     terminal = Screen(Console(), print, asks=True)
     monkeypatch.setattr(Screen, "standard", lambda: terminal)
-    monkeypatch.setattr(question.Prompt, "ask", lambda *_, **__: answer)
+    monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: answer)
 
 
 def run(*arguments):

@@ -7,7 +7,6 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import Sure, with_exit_codes
-from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.checkout import require_sandbox, running_sandbox
 from kai_fleet_cli.engine.environment import OCCUPANT
@@ -61,7 +60,7 @@ def down(yes: Sure = False) -> None:
     if not yes and file is not None and file.exists():
         screen, stack = Screen.standard(), file.read_text(encoding="utf-8").strip()
         loss = f"stack {stack} would be gone with the sandbox"
-        question.require_answer(screen, f"{resume.FLEET} sandbox down", loss, yes=False)
+        screen.require_answer(f"{resume.FLEET} sandbox down", loss, yes=False)
         screen.line(f"Stack {stack} goes with its clusters and its state.")
-        question.confirm_name(screen, stack)
+        screen.confirm_name(stack)
     lifecycle.down(say)

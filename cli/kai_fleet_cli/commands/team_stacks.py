@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from kai_fleet_cli.commands.options import Output, Sure, with_exit_codes, write_private
-from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.recovery import resume
@@ -33,7 +32,7 @@ def move(
     screen = Screen.standard()
     command = f"{resume.FLEET} team move {team} --stack {stack} --to {to}"
     loss = f"team {team} would be taken out of the state of stack {stack}"
-    question.require_answer(screen, command, loss, yes=yes)
+    screen.require_answer(command, loss, yes=yes)
     # The rules judge the platform's file: the team's own has no grant before the one move, and
     # none after the other.
     platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
@@ -41,7 +40,7 @@ def move(
 
     def agree() -> None:
         if not yes:
-            question.confirm_name(screen, team, "move")
+            screen.confirm_name(team, "move")
 
     team_move.move(team, stack, to, environment.variables, say, agree)
     say(f"next: make up STACK={platform}")

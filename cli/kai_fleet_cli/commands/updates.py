@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
-from kai_fleet_cli.display import question
 from kai_fleet_cli.display.screen import Screen, engine_line, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.engine.interruption import resumable_by
@@ -90,7 +89,7 @@ def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequen
     teams = _unnamed(stack, names) if screen.asks else ()
     for team in teams:
         screen.line(f"Team {team} would go: its vCluster, every pod and every volume in it.")
-        question.confirm_name(screen, team)
+        screen.confirm_name(team)
     return teams
 
 
@@ -162,7 +161,7 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     screen = Screen.standard()
     command = f"{resume.FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
     loss = f"stack {stack} and every team in it would be gone"
-    question.require_answer(screen, command, loss, yes=yes)
+    screen.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, say, validated=False)
     opened = runs.stack(stack, environment.variables)
     now = runs.state_of(opened, "the removal")
@@ -170,7 +169,7 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     for line in stack_end.losses(stack, now, counts=not yes):  # who is sure need not wait
         screen.line(line)
     if not yes:
-        question.confirm_name(screen, stack)
+        screen.confirm_name(stack)
     with resumable_by(lambda: resume.destroy(stack), say):
         runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
     environment.vacate()
@@ -210,10 +209,10 @@ def restore(
     say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")
     command = f"{resume.FLEET} restore --stack {stack}"
     loss = f"the state of stack {stack} would be replaced by it (pulumi stack import)"
-    question.require_answer(screen, command, loss, yes=yes)
+    screen.require_answer(command, loss, yes=yes)
     if not yes:
         screen.line("It replaces the state: pulumi stack import")
-        question.confirm_name(screen, stack, "replace")
+        screen.confirm_name(stack, "replace")
     opened = runs.stack(stack, environment.variables)
     opened.import_stack(automation.Deployment(version=3, deployment=deployment))
     say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")

@@ -1,14 +1,12 @@
 """The plan at another commit, made by that commit's own code and configuration."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -60,8 +58,8 @@ class Base:
 
 
 @contextmanager
-def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
-    """A plan at `ref` that is being made, while the caller makes its own.
+def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
+    """A plan at `ref` that is being made, while the caller makes its own: what waits for the base.
 
     The commit's files are unpacked into a temporary folder, which goes whatever comes: also with
     SIGTERM, which CI sends to a cancelled job. Raises UserError.
@@ -80,64 +78,53 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Planning]:
             with tarfile.open(archive) as files:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
-        run = Planning(ref, commit, stack, project, _layout(project) or _installed(root))
+        file, layout = project / f"Pulumi.{stack}.yaml", _layout(project) or _installed(root)
+        if layout is None or not file.is_file():
+            state = BaseState.NO_PLAN if layout is None else BaseState.NO_STACK
+            yield lambda: Base(ref, commit, state, encrypted=encrypted(file))
+            return
+        process = _started(project, layout, stack)
         try:
-            yield run
+            yield lambda: _base(process, ref, commit, file)
         finally:
-            run.stop()
+            if process.poll() is None:  # the caller could not wait for it
+                process.kill()
+                process.communicate()
 
 
-class Planning:
-    """The process that plans at the base; none where there is nothing to run."""
+def _started(project: Path, layout: Layout, stack: str) -> subprocess.Popen[str]:
+    module, folders = layout
+    path = os.pathsep.join(str(project / folder) for folder in folders)
+    return subprocess.Popen(
+        [sys.executable, "-m", module, "plan", "--stack", stack, "--format", "json"],
+        cwd=project,
+        # The commit's own code comes before what is installed here.
+        env=_environment() | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
-    def __init__(
-        self, ref: str, commit: str, stack: str, project: Path, layout: Layout | None
-    ) -> None:
-        self._about = (ref, commit)
-        self._file = project / f"Pulumi.{stack}.yaml"
-        self._process: subprocess.Popen[str] | None = None
-        self._state = BaseState.PLANNED if self._file.is_file() else BaseState.NO_STACK
-        if layout is None:
-            self._state = BaseState.NO_PLAN
-        elif self._state is BaseState.PLANNED:
-            module, folders = layout
-            path = os.pathsep.join(str(project / folder) for folder in folders)
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", module, "plan", "--stack", stack, "--format", "json"],
-                cwd=project,
-                # The commit's own code comes before what is installed here.
-                env=_environment() | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
 
-    def base(self) -> Base:
-        """The base, once its plan is made."""
-        if self._process is None:
-            return Base(*self._about, self._state, encrypted=encrypted(self._file))
-        out, errors = self._process.communicate()
-        record = _record(out)
-        if record is None:
-            lacking = "No such command" in errors or "No such option" in errors
-            state = BaseState.NO_PLAN if lacking else BaseState.FAILED
-            lines = errors.strip().splitlines() or [f"exit code {self._process.returncode}"]
-            return Base(*self._about, state, error=lines[-1].strip("│ "))
-        return Base(
-            *self._about,
-            # A refused plan has no resources; where it has, the rules had doubts only afterwards.
-            BaseState.PLANNED if record["ok"] or record["resources"] else BaseState.REFUSED,
-            tuple(record["resources"]),
-            tuple(record.get("problems", ())),
-            encrypted(self._file),
-        )
-
-    def stop(self) -> None:
-        """End the process where the caller could not wait for it."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.communicate()
+def _base(process: subprocess.Popen[str], ref: str, commit: str, file: Path) -> Base:
+    """The base, once its plan is made."""
+    out, errors = process.communicate()
+    record = _record(out)
+    if record is None:
+        lacking = "No such command" in errors or "No such option" in errors
+        state = BaseState.NO_PLAN if lacking else BaseState.FAILED
+        lines = errors.strip().splitlines() or [f"exit code {process.returncode}"]
+        return Base(ref, commit, state, error=lines[-1].strip("│ "))
+    return Base(
+        ref,
+        commit,
+        # A refused plan has no resources; where it has, the rules had doubts only afterwards.
+        BaseState.PLANNED if record["ok"] or record["resources"] else BaseState.REFUSED,
+        tuple(record["resources"]),
+        tuple(record.get("problems", ())),
+        encrypted(file),
+    )
 
 
 def _layout(project: Path) -> Layout | None:

@@ -107,7 +107,7 @@ class Difference:
 
 def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
     """From the `resources` of one plan's record to those of another."""
-    before, after = _Resources.of(base), _Resources.of(now)
+    before, after = _Resources(base), _Resources(now)
     created = [after.change(urn) for urn in after.by_urn.keys() - before.by_urn.keys()]
     deleted = [*_deleted(before, after)]
     changed: dict[str, ResourceChange] = {}
@@ -117,7 +117,7 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
         fields = tuple(_fields(old.get("inputs", {}), new.get("inputs", {})))
         reason = words.why_replaced(
             new["type"],
-            after.parent_type(urn),
+            (after.parent(new) or {}).get("type", ""),
             {item.path for item in fields},
             (_version(old), _version(new)),
         )
@@ -162,17 +162,12 @@ def _deleted(before: _Resources, after: _Resources) -> Iterator[ResourceChange]:
         yield replace(change, reason=reason)
 
 
-@dataclass(frozen=True)
 class _Resources:
-    by_urn: Mapping[str, Item] = field(default_factory=dict)
+    def __init__(self, resources: Sequence[Item]) -> None:
+        self.by_urn = {item["urn"]: item for item in with_queues(resources)}
 
-    @classmethod
-    def of(cls, resources: Sequence[Item]) -> _Resources:
-        return cls({item["urn"]: item for item in with_queues(resources)})
-
-    def parent_type(self, urn: str) -> str:
-        parent = self.by_urn.get(self.by_urn[urn].get("parent", ""))
-        return str(parent["type"]) if parent else ""
+    def parent(self, item: Item) -> Item | None:
+        return self.by_urn.get(item.get("parent", ""))
 
     def change(self, urn: str) -> ResourceChange:
         item = self.by_urn[urn]
@@ -180,15 +175,10 @@ class _Resources:
             urn, item["type"], item["name"], self._team(item), inputs=item.get("inputs", {})
         )
 
-    def _team(self, item: Item) -> str:
-        seen: set[str] = set()
-        here: Item | None = item
-        while here is not None and here["urn"] not in seen:
-            if here["type"] in (TEAM, TEAM_NAMESPACE):
-                return str(here["name"])
-            seen.add(here["urn"])
-            here = self.by_urn.get(here.get("parent", ""))
-        return ""
+    def _team(self, item: Item | None) -> str:
+        while item is not None and item["type"] not in (TEAM, TEAM_NAMESPACE):
+            item = self.parent(item)
+        return str(item["name"]) if item is not None else ""
 
 
 def _follow(

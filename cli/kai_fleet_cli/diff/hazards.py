@@ -1,8 +1,9 @@
-"""What somebody has to know of a difference first: what is refused, what goes, what restarts."""
+"""Sentences about a difference, by what has to be known first: what is refused, goes, restarts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 
 class Hazard(StrEnum):
@@ -27,3 +28,42 @@ class Part:
 
     text: str
     hazard: Hazard | None = None
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What happens to one team, or to the host, in parts."""
+
+    subject: str
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The parts as one."""
+        return "; ".join(part.text for part in self.parts)
+
+    @property
+    def hazards(self) -> list[Hazard]:
+        """What is at risk, the worst first."""
+        own = {part.hazard for part in self.parts}
+        return [hazard for hazard in Hazard if hazard in own]
+
+    def record(self) -> dict[str, Any]:
+        """For the JSON format."""
+        hazards = [hazard.value for hazard in self.hazards]
+        return {"subject": self.subject, "text": self.text, "hazards": hazards}
+
+    def __str__(self) -> str:
+        """For example `research: GPUs 8 → 10`."""
+        return f"{self.subject}: {self.text}"
+
+
+def by_hazard(sentences: Iterable[Sentence]) -> dict[Hazard | None, list[Sentence]]:
+    """The sentences, each in what it says of a hazard; what is harmless last, at None."""
+    every = list(sentences)
+    groups: dict[Hazard | None, list[Sentence]] = {}
+    for hazard in (*Hazard, None):
+        parts = ((it, tuple(p for p in it.parts if p.hazard is hazard)) for it in every)
+        if group := [Sentence(it.subject, own) for it, own in parts if own]:
+            groups[hazard] = group
+    return groups

@@ -7,14 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.state.deployed_state import deployed_state_of
 from kai_fleet_cli.diff.base import Base, BaseState, planning
 from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
-from kai_fleet_cli.diff.hazards import Hazard
-from kai_fleet_cli.diff.refusals import refusals
-from kai_fleet_cli.diff.sentences import Sentence, by_hazard, sentences, untouched
+from kai_fleet_cli.diff.hazards import Hazard, Part, Sentence, by_hazard
+from kai_fleet_cli.diff.sentences import sentences, untouched
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import Picture, picture
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.stack_file.reading import ROOT, encrypted, encrypted_anew
+from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import agreeing, counted
 
@@ -57,12 +60,8 @@ class DiffReport:
     @cached_property
     def shown(self) -> Difference:
         """The difference without what only repeats the names of queues."""
-        places = [
-            place
-            for stack in (self.before, self.after)
-            for place in (stack.host, *(team.inside for team in stack.teams.values()))
-        ]
-        names = {str(queue.name) for place in places for queue in place.queues}
+        trees = [*self.before.trees().values(), *self.after.trees().values()]
+        names = {str(queue.name) for queues in trees for queue in queues}
         return without_echoes(self.difference, names)
 
     @property
@@ -206,10 +205,27 @@ def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     Raises UserError where `ref` is no commit, or neither side has the stack.
     """
     file = root / f"Pulumi.{stack}.yaml"
-    with planning(root, ref, stack) as run:
+    with planning(root, ref, stack) as planned:
         now = offline.plan(stack, file) if file.exists() else None
-        base = run.base()
+        base = planned()
     refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
     if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
     return DiffReport(stack, base, now, encrypted(file), refused)
+
+
+def refusals(stack: str, file: Path, resources: Sequence[Mapping[str, Any]]) -> list[Sentence]:
+    """What an update refuses that a plan has nothing against: it starts from what is deployed.
+
+    That is what the rules say of a stack file where these resources of a plan run now. Raises
+    UserError where the file cannot be read.
+    """
+    deployed = deployed_state_of((it["urn"], it["type"], it.get("inputs", {})) for it in resources)
+    verdict = validation.validate(reading.read(file), deployed, facts_beside(file))
+    problems = verdict.refused
+    if verdict.settings is not None:
+        problems += validation.removal_problems(verdict, deployed.teams, stack)
+    return [
+        Sentence(it.subject, (Part(f"{it.message} [{it.rule}]", Hazard.REFUSED),))
+        for it in problems
+    ]

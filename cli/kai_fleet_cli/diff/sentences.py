@@ -1,14 +1,13 @@
 """What a difference means, a sentence per team."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet.state.deployed_state import NAMESPACE
 from kai_fleet.state.transitions import vcluster_refusal
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
-from kai_fleet_cli.diff.hazards import Hazard, Part
+from kai_fleet_cli.diff.hazards import Hazard, Part, Sentence
 from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.diff.transitions import (
     AFTER_ITS_PROVIDER,
@@ -20,7 +19,7 @@ from kai_fleet_cli.diff.transitions import (
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kubectl_fleet.wording import agreeing, counted, listed, plural
+from kubectl_fleet.wording import agreeing, counted, listed
 
 _PROVIDERS = "pulumi:providers:"
 _IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
@@ -40,45 +39,6 @@ _OF_PODS: Final = {
     "kubernetes:core/v1:Pod": "spec",
     "kubernetes:apps/v1:Deployment": "spec.template",
 }
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """What happens to one team, or to the host, in parts."""
-
-    subject: str
-    parts: tuple[Part, ...]
-
-    @property
-    def text(self) -> str:
-        """The parts as one."""
-        return "; ".join(part.text for part in self.parts)
-
-    @property
-    def hazards(self) -> list[Hazard]:
-        """What is at risk, the worst first."""
-        own = {part.hazard for part in self.parts}
-        return [hazard for hazard in Hazard if hazard in own]
-
-    def record(self) -> dict[str, Any]:
-        """For the JSON format."""
-        hazards = [hazard.value for hazard in self.hazards]
-        return {"subject": self.subject, "text": self.text, "hazards": hazards}
-
-    def __str__(self) -> str:
-        """For example `research: GPUs 8 → 10`."""
-        return f"{self.subject}: {self.text}"
-
-
-def by_hazard(sentences: Iterable[Sentence]) -> dict[Hazard | None, list[Sentence]]:
-    """The sentences, each in what it says of a hazard; what is harmless last, at None."""
-    every = list(sentences)
-    groups: dict[Hazard | None, list[Sentence]] = {}
-    for hazard in (*Hazard, None):
-        parts = ((it, tuple(p for p in it.parts if p.hazard is hazard)) for it in every)
-        if group := [Sentence(it.subject, own) for it, own in parts if own]:
-            groups[hazard] = group
-    return groups
 
 
 def sentences(stack: str, old: Picture, new: Picture, whole: Difference) -> list[Sentence]:
@@ -200,9 +160,9 @@ def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[Pa
     if old.kai == new.kai:
         return
     if old.kai is None:
-        yield Part(f"KAI {new.kai} is installed{_with_queues(new)}")
+        yield Part(f"KAI {new.kai} is installed{_queues_of(new, 'with ')}")
     elif new.kai is None:
-        yield Part(f"KAI {old.kai} is removed{for_whom}{_with_queues(old)}", Hazard.LOST)
+        yield Part(f"KAI {old.kai} is removed{for_whom}{_queues_of(old, 'with ')}", Hazard.LOST)
     else:
         switch = kai_switch(old.kai, new.kai)
         why = f" ({switch.reason})" if switch.replaced else ""
@@ -214,32 +174,25 @@ def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[Pa
         )
 
 
-def _with_queues(place: ClusterPicture) -> str:
-    return f", with {counted(len(place.queues), 'queue')}" if place.queues else ""
+def _queues_of(place: ClusterPicture, word: str = "") -> str:
+    return f", {word}{counted(len(place.queues), 'queue')}" if place.queues else ""
 
 
 def _added(team: TeamPicture) -> str:
     on = f" on nodes {team.pool}" if team.pool else ""
-    queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     kai = f" with KAI {team.inside.kai}" if team.inside.kai else ""
-    return f"new team in mode {team.mode}{kai}, vCluster {team.vcluster}{on}, {_gpus(team)}{queues}"
+    return (
+        f"new team in mode {team.mode}{kai}, vCluster {team.vcluster}{on},"
+        f" {team.bound('GPUs without a bound')}{_queues_of(team.inside)}"
+    )
 
 
 def _removed(team: TeamPicture) -> str:
     kai = f", its KAI {team.inside.kai}" if team.inside.kai else ""
-    queues = f", {counted(len(team.inside.queues), 'queue')}" if team.inside.queues else ""
     return (
-        f"removed: its vCluster{kai}{queues}, and the namespace team-{team.name} with every pod"
-        " and volume in it"
+        f"removed: its vCluster{kai}{_queues_of(team.inside)}, and the namespace"
+        f" team-{team.name} with every pod and volume in it"
     )
-
-
-def _gpus(team: TeamPicture) -> str:
-    if team.bounded_elsewhere:
-        return "GPUs bounded by its platform"
-    if team.gpus is None:
-        return "GPUs without a bound"
-    return f"{team.gpus_in_words} {plural(team.gpus, 'GPU')}"
 
 
 def _of(whole: Difference, team: str) -> Difference:

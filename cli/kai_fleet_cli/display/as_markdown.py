@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.diff.changes import UNSET
-from kai_fleet_cli.diff.hazards import HEADINGS
-from kai_fleet_cli.diff.sentences import by_hazard
+from kai_fleet_cli.diff.hazards import HEADINGS, Sentence, by_hazard
 from kai_fleet_cli.display.wrapping import units
 from kai_fleet_cli.plan import mermaid
 from kai_fleet_cli.plan.offline import Plan
@@ -30,7 +29,6 @@ from kubectl_fleet.wording import counted
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import ResourceChange
     from kai_fleet_cli.diff.report import DiffReport
-    from kai_fleet_cli.diff.sentences import Sentence
     from kai_fleet_cli.report.model import StackReport
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
@@ -59,25 +57,18 @@ def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
         support = releases.support(stack.host.kai).words
         parts.append(f"The host runs KAI {_code(stack.host.kai)} ({support}).")
     if stack.teams:
-        parts += ["### GPUs", _gpu_table(stack)]
+        pools = _table(POOL_COLUMNS, (_pool_row(pool) for pool in pool_summaries(stack)))
+        parts += ["### GPUs", pools]
         parts.append(
             "GPUs are the bounds that the teams' ResourceQuotas set; how many the nodes have,"
             " only the cluster knows."
         )
-    trees = _trees(stack, "the host")
+    trees = stack.trees("the host")
     if trees:
         parts.append("### Queues")
     for name, tree in trees.items():
-        parts += [f"**{_text(name)}**", _drawn(tree)]
+        parts += [f"**{_text(name)}**", _drawn(mermaid.queue_tree(tree))]
     return parts
-
-
-def _trees(stack: Picture, host: str) -> dict[str, str]:
-    """The queue tree of each place that has one, as Mermaid draws it."""
-    places = {host: stack.host} | {name: team.inside for name, team in stack.teams.items()}
-    return {
-        name: mermaid.queue_tree(place.queues) for name, place in places.items() if place.queues
-    }
 
 
 def _drawn(mermaid_text: str) -> str:
@@ -99,12 +90,8 @@ def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
     return _table(headings, rows)
 
 
-def _gpu_table(stack: Picture) -> str:
-    """What the teams of each node pool may hold, against what their queues are guaranteed."""
-    return _table(POOL_COLUMNS, (_pool_row(pool) for pool in pool_summaries(stack)))
-
-
 def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
+    """What the teams of a node pool may hold, against what their queues are guaranteed."""
     names = ", ".join(_code(name) if name else "any node" for name in pool.pools)
     by_host = " (host's KAI)" if pool.by_host else ""
     teams, *amounts, left = pool.cells
@@ -183,9 +170,9 @@ def _pictures(report: DiffReport) -> Iterator[str]:
     pools = tuple(mermaid.pools(stack.teams.values()) for stack in (before, after))
     if pools[0] != pools[1]:
         yield _two("GPUs by node pool", *pools)
-    trees = [_trees(stack, HOST) for stack in (before, after)]
+    trees = (before.trees(), after.trees())
     for name in sorted({*trees[0], *trees[1]}):
-        drawn = tuple(tree.get(name, "") for tree in trees)
+        drawn = tuple(mermaid.queue_tree(it[name]) if name in it else "" for it in trees)
         if drawn[0] != drawn[1]:
             yield _two(f"Queues of {name}", *drawn)
 

@@ -19,10 +19,8 @@ from kai_fleet.fleet.model import HOST
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import store_of
 from kai_fleet.state.deployed_state import RELEASE
-from kai_fleet_cli.diff.hazards import HEADINGS, Hazard
-from kai_fleet_cli.diff.sentences import by_hazard
-from kai_fleet_cli.display.columns import columns
-from kai_fleet_cli.display.wrapping import told
+from kai_fleet_cli.diff.hazards import HEADINGS, Hazard, by_hazard
+from kai_fleet_cli.display.wrapping import columns, told
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
@@ -160,12 +158,11 @@ def _overview(plan: Plan, stack: Picture, console: Console) -> None:
         headings = (POOL_COLUMNS[0], *POOL_COLUMNS[2:], POOL_COLUMNS[1])
         over = {at for at, pool in enumerate(pools) if pool.too_many}
         columns(headings, [_pool(pool) for pool in pools], console, over)
-    trees = {HOST: stack.host} | {name: team.inside for name, team in stack.teams.items()}
-    if any(place.queues for place in trees.values()):
+    trees = stack.trees()
+    if trees:
         _line(console, ("\n  queues, with the GPUs that each is guaranteed", "dim"))
-    for name, place in trees.items():
-        if place.queues:
-            told(console, queues_told(place.queues), f"  {name}:", indent=6)
+    for name, queues in trees.items():
+        told(console, queues_told(queues), f"  {name}:", indent=6)
     others = [it for it in map(_of_host_or_workload, plan.resources) if it]
     if others:
         console.print()

@@ -1,30 +1,25 @@
 """What the engine's events say to a person: more than its own screen, and nothing twice.
 
 That screen has each step at its start and its end, each message where it comes and at the end, and
-what the program has said of the stack file once more in the policy pack's words; of a change it has
-the names of properties, and here are old and new values.
+what the program has said of the stack file once more in the policy pack's words.
 """
 
 import re
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.provider.values import parsed
-from kai_fleet_cli.display.waiting import Waiting
 from kubectl_fleet.kube.text import without_controls
-from kubectl_fleet.wording import MASK, counted
+from kubectl_fleet.wording import counted
 
 Show = Callable[[str], None]
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
-_MARKS: Final = {"create": "+", "update": "~", "delete": "-", "replace": "±", "import": "="}
-_VERBS: Final = {sign: verb for verb, sign in _MARKS.items()}
+MARKS: Final = {"create": "+", "update": "~", "delete": "-", "replace": "±", "import": "="}
 _COLOURS: Final = {"+": "32", "~": "33", "-": "31", "±": "35", "warning": "33", "error": "31"}
 # The steps of a replacement, in the engine's words, and what they do.
 _STEPS: Final = {
@@ -53,12 +48,8 @@ _BUILT: Final = re.compile(r"^resource plugin kubernetes is expected .* but has 
 # The end of the name of a step that waits; what is before it is a team's name, or `host`.
 _WAIT: Final = re.compile(r"(-kai)?-(ready|clean-up|pods)$")
 _KEPT: Final = 200  # lines of the engine's own, for a failure that no event tells of
-
-_SCREEN: Final = 40  # lines of a preview; more are folded
-_MOST_FIELDS: Final = 3  # of one resource
-_LONGEST: Final = 40  # characters of a value
-# The engine's marks for a string that only the update will know.
-_UNKNOWN: Final = ("04da6b54-80e4-46f7-96ec-b56ff0331ba9", "output<string>")
+# What a step that waits says, as `probes/wait.py` writes it.
+_WAITS: Final = re.compile(r"(?P<what>.+): waiting for (?P<left>.+) \((?P<seconds>\d+) s\)")
 
 
 def named(urn: str) -> str:
@@ -80,12 +71,13 @@ def _operation(step: Any) -> str:
     return str(getattr(step.op, "value", step.op))
 
 
-def _mark(op: str) -> str:
+def mark(op: str) -> str:
     """One character for what happens to a resource; "" for nothing."""
-    return "±" if "replac" in op else _MARKS.get(op, "")
+    return "±" if "replac" in op else MARKS.get(op, "")
 
 
-def _coloured(text: str, what: str, color: bool) -> str:
+def coloured(text: str, what: str, color: bool) -> str:
+    """The text in the colour of a mark, or of a severity."""
     code = _COLOURS.get(what)
     return f"\033[{code}m{text}\033[0m" if color and code else text
 
@@ -113,7 +105,7 @@ class Narration:
         passing: Show | None = None,
     ) -> None:
         self._show, self._color, self._steps = show, color, steps
-        self._waiting = Waiting(show, passing)
+        self._waiting = _Waiting(show, passing)
         self._own_plugin = Path(home).parent / "bin" / _PLUGIN
         self._since: dict[str, float] = {}
         self._said: set[tuple[str, str]] = set()
@@ -172,8 +164,8 @@ class Narration:
             self._step(op, step.urn, _STEPS[op][1] + took)
 
     def _step(self, op: str, urn: str, what: str) -> None:
-        sign = _mark(op)
-        self._show(f"{_coloured(sign, sign, self._color)} {named(urn)} {what}")
+        sign = mark(op)
+        self._show(f"{coloured(sign, sign, self._color)} {named(urn)} {what}")
 
     def _diagnostic(self, told: Any) -> None:
         if told.urn and told.severity == "error":
@@ -189,7 +181,7 @@ class Narration:
             self._warned.append(text)
             of_all = not told.urn or "::pulumi:pulumi:Stack::" in told.urn
             place = "" if of_all else f"{named(told.urn)}: "
-            word = _coloured(f"{told.severity}:", told.severity, self._color)
+            word = coloured(f"{told.severity}:", told.severity, self._color)
             self._show(f"{word} {place}{text}")
         elif not _IDENTIFIER.fullmatch(text):
             of = named(told.urn) if told.urn else ""
@@ -216,7 +208,7 @@ class Narration:
         self._said.add((rule, text))
         self.told_an_error |= refused
         word = "refused:" if refused else "warning:"
-        shown = _coloured(word, "error" if refused else "warning", self._color)
+        shown = coloured(word, "error" if refused else "warning", self._color)
         on = f" ({named(told.resource_urn)})" if told.resource_urn else ""
         self._show(f"{shown} {message} [{rule}]{on}")
 
@@ -226,104 +218,45 @@ class Narration:
                 self._show(f"{lead}{line}")
 
 
-@dataclass
-class _PreviewedChange:
-    urn: str
-    sign: str
-    fields: list[str] = field(default_factory=list)
+class _Waiting:
+    """The lines of steps that wait for a vCluster or a KAI: each every few seconds, many at once.
 
-    @property
-    def line(self) -> tuple[str, str]:
-        """Its mark; then the resource, with some of the fields that differ."""
-        more = len(self.fields) - _MOST_FIELDS
-        what = [*self.fields[:_MOST_FIELDS], *([f"and {more} more"] if more > 0 else [])]
-        return self.sign, f"{named(self.urn)}{': ' if what else ''}{', '.join(what)}"
-
-
-class PreviewLines:
-    """Hears a preview's events; `lines` is then what it says, on one screen.
-
-    A line per resource that would change; where that is more than a screen, a line per team and
-    part of the platform.
+    `passing` shows a line in place of the last one; None where lines stay, as in a log: there one
+    is shown for what is new, or takes twice as long.
     """
 
-    def __init__(self) -> None:
-        self._parents: dict[str, str] = {}
-        self._changes: dict[str, _PreviewedChange] = {}
-        self.unchanged = 0
+    def __init__(self, show: Show, passing: Show | None) -> None:
+        self._show, self._passing = show, passing
+        self._steps: dict[str, tuple[str, int, str]] = {}
 
-    def hear(self, event: automation.EngineEvent) -> None:
-        """Note one event."""
-        if event.resource_pre_event is None:
-            return
-        step = event.resource_pre_event.metadata
-        of = step.new or step.old
-        if of is not None and of.parent:
-            self._parents[step.urn] = of.parent
-        op = operation(step)
-        if op == "same":
-            self.unchanged += 1
-        sign = _mark(op)
-        if not sign:
-            return
-        change = self._changes.setdefault(step.urn, _PreviewedChange(step.urn, sign))
-        change.sign = "±" if "±" in (change.sign, sign) else sign
-        if not change.fields and sign in ("~", "±"):
-            # What can be said whole comes first: versions and amounts.
-            change.fields = sorted(_differences(step), key=lambda text: "→" not in text)
-
-    def lines(self, *, color: bool) -> list[str]:
-        """The changes in the order of the preview, and how many resources stay as they are."""
-        changes = [*self._changes.values()]
-        folded = len(changes) > _SCREEN
-        shown = self._folded(changes) if folded else (change.line for change in changes)
-        lines = [f"{_coloured(sign, sign, color)} {text}" for sign, text in shown]
-        count = Counter(_VERBS[change.sign] for change in changes)
-        counts = [f"{number} to {verb}" for verb, number in count.items()]
-        return [*lines, f"{', '.join([*counts, f'{self.unchanged} unchanged'])}."]
-
-    def _folded(self, changes: list[_PreviewedChange]) -> Iterator[tuple[str, str]]:
-        groups: dict[tuple[str, str], int] = Counter(
-            (self._top(change.urn), change.sign) for change in changes
-        )
-        for (top, sign), number in groups.items():
-            yield sign, f"{named(top)}: {counted(number, 'resource')} to {_VERBS[sign]}"
-
-    def _top(self, urn: str) -> str:
-        """The part of the stack in which a resource is: a team, its namespace, the platform."""
-        while (above := self._parents.get(urn)) and "::pulumi:pulumi:Stack::" not in above:
-            urn = above
-        return urn
-
-
-def _differences(step: Any) -> Iterator[str]:
-    before = step.old.inputs if step.old is not None else {}
-    after = step.new.inputs if step.new is not None else {}
-    for path in step.detailed_diff or step.diffs or ():
-        old, new = _at(before, path), _at(after, path)
-        if old == new or not (_plain(old) and _plain(new)):
-            yield str(path)
-        else:
-            yield f"{path} {_shown(old)} → {_shown(new)}"
-
-
-def _plain(value: Any) -> bool:
-    """Whether a value is worth a place on the line: short, and no secret."""
-    if value is None or isinstance(value, bool | int | float):
+    def hear(self, step: str, line: str, lead: str) -> bool:
+        """Whether the line is one of a step that waits; it is shown then as far as it is news."""
+        found = _WAITS.fullmatch(line)
+        if found is None:
+            self.ended(step)
+            return False
+        left, seconds = found["left"], int(found["seconds"])
+        before, since, _ = self._steps.get(step, ("", 0, ""))
+        if self._passing is not None:
+            self._steps.pop(step, None)  # the newest is the last
+            self._steps[step] = left, seconds, f"{lead.strip()} {line}".strip()
+            self._change(self._passing)
+        elif left != before or seconds >= 2 * since:
+            self._steps[step] = left, seconds, ""
+            self._show(f"{lead}{line}")
         return True
-    return isinstance(value, str) and len(value) <= _LONGEST and value != MASK
 
+    def ended(self, step: str) -> None:
+        """The step says something else, or is done."""
+        if self._steps.pop(step, None) is not None and self._passing is not None:
+            self._change(self._passing)
 
-def _shown(value: Any) -> str:
-    if value is None:
-        return "none"
-    return "known later" if value in _UNKNOWN else str(value)
+    def _change(self, passing: Show) -> None:
+        number, (_, _, last) = len(self._steps), next(reversed(self._steps.values()), ("", 0, ""))
+        many = f"{counted(number, 'step', 'waits')}; " if number > 1 else ""
+        passing(f"  {many}{last}" if last else "")
 
-
-def _at(value: Any, path: str) -> Any:
-    for step in parsed(path):
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and step < len(value) else None
-        else:
-            value = value.get(step) if isinstance(value, Mapping) else None
-    return value
+    def clear(self) -> None:
+        """The run is over: nothing waits."""
+        for step in [*self._steps]:
+            self.ended(step)

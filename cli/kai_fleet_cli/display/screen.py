@@ -1,4 +1,4 @@
-"""Where a command talks, whether a person can answer, and what its flags say."""
+"""Where a command talks, what it asks before something is deleted, and what its flags say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.prompt import Prompt
 
+from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.text import with_colours, without_controls
 
 Say = Callable[[str], None]
@@ -31,6 +33,22 @@ class Screen:
     def line(self, text: str) -> None:
         """One line of the result, as it is."""
         self.out.print(without_controls(text), highlight=False, markup=False, soft_wrap=True)
+
+    def require_answer(self, command: str, loss: str, *, yes: bool) -> None:
+        """Refuse before anything is read where nobody can be asked and there is no `--yes`.
+
+        `command` deletes, `loss` says what. Raises UserError with the command to write.
+        """
+        if not (yes or self.asks):
+            raise UserError(
+                f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes"
+            )
+
+    def confirm_name(self, name: str, verb: str = "remove") -> None:
+        """Have a person type the name of what goes. Raises UserError for every other answer."""
+        answer = Prompt.ask(f"Type {name} to {verb} it", console=self.out, default="no")
+        if answer.strip() != name:
+            raise UserError("nothing is changed")
 
 
 def say(text: str) -> None:

@@ -1,10 +1,10 @@
-"""Lines for a terminal of any width: they end between words, never in a name, a key or a command.
+"""Lines and rows for a terminal of any width, with no name, no key and no command broken.
 
 A terminal breaks what is longer than its width wherever that is, and a command that rich broke is
 two commands to whoever copies it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -25,6 +25,7 @@ _COMMANDS: Final = frozenset({".venv/bin/fleet", "fleet", "make", "pulumi", "kub
 _AFTER: Final = frozenset({"or", "and", "then", "in", "for", "there", "where"})
 _LONGEST: Final = 300  # a text that opens a brace and does not close it ends somewhere, too
 _ENDS: Final = (",", ";", ".", ")", ":")
+_AMOUNTS: Final = ("GPUs", "queues", "guaranteed", "not promised")  # headings of numbers
 
 
 def told(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
@@ -43,6 +44,38 @@ def told(console: Console, words: str, lead: Text | str = "", indent: int = 2) -
         line.append(f" {unit}" if begun else unit, "bold" if unit.startswith("`") else None)
         begun = True
     console.print(line, soft_wrap=True, highlight=False)
+
+
+def columns(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    console: Console,
+    marked: Collection[int] = (),
+) -> None:
+    """Rows below headings, amounts to the right; the last cell of a row may take several lines.
+
+    Where the cells do not fit side by side, the first of each row has a line of its own.
+    """
+    cells = [column[:-1] for column in (headings, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    stacked = sum(widths) + 2 * len(widths) > console.width
+    amounts = [heading in _AMOUNTS for heading in headings]
+
+    def line(row: Sequence[str], mark: str, style: str) -> None:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row[:-1], widths, amounts, strict=False)
+        ]
+        if stacked:
+            console.print(Text(f"{mark} {row[0]}", style), soft_wrap=True, highlight=False)
+            padded[0] = "  "
+        lead = f"{' ' if stacked else mark} {'  '.join(padded)}"
+        told(console, row[-1], Text(f"{lead} " if row[-1] else lead.rstrip(), style), indent=6)
+
+    console.print()
+    line(headings, " ", "dim")
+    for number, row in enumerate(rows):
+        line(row, *(("!", "yellow") if number in marked else (" ", "")))
 
 
 def units(words: str) -> Iterator[str]:

@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet_cli.display.events import UNTOUCHED, Narration, PreviewLines
+from kai_fleet_cli.display.events import UNTOUCHED, Narration
+from kai_fleet_cli.display.preview import PreviewLines
 from kai_fleet_cli.display.screen import Say, passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from kai_fleet_cli.display.columns import columns
+from kai_fleet_cli.display.wrapping import columns
 from kai_fleet_cli.engine.runs import Outcome
 from kubectl_fleet.wording import counted
 

@@ -14,7 +14,6 @@ from kubectl_fleet.declared.queues import (
     Resource,
 )
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.wording import plural
 
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
 _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
@@ -65,10 +64,7 @@ def pools(teams: Iterable[TeamPicture]) -> str:
 
 
 def _team(team: TeamPicture) -> str:
-    bound = "GPUs bounded by its platform" if team.bounded_elsewhere else "no bound on GPUs"
-    if team.gpus is not None:
-        bound = f"{team.gpus_in_words} {plural(team.gpus, 'GPU')}"
-    lines = [team.name.translate(_ESCAPED), bound]
+    lines = [team.name.translate(_ESCAPED), team.bound("no bound on GPUs")]
     if team.inside.queues:
         lines.append(f"{_amount('gpu', team.inside.guaranteed_gpus)} guaranteed")
     return "<br>".join(lines)

@@ -123,7 +123,9 @@ def _more(resources: Sequence[Registered], known: Iterable[Problem]) -> list[Pro
     seen = {(problem.rule, subject) for problem in known for subject in problem.subjects}
     return [
         problem
-        for problem in rules.check(from_resources.clusters(as_declared(resources)))
+        for problem in rules.check(
+            from_resources.clusters(as_declared(it.record() for it in resources))
+        )
         if (problem.rule, problem.subject) not in seen and not problem.undecided
     ]
 

@@ -10,13 +10,13 @@ from kai_fleet.releases.vcluster_store import EMBEDDED, store_of
 from kai_fleet.settings.sections.teams import Mode
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet_cli.plan import recorder
-from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.amounts import written
-from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import mig
+from kubectl_fleet.wording import plural
 
 _NAMESPACES: Final = (NAMESPACE, NAMESPACE_PATCH)
 
@@ -31,8 +31,7 @@ class ClusterPicture:
     @property
     def guaranteed_gpus(self) -> float:
         """What the top-level queues are promised together; -1 where one of them is unlimited."""
-        quotas = [_gpu_quota(queue) for queue in self.queues if queue.parent is None]
-        return -1.0 if -1.0 in quotas else sum(quotas)
+        return together(gpu_quota(queue) for queue in self.queues if queue.parent is None)
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,12 @@ class TeamPicture:
         parts = [f"{n} {name.rpartition('/')[2]}" for name, n in self.slices.items()]
         return ", ".join((whole, *parts))
 
+    def bound(self, none: str) -> str:
+        """Its bound for a sentence: `8 GPUs`; `none` where it has none."""
+        if self.bounded_elsewhere:
+            return "GPUs bounded by its platform"
+        return none if self.gpus is None else f"{self.gpus_in_words} {plural(self.gpus, 'GPU')}"
+
     @property
     def scheduler(self) -> str:
         """Who schedules its pods, in words."""
@@ -84,32 +89,43 @@ class Picture:
     host: ClusterPicture = field(default_factory=ClusterPicture)
     teams: Mapping[str, TeamPicture] = field(default_factory=dict)
 
+    def trees(self, host: str = HOST) -> dict[str, tuple[DeclaredQueue, ...]]:
+        """The queues of each place that has some: of the host, called `host`, and of its teams."""
+        places = {host: self.host} | {name: team.inside for name, team in self.teams.items()}
+        return {name: place.queues for name, place in places.items() if place.queues}
+
 
 def picture(resources: Iterable[Mapping[str, Any]]) -> Picture:
     """The picture that the `resources` of a plan's record make."""
-    registered = [_registered(item) for item in resources]
-    clusters = from_resources.clusters(as_declared(registered))
+    items = list(resources)
+    clusters = from_resources.clusters(as_declared(items))
     host = next((c for c in clusters if c.virtual_clusters), None) or next(
         (c for c in clusters if c.name == HOST), DeclaredCluster(HOST)
     )
     inside = {cluster.name: _place(cluster) for cluster in clusters if cluster is not host}
-    spaces = _namespaces(registered)
+    spaces = _namespaces(items)
     teams = [_team(vcluster, inside, spaces) for vcluster in host.virtual_clusters]
     return Picture(_place(host), {team.name: team for team in sorted(teams, key=lambda t: t.name)})
 
 
-def as_declared(resources: Iterable[Registered]) -> list[from_resources.Declared]:
-    """Recorded resources as the rules read them: masked and unknown values are UNKNOWN."""
+def as_declared(resources: Iterable[Mapping[str, Any]]) -> list[from_resources.Declared]:
+    """A plan's resources as the rules read them: masked and unknown values are UNKNOWN."""
     return [
         from_resources.Declared(
-            urn=resource.urn,
-            type=resource.type,
-            name=resource.name,
-            props=_with_unknowns(resource.inputs),
-            provider=resource.provider,
+            urn=item["urn"],
+            type=item["type"],
+            name=item["name"],
+            props=_with_unknowns(item.get("inputs", {})),
+            provider=item.get("provider", ""),
         )
-        for resource in resources
+        for item in resources
     ]
+
+
+def together(quotas: Iterable[float]) -> float:
+    """What quotas promise together; -1 where one of them is unlimited."""
+    each = list(quotas)
+    return UNLIMITED if UNLIMITED in each else sum(each)
 
 
 def gpu_amount(amount: float | None) -> str:
@@ -117,25 +133,14 @@ def gpu_amount(amount: float | None) -> str:
     return "no bound" if amount is None else written("gpu", amount, "")
 
 
-def _namespaces(resources: Iterable[Registered]) -> dict[str, bool]:
+def _namespaces(resources: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
     """The namespaces by name, and whether each has a level of isolation."""
-    metadata = [it.inputs.get("metadata") for it in resources if it.type in _NAMESPACES]
+    own = (it.get("inputs", {}) for it in resources if it["type"] in _NAMESPACES)
     return {
         str(it.get("name")): ISOLATION_LABEL in (it.get("labels") or ())
-        for it in metadata
+        for it in (inputs.get("metadata") for inputs in own)
         if isinstance(it, dict)
     }
-
-
-def _registered(item: Mapping[str, Any]) -> Registered:
-    return Registered(
-        urn=item["urn"],
-        type=item["type"],
-        name=item["name"],
-        parent=item.get("parent", ""),
-        provider=item.get("provider", ""),
-        inputs=dict(item.get("inputs", {})),
-    )
 
 
 def _with_unknowns(value: Any) -> Any:
@@ -175,6 +180,7 @@ def _pool(team: DeclaredTeam) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(team.node_pool.items()))
 
 
-def _gpu_quota(queue: DeclaredQueue) -> float:
+def gpu_quota(queue: DeclaredQueue) -> float:
+    """The GPUs that a queue is promised; -1 for unlimited."""
     share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
     return 0.0 if share is None or share.quota is UNKNOWN else share.quota

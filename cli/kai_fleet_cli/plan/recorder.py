@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,11 +19,10 @@ from pulumi.runtime.stack import wait_for_rpcs
 from kai_fleet.host.platform_reading import OUTPUT
 from kai_fleet.program import NONE, source_positions
 from kai_fleet.provider import QUEUES
-from kai_fleet.provider.values import unpacked
+from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, unpacked
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.state.deployed_state import READ_OUTPUTS, STACK
 from kai_fleet_cli.engine.program import program as own_program
-from kai_fleet_cli.plan import property_secrets
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
@@ -141,11 +141,17 @@ def record(
             logger=silent,
             organization="organization",
         )
-        # Each resource is registered while the next ones are declared. Else what the SDK keeps of
-        # all of them until then, some hundred objects each, is searched for garbage time and again.
-        pulumi.runtime.register_stack_transformation(
-            lambda _: loop.run_until_complete(asyncio.sleep(0))
-        )
+
+        def declared(
+            args: pulumi.ResourceTransformationArgs,
+        ) -> pulumi.ResourceTransformationResult:
+            # Each resource is registered while the next ones are declared. Else what the SDK keeps
+            # of all of them until then, some hundred objects each, is searched for garbage time and
+            # again.
+            loop.run_until_complete(asyncio.sleep(0))
+            return pulumi.ResourceTransformationResult(args.props, _noted(args.opts))
+
+        pulumi.runtime.register_stack_transformation(declared)
 
         def run() -> None:
             try:
@@ -154,8 +160,15 @@ def record(
                 loop.run_until_complete(wait_for_rpcs())
 
         copy_context().run(run)  # what a program sets for itself ends with it
-    declared = (it for it in recorder.registered.values() if it.type != STACK)
-    return sorted(declared, key=lambda it: it.urn)
+    registered = (it for it in recorder.registered.values() if it.type != STACK)
+    return sorted(registered, key=lambda it: it.urn)
+
+
+def _noted(options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+    """The options without those that are not noted: a quarter of all time goes to them."""
+    noted = copy(options)
+    noted.aliases = noted.depends_on = noted.deleted_with = None
+    return noted
 
 
 @contextmanager
@@ -176,9 +189,9 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 def _object(fields: struct_pb2.Struct) -> Any:
     """A registered object as a reader may see it, its keys sorted."""
     values = fields.fields
-    if property_secrets.SIGNATURE in values:
-        signature = values[property_secrets.SIGNATURE].string_value
-        return SECRET if signature == property_secrets.SECRET else UNKNOWN
+    if SIGNATURE in values:
+        signature = values[SIGNATURE].string_value
+        return SECRET if signature == SECRET_MARK else UNKNOWN
     return {key: _plain(values[key]) for key in sorted(values)}
 
 

@@ -4,17 +4,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, gpu_amount
+from kai_fleet_cli.plan.picture import (
+    ClusterPicture,
+    Picture,
+    TeamPicture,
+    gpu_amount,
+    gpu_quota,
+    together,
+)
 from kubectl_fleet import releases
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.wording import counted
 
 NONE: Final = "-"
 TEAM_COLUMNS: Final = ("team", "mode", "scheduler", "support", "vCluster", "GPUs", "queues")
 POOL_COLUMNS: Final = ("node pool", "teams", "GPUs", "guaranteed", "not promised")
-AMOUNTS: Final = ("GPUs", "queues", "guaranteed", "not promised")
 CONCERNS: Final = "look at"
 _MOST_QUEUES: Final = 16
 
@@ -120,7 +125,7 @@ def _pool(
     known = [team.gpus for team in teams if team.gpus is not None]
     capacity = sum(known) if len(known) == len(teams) else None
     promises = [place.guaranteed_gpus for place in places if place.queues]
-    guaranteed = (-1.0 if -1.0 in promises else sum(promises)) if promises else None
+    guaranteed = together(promises) if promises else None
     left = capacity
     if capacity is not None and guaranteed is not None:
         left = None if guaranteed == -1 else capacity - guaranteed
@@ -141,10 +146,8 @@ def queues_told(queues: Sequence[DeclaredQueue]) -> str:
             if name in seen or len(seen) == _MOST_QUEUES:
                 continue
             seen.add(name)
-            share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
-            quota = 0.0 if share is None or share.quota is UNKNOWN else share.quota
             below = told(tree.children.get(name, ()))
-            texts.append(f"{name} {gpu_amount(quota)}{f' ({below})' if below else ''}")
+            texts.append(f"{name} {gpu_amount(gpu_quota(queue))}{f' ({below})' if below else ''}")
         return ", ".join(texts)
 
     shown = told(queue for queue in tree.queues if queue.parent not in tree.by_name)

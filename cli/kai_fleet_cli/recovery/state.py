@@ -8,7 +8,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
-from kai_fleet_cli.plan.property_secrets import opened
+from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
 
 STACK: Final = "pulumi:pulumi:Stack"
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
@@ -152,3 +152,20 @@ def needed_by(resource: Mapping[str, Any]) -> set[str]:
 def provider_of(resource: Mapping[str, Any]) -> str:
     """The URN of a resource's provider; "" where it has none."""
     return str(resource.get("provider", "")).rpartition("::")[0]
+
+
+def is_secret(value: Any) -> bool:
+    """Whether a value of a state is a secret, encrypted or in clear."""
+    return isinstance(value, Mapping) and value.get(SIGNATURE) == SECRET_MARK
+
+
+def opened(value: Any) -> Any:
+    """A value with its secrets opened at any depth; None for one that is still encrypted."""
+    if is_secret(value):
+        text = value.get("plaintext")
+        return opened(json.loads(text)) if isinstance(text, str) else None
+    if isinstance(value, Mapping):
+        return {key: opened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [opened(item) for item in value]
+    return value

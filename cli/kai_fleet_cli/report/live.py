@@ -12,7 +12,7 @@ from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
 from kai_fleet_cli.report.planned import pools_of, version
 from kai_fleet_cli.report.team_usage import held
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
-from kubectl_fleet.live.node_facts import in_pool
+from kubectl_fleet.live.objects import in_pool
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.usage.devices import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
@@ -27,7 +27,7 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
     gpus = by_node(look)
     if not report.whole:
         pools = [team.wanted.node_pool for team in look.teams.values()]
-        own = {node.name for node in nodes if any(in_pool(node, pool) for pool in pools)}
+        own = {node.name for node in nodes if any(in_pool(node.labels, pool) for pool in pools)}
         gpus = {name: node for name, node in gpus.items() if name in own}
     ready = {node.name for node in nodes if node.is_true("Ready")}
     kubelets = {str(value_at(it.status, "nodeInfo.kubeletVersion") or "") for it in nodes}
@@ -185,7 +185,8 @@ def _pools(
     named = pools_of(team.wanted for team in look.teams.values())
     shared = named.pop(_OTHERS, [])
     for labels, teams in named.items():
-        own = [node.name for node in look.host.all("nodes") if in_pool(node, teams[0].node_pool)]
+        nodes, wanted = look.host.all("nodes"), teams[0].node_pool
+        own = [node.name for node in nodes if in_pool(node.labels, wanted)]
         left -= set(own)
         yield pool(labels, teams, own)
     if report.whole and (left or shared):

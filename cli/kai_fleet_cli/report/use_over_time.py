@@ -13,7 +13,7 @@ from kai_fleet_cli.report.over_time import Window, gpu_hours, held_by, resource_
 from kai_fleet_cli.report.planned import pool_name
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import GpuBalance, TeamUsageRow
-from kubectl_fleet.live.node_facts import in_pool
+from kubectl_fleet.live.objects import in_pool
 
 PERIODS: Final = ("7d", "30d")
 _NO_POOL: Final = "no labels of a pool"
@@ -97,7 +97,11 @@ class _Nodes:
         of_teams = {name: pool_name(labels) for name, labels in selectors.items()}
         pools = {
             node.name: next(
-                (of_teams[name] for name, labels in selectors.items() if in_pool(node, labels)),
+                (
+                    of_teams[name]
+                    for name, labels in selectors.items()
+                    if in_pool(node.labels, labels)
+                ),
                 _NO_POOL,
             )
             for node in nodes

@@ -15,8 +15,8 @@ from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.state.deployed_state import RELEASE, STACK, TEAM
 from kai_fleet_cli.engine.targeting import was_about
-from kai_fleet_cli.plan.property_secrets import opened
 from kai_fleet_cli.recovery import failures, file_backend
+from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.paths import value_at

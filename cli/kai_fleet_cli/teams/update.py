@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.prompt import Confirm
 
-from kai_fleet_cli.display import as_text, question
+from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.screen import Flags, Screen, engine_line
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import Environment, for_stack
@@ -29,7 +29,7 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any
     sure = flags.yes or flags.no_up
     if change.goes:
         loss = f"team {change.goes} and all its pods would be gone"
-        question.require_answer(screen, change.command, loss, yes=sure)
+        screen.require_answer(change.command, loss, yes=sure)
     _show_verdict(change, screen)
     for edit in change.edits:
         screen.line(f"{edit.path.name}:")
@@ -40,7 +40,7 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any
         screen.line(sentence)
     run = flags.yes and not flags.no_up
     if change.goes and not sure:
-        question.confirm_name(screen, change.goes)
+        screen.confirm_name(change.goes)
         run = True
     elif screen.asks and not sure:
         run = Confirm.ask("Run the update now?", default=True, console=screen.out)

@@ -10,11 +10,6 @@ from kubectl_fleet.paths import value_at
 Taint = Mapping[str, Any]
 
 
-def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
-    """Whether a node with these labels carries all those of a pool."""
-    return all(labels.get(key) == value for key, value in pool.items())
-
-
 def closed_pool(team: DeclaredTeam, nodes: Sequence[Iterable[Taint]]) -> tuple[str, str] | None:
     """What is wrong and what to write, where no node of a team's pool takes its pods.
 

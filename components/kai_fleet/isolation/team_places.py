@@ -9,7 +9,7 @@ import pulumi
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
-from kai_fleet.fleet.taints import closed_pool, in_pool
+from kai_fleet.fleet.taints import closed_pool
 from kai_fleet.guards.components import GUARD_POLICIES
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import OF_ALL_TEAMS, as_annotations, policy
@@ -22,6 +22,7 @@ from kai_fleet.state.targeting import DeclaredRun
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError, complaint
 from kubectl_fleet.kube.text import plain
+from kubectl_fleet.live.objects import in_pool
 
 _NAMED: Final = 40  # pods of a team; a preview is read by a person
 _SECONDS: Final = 20.0

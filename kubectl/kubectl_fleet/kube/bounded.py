@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.contrib.socks import SOCKSConnection, SOCKSHTTPSConnection, SOCKSProxyManager
 
 _HEAD: Final = 256 << 10  # bytes beside the body
 
@@ -54,11 +52,15 @@ def bounded(seconds: float, most: int) -> Iterator[None]:
 
 def bind(pools: urllib3.PoolManager) -> None:
     """Have every connection of these pools keep to the bounds."""
-    through_socks = isinstance(pools, SOCKSProxyManager)
     pools.pool_classes_by_scheme = {
-        "http": _SocksPool if through_socks else _Pool,
-        "https": _SecureSocksPool if through_socks else _SecurePool,
+        scheme: _bounded_pool(kind) for scheme, kind in pools.pool_classes_by_scheme.items()
     }
+
+
+def _bounded_pool(kind: type[Any]) -> type[Any]:
+    """A class of pools, plain, through TLS or through SOCKS, whose connections keep to them."""
+    connection = type("BoundedConnection", (kind.ConnectionCls,), {"response_class": _Response})
+    return type("BoundedPool", (kind,), {"ConnectionCls": connection})
 
 
 class _Raw(io.RawIOBase):
@@ -100,35 +102,3 @@ class _Response(http.client.HTTPResponse):
         super().__init__(sock, *args, **more)
         if _now.bounds is not None:
             self.fp = io.BufferedReader(_Raw(self.fp.detach(), sock, _now.bounds))
-
-
-class _Connection(HTTPConnection):
-    response_class = _Response
-
-
-class _SecureConnection(HTTPSConnection):
-    response_class = _Response
-
-
-class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _SecurePool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _SecureConnection
-
-
-class _SocksConnection(SOCKSConnection):
-    response_class = _Response
-
-
-class _SecureSocksConnection(SOCKSHTTPSConnection):
-    response_class = _Response
-
-
-class _SocksPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _SocksConnection
-
-
-class _SecureSocksPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _SecureSocksConnection

@@ -1,4 +1,4 @@
-"""A kubeconfig's credential plugin: the command that hands out a token, or a certificate.
+"""What hands out a user's token or certificate: a kubeconfig's credential plugin, or its provider.
 
 No request goes on without credentials where it fails: a server may answer anonymous requests, and
 what it refuses them reads as absent.
@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -103,3 +104,33 @@ class CredentialPlugin:
             f"the credential plugin {command} of user {self._user} in the kubeconfig {what}"
             + (f". Its hint: {hint}" if hint else "")
         )
+
+
+def id_token(provider: dict[str, Any], user: str) -> str:
+    """The ID token of an `auth-provider`: kubectl has left `oidc` only.
+
+    kubectl renews it, and writes the new one back. Raises
+    UnusableKubeconfigError for one that has ended, and for another provider.
+    """
+    name = provider.get("name")
+    if name != "oidc":
+        raise UnusableKubeconfigError(
+            f"user {user} of the kubeconfig has auth-provider {name}, which kubectl does not know"
+            " since v1.26: write a kubeconfig with a credential plugin (exec)"
+        )
+    token = str((provider.get("config") or {}).get("id-token") or "")
+    if not token or _ends(token) <= time.time():
+        raise UnusableKubeconfigError(
+            f"the OIDC token of user {user} in the kubeconfig has ended: run `kubectl version`,"
+            " which renews it, then try again"
+        )
+    return token
+
+
+def _ends(token: str) -> float:
+    """When a JWT ends, in seconds since 1970; 0 for what is none."""
+    try:
+        claims = token.split(".")[1]
+        return float(json.loads(base64.urlsafe_b64decode(claims + "=="))["exp"])
+    except (ValueError, IndexError, KeyError, TypeError):
+        return 0.0

@@ -21,9 +21,8 @@ from urllib3.contrib.socks import SOCKSProxyManager
 from urllib3.util.ssl_ import create_urllib3_context
 
 from kubectl_fleet.kube.bounded import bind
-from kubectl_fleet.kube.credential_plugin import CredentialPlugin
+from kubectl_fleet.kube.credential_plugin import CredentialPlugin, id_token
 from kubectl_fleet.kube.errors import UnusableKubeconfigError, short
-from kubectl_fleet.kube.id_token import id_token
 from kubectl_fleet.kube.kubeconfig_entries import ContextEntries, Entry, of_content, of_files
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"

@@ -25,7 +25,6 @@ class ContextEntries:
     Paths of files in them are absolute, and keys without a value are left out.
     """
 
-    name: str
     cluster: Entry = field(repr=False)
     user_name: str
     user: Entry = field(repr=False)
@@ -113,7 +112,6 @@ def _chosen(files: Sequence[tuple[Path | None, Any]], context: str | None) -> Co
             " there"
         )
     return ContextEntries(
-        str(current),
         entries["clusters"][cluster],
         user,
         entries["users"].get(user, {}),

@@ -1,11 +1,18 @@
 """What the doctor says: one sentence of cause and one of cure for one cause."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Any, Final
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+import yaml
 
 from kubectl_fleet.kube.text import plain
 
+_QUOTED: Final = 240  # characters of a message in a cause
 _LONGEST_FIX: Final = 20_000  # characters: a command may name twenty things
 
 
@@ -73,3 +80,40 @@ class Finding:
             "count": len(self.things),
             "subjects": list(self.things),
         }
+
+
+class Reason(NamedTuple):
+    """Why something does not work, and what to do. `same` names the cause where its sentence has
+    words or amounts that differ from pod to pod, `name` is that of a known message.
+    """
+
+    cause: str
+    fix: str
+    same: str = ""
+    name: str = ""
+
+
+def meaning(text: str) -> Reason | None:
+    """What a message of an event, a condition or a container means; None for an unknown one.
+
+    What is known of KAI, vCluster and Kubernetes stands in `known_messages.yaml`. Places in its fix
+    are not filled in yet: `ReadCluster.explain` does.
+    """
+    for row in _table():
+        match = re.search(row["pattern"], text, flags=re.DOTALL)
+        if match is not None:
+            cause = row["cause"]
+            quoted = " ".join(text.split())[:_QUOTED]
+            for key, value in {"what": "", **match.groupdict(""), "text": quoted}.items():
+                cause = cause.replace(f"{{{key}}}", value.strip())
+            same = row["name"] if "{text}" in row["cause"] else ""
+            return Reason(" ".join(cause.split()), row["fix"], same, row["name"])
+    return None
+
+
+@cache
+def _table() -> list[Mapping[str, str]]:
+    """Rows of name, pattern, cause and fix; the first pattern that fits counts."""
+    text = (files(__package__) / "known_messages.yaml").read_text(encoding="utf-8")
+    rows: list[Mapping[str, str]] = yaml.safe_load(text)
+    return rows

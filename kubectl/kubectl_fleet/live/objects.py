@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from kubectl_fleet.quantities import parse_quantity
+
 # What reading an object that no API server of Kubernetes' has may raise.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
 # The name of the container, in the operator, NVIDIA's chart and manifests, and on GKE. Its image
@@ -134,6 +136,20 @@ class KubeObject(dict[str, Any]):
         """When an event happened last, as text that sorts."""
         stamp = self.get("lastTimestamp") or self.get("eventTime") or self.get("firstTimestamp")
         return str(stamp or self["metadata"].get("creationTimestamp") or "")
+
+    @property
+    def takes_pods(self) -> bool:
+        """Whether pods may come to a node."""
+        return self.is_true("Ready") and not self.spec.get("unschedulable")
+
+    def gpus(self, resource: str) -> float:
+        """How many GPUs a node advertises under that name."""
+        return float(parse_quantity((self.status.get("allocatable") or {}).get(resource, 0)))
+
+
+def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
+    """Whether a node with these labels carries all those of a pool."""
+    return all(labels.get(key) == value for key, value in pool.items())
 
 
 def seconds_since(stamp: object, now: datetime) -> float:

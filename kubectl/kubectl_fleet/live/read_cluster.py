@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from kubectl_fleet.live.finding import Finding, Health
-from kubectl_fleet.live.known_messages import Reason, meaning
+from kubectl_fleet.live.finding import Finding, Health, Reason, meaning
 from kubectl_fleet.live.objects import KubeObject, seconds_since
 from kubectl_fleet.live.wanted import Wanted, WantedCluster, WantedTeam
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
-from kubectl_fleet.usage.counting import ClusterUsage, count
+from kubectl_fleet.usage.counting import ClusterUsage, count, running_version
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.reading import ClusterObjects
 
@@ -99,12 +98,8 @@ class ReadCluster:
 
     @property
     def running_version(self) -> str | None:
-        """The version of the KAI that runs, by the image of its operator or scheduler."""
-        for name in ("kai-operator", "scheduler", "kai-scheduler-default", "binder"):
-            item = self.named("deployments", name, KAI_NAMESPACE)
-            if item is not None:
-                return item.image_tag
-        return None
+        """The version of the KAI that runs."""
+        return running_version(self.all("deployments"))
 
     @property
     def schedulers(self) -> list[str]:

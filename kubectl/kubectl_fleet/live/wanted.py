@@ -56,7 +56,7 @@ class WantedTeam(JudgedTeam, Protocol):
 
     @property
     def declared(self) -> bool:
-        """Whether it is."""
+        """Whether a stack file declares it."""
 
     @property
     def gpus(self) -> float | None:

@@ -1,26 +1,28 @@
 """`fleet my pending`: why each pod waits, and what would have to happen, in the doctor's words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from kubectl_fleet.kube.text import plain
-from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
 from kubectl_fleet.live.wanted import Wanted
 from kubectl_fleet.my.bars import Glyphs
-from kubectl_fleet.my.guarantee import Guarantee, guarantee
 from kubectl_fleet.my.view import View
 from kubectl_fleet.releases import KAI
-from kubectl_fleet.usage.amounts import in_words
+from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.usage.queues import QueueUse, ShareUse, upwards
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
 from kubectl_fleet.waiting.refused import owner_of, refusals
+
+_RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,14 @@ class DeniedPods:
     fix: str
     since: str = ""
 
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+
+class Guarantee(NamedTuple):
+    """Whether a pod that waits asks for what is guaranteed to its queue, or for what others leave.
+
+    `guaranteed`: its queue and those above it have as much left of their quotas."""
+
+    guaranteed: bool
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -68,30 +75,30 @@ class PendingPod:
 
 def record(view: View) -> dict[str, Any]:
     """The JSON."""
+    of = _pods_of(view)
     return {
         **view.record(),
-        "pending": [each.record() for each in waiting(view)],
-        "denied": [each.record() for each in denied(view)],
+        "pending": [each.record() for each in _waiting(view, of)],
+        "denied": [asdict(each) for each in _denied(view, of)],
     }
 
 
-def waiting(view: View) -> list[PendingPod]:
+def _waiting(view: View, of: ClusterPods) -> list[PendingPod]:
     """The pods that are not started, those that wait longest first."""
-    items = {it.pod_subject: it for it in map(KubeObject, view.answers.all("pods"))}
-    reasons = _reasons(view)
+    items = {it.pod_subject: it for it in of.cluster.all("pods")}
+    reasons = _reasons(view, of)
     pods = []
     for pod in view.pods:
         if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
             continue
         cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
-        about = guarantee(view.usage.queues, pod) if pod.waits else None
+        about = _guarantee(view.usage.queues, pod) if pod.waits else None
         pods.append(PendingPod(pod, cause, fix, about))
     return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
 
 
-def denied(view: View) -> list[DeniedPods]:
+def _denied(view: View, of: ClusterPods) -> list[DeniedPods]:
     """What could not make its pods, of which the others know nothing."""
-    of = _pods_of(view)
     cluster = of.cluster
     every: dict[tuple[str, str, str], DeniedPods] = {}
     for refusal in refusals(of):
@@ -107,7 +114,8 @@ def denied(view: View) -> list[DeniedPods]:
 
 def show(view: View, glyphs: Glyphs) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
-    pods, without = waiting(view), denied(view)
+    of = _pods_of(view)
+    pods, without = _waiting(view, of), _denied(view, of)
     if not pods and not without:
         return Group() if view.blind else Text("no pod waits")
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
@@ -137,17 +145,12 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
     return Group(table)
 
 
-def _reasons(view: View) -> dict[str, tuple[str, str]]:
+def _reasons(view: View, of: ClusterPods) -> dict[str, tuple[str, str]]:
     """The first finding about each pod, as cause and fix, by its subject."""
     reasons: dict[str, tuple[str, str]] = {}
     started = {pod.subject for pod in view.usage.pods if not pod.waits}
-    of = _pods_of(view)
     groups = pod_groups.check(of.cluster) if of.cluster.kai is not None else ()
-    judged = (
-        (rule_violations.check(of), False),
-        (pending.check(of), True),
-        (groups, False),
-    )
+    judged = ((rule_violations.check(of), False), (pending.check(of), True), (groups, False))
     for findings, also_started in judged:
         for finding in findings:
             # Of those only why they do not start: how they were placed is over.
@@ -157,12 +160,7 @@ def _reasons(view: View) -> dict[str, tuple[str, str]]:
 
 
 def _pods_of(view: View) -> ClusterPods:
-    cluster = _cluster(view)
-    return ClusterPods(cluster, cluster.user_pods, cluster, cluster)
-
-
-def _cluster(view: View) -> ReadCluster:
-    """The cluster as it is judged, with words for what a team does not have."""
+    """The cluster and its pods as they are judged, with words for what a team does not have."""
     unreadable = dict(view.answers.forbidden)
     if not view.schedules_here:  # the KAI of the host: whether it serves is not seen here
         unreadable |= dict.fromkeys(("deployments", "queues", "podgroups"), "on the host")
@@ -175,7 +173,7 @@ def _cluster(view: View) -> ReadCluster:
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )
-    return ReadCluster(
+    cluster = ReadCluster(
         "this cluster",
         wanted,
         view.answers.objects,
@@ -184,6 +182,7 @@ def _cluster(view: View) -> ReadCluster:
         update="ask the platform's engineers for an update of the stack",
         kubectl=view.kubectl,
     )
+    return ClusterPods(cluster, cluster.user_pods, cluster, cluster)
 
 
 def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
@@ -198,12 +197,59 @@ def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
 
 
 def _requests(pod: PodUse) -> Iterator[str]:
-    if pod.gpu.mebibytes is not None:
-        many = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
-        yield f"{pod.gpu.mebibytes} MiB of a GPU{many}"
-    elif pod.amounts.gpu:
-        yield in_words("gpu", pod.amounts.gpu)
-    if pod.amounts.cpu:
-        yield in_words("cpu", pod.amounts.cpu)
-    if pod.amounts.memory:
-        yield in_words("memory", pod.amounts.memory)
+    for resource in _RESOURCES:
+        if resource == "gpu" and pod.gpu.mebibytes is not None:
+            many = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
+            yield f"{pod.gpu.mebibytes} MiB of a GPU{many}"
+        elif amount := pod.amounts.of(resource):
+            yield in_words(resource, amount)
+
+
+def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
+    """By the quotas of its queue and of those above it.
+
+    A limit that keeps the pod out comes before them: of GPUs the doctor's cause says it, and then
+    there is None. So it is for a pod whose queue is not there, or that asks for nothing that is
+    bounded.
+    """
+    bounded = beyond = ""
+    for queue in upwards(queues, pod.queue if pod.scheduled_by_kai else None):
+        for resource in _RESOURCES:
+            share, amount = queue.share(resource), pod.amounts.of(resource)
+            if not amount:
+                continue
+            if share.limit != UNLIMITED and share.in_use + amount > share.limit + SLACK:
+                kept_out = _kept_out(queue, share, resource, amount)
+                return None if resource == "gpu" else Guarantee(False, kept_out)
+            if share.quota != UNLIMITED:
+                left = rounded(max(0.0, share.quota - share.in_use))
+                sentence = (
+                    f"queue {queue.name} has {short(resource, left)} left of"
+                    f" {in_words(resource, share.quota)}"
+                )
+                bounded = bounded or sentence
+                if share.in_use + amount > share.quota + SLACK:
+                    beyond = beyond or sentence
+    if beyond:
+        return Guarantee(
+            False,
+            f"it asks for more than is guaranteed: {beyond}. It gets what others leave over, and"
+            " may be stopped again when they want it",
+        )
+    if bounded:
+        return Guarantee(
+            True,
+            f"it asks for what is guaranteed: {bounded}. KAI stops pods that borrow, if there are"
+            " any, to make room for it",
+        )
+    return None
+
+
+def _kept_out(queue: QueueUse, share: ShareUse, resource: Resource, amount: float) -> str:
+    wanted, limit = in_words(resource, amount), in_words(resource, share.limit)
+    if amount > share.limit + SLACK:
+        return (
+            f"it asks for {wanted}, and queue {queue.name} may hold {limit} at most: it never runs"
+        )
+    held = short(resource, share.in_use)
+    return f"it asks for {wanted}, and queue {queue.name} holds {held} of at most {limit}"

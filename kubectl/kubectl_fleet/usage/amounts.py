@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Self
 
-Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
-RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
-UNLIMITED: Final = -1.0
+from kubectl_fleet.declared.queues import RESOURCES as RESOURCES
+from kubectl_fleet.declared.queues import UNLIMITED as UNLIMITED
+from kubectl_fleet.declared.queues import Resource as Resource
+
+SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
 _DIGITS: Final = 6  # sums of fractions such as 0.1 stay what they were written as
 _STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
 
@@ -23,16 +25,13 @@ class Amounts:
         """The amount of one resource."""
         return float(getattr(self, resource))
 
-
-NOTHING: Final = Amounts()
-
-
-def total(amounts: Iterable[Amounts]) -> Amounts:
-    """The sum of any number of amounts."""
-    cpu = memory = gpu = 0.0
-    for each in amounts:
-        cpu, memory, gpu = cpu + each.cpu, memory + each.memory, gpu + each.gpu
-    return Amounts(rounded(cpu), rounded(memory), rounded(gpu))
+    @classmethod
+    def total(cls, amounts: Iterable[Self]) -> Self:
+        """The sum of any number of amounts."""
+        cpu = memory = gpu = 0.0
+        for each in amounts:
+            cpu, memory, gpu = cpu + each.cpu, memory + each.memory, gpu + each.gpu
+        return cls(rounded(cpu), rounded(memory), rounded(gpu))
 
 
 def rounded(amount: float) -> float:

@@ -1,17 +1,19 @@
 """The usage of a cluster, counted from what it answered."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Final, Literal
 
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.usage.beyond import marked
+from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, in_words
 from kubectl_fleet.usage.devices import NodeGpus, gpus_of
 from kubectl_fleet.usage.pods import PodUse, pods_of
 from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, tree
-from kubectl_fleet.usage.reading import ClusterObjects
-from kubectl_fleet.usage.requests import gpu_memory
+from kubectl_fleet.usage.reading import ClusterObjects, Object
+from kubectl_fleet.usage.requests import gpu_memory, numbers, whole_gpus
 
 _NEWEST: Final = list(KAI.values())[-1]
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
@@ -54,7 +56,7 @@ def count(cluster: ClusterObjects) -> ClusterUsage:
         for node in nodes
     }
     partly = cluster.namespace is not None or "pods" in cluster.forbidden
-    pods = marked(pods_of(items, cluster.all("podgroups"), memories), items, nodes, queues)
+    pods = _marked(pods_of(items, cluster.all("podgroups"), memories), items, nodes, queues)
     return ClusterUsage(
         pods=tuple(pods),
         queues=tree(queues, by_status(queues) if partly else by_queue(pods)),
@@ -64,21 +66,91 @@ def count(cluster: ClusterObjects) -> ClusterUsage:
     )
 
 
-def _release(cluster: ClusterObjects) -> KaiRelease | None:
-    """The KAI that runs, by the tag of an image; None for none, or for one not in the table."""
-    deployments = {
-        item["metadata"]["name"]: item
-        for item in cluster.all("deployments")
+def running_version(deployments: Iterable[Object]) -> str | None:
+    """The version of the KAI that runs, by the image of its operator or scheduler."""
+    own = {
+        item["metadata"]["name"]: value_at(item, "spec.template.spec.containers") or [{}]
+        for item in deployments
         if item["metadata"].get("namespace", KAI_NAMESPACE) == KAI_NAMESPACE
     }
-    name = next((name for name in _WITH_VERSION if name in deployments), None)
+    containers: Sequence[Object] = next((own[name] for name in _WITH_VERSION if name in own), [{}])
+    tag = str(containers[0].get("image", "")).partition("@")[0].rpartition(":")[2]
+    return tag if tag and "/" not in tag else None
+
+
+def _release(cluster: ClusterObjects) -> KaiRelease | None:
+    """The KAI that runs; None for none, or for one not in the table."""
+    version = running_version(cluster.all("deployments"))
     try:
-        return kai(_tag(deployments[name]), untested=True) if name else None
+        return kai(version, untested=True) if version else None
     except UnknownVersionError:
         return None
 
 
-def _tag(deployment: Mapping[str, Any]) -> str:
-    template = (deployment.get("spec") or {}).get("template", {}).get("spec") or {}
-    images = [str(container.get("image", "")) for container in template.get("containers") or []]
-    return images[0].partition("@")[0].rpartition(":")[2] if images else ""
+def _marked(
+    pods: Iterable[PodUse],
+    items: Iterable[Object],
+    nodes: Sequence[Object],
+    queues: Sequence[Object],
+) -> list[PodUse]:
+    """The pods, those that never run with why. `items` are all pods of the cluster.
+
+    A node counts that is not Ready, because it may be again; where none is there, one may be added.
+    """
+    selectors = {
+        (item["metadata"].get("namespace", ""), item["metadata"]["name"]): item["spec"].get(
+            "nodeSelector"
+        )
+        for item in items
+        if item.get("spec") and not item["spec"].get("nodeName")
+    }
+    largest = _largest(nodes)
+    specs = {item["metadata"]["name"]: item.get("spec") or {} for item in queues}
+    found = []
+    for pod in pods:
+        never = ""
+        if pod.waits and pod.amounts.gpu:
+            selector = selectors.get((pod.namespace, pod.name)) or {}
+            never = _never(pod, specs, largest(frozenset(selector.items())))
+        found.append(replace(pod, never=never) if never else pod)
+    return found
+
+
+def _never(pod: PodUse, specs: Mapping[str, Object], most: float) -> str:
+    """`most` are the GPUs of the largest node that the pod may run on."""
+    if pod.scheduled_by_kai:
+        for name, limit in _limits(pod.queue, specs):
+            if limit != UNLIMITED and pod.amounts.gpu > limit + SLACK:
+                wants = in_words("gpu", pod.amounts.gpu)
+                return f"it asks for {wants}, and queue {name} may hold at most {limit:g}"
+    devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole
+    if most and devices > most:
+        return f"it asks for {in_words('gpu', devices)}, and no node has more than {most:g}"
+    return ""
+
+
+def _largest(nodes: Sequence[Object]) -> Callable[[frozenset[tuple[str, str]]], float]:
+    """The GPUs of the largest node with some labels. Pods choose nodes by a few sets of them."""
+    sizes = [
+        (
+            (node["metadata"].get("labels") or {}).items(),
+            whole_gpus(numbers((node.get("status") or {}).get("allocatable"))),
+        )
+        for node in nodes
+    ]
+
+    @cache
+    def largest(selector: frozenset[tuple[str, str]]) -> float:
+        return max((gpus for labels, gpus in sizes if selector <= labels), default=0.0)
+
+    return largest
+
+
+def _limits(queue: str | None, specs: Mapping[str, Object]) -> Iterator[tuple[str, float]]:
+    """The limits of GPUs of a queue and of those above it; what is not written is 0."""
+    seen: set[str] = set()
+    while queue is not None and queue in specs and queue not in seen:
+        seen.add(queue)
+        gpu = (specs[queue].get("resources") or {}).get("gpu") or {}
+        yield queue, float(gpu.get("limit") or 0)
+        queue = specs[queue].get("parentQueue") or None

@@ -5,15 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubectl_fleet.usage.amounts import (
-    NOTHING,
-    RESOURCES,
-    UNLIMITED,
-    Amounts,
-    Resource,
-    rounded,
-    total,
-)
+from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.requests import in_queue_units, numbers, whole_gpus
 
@@ -89,8 +81,8 @@ class QueueUse:
 class QueuePods:
     """What the pods of one queue hold and wait for."""
 
-    in_use: Amounts = NOTHING
-    waiting: Amounts = NOTHING
+    in_use: Amounts = field(default_factory=Amounts)
+    waiting: Amounts = field(default_factory=Amounts)
     pods: int = 0
     waiting_pods: int = 0
 
@@ -109,7 +101,7 @@ def by_queue(pods: Iterable[PodUse]) -> dict[str, QueuePods]:
         ):
             parted[pod.queue][pod.waits].append(pod.amounts)
     return {
-        name: QueuePods(total(held), total(waiting), len(held), len(waiting))
+        name: QueuePods(Amounts.total(held), Amounts.total(waiting), len(held), len(waiting))
         for name, (held, waiting) in parted.items()
     }
 
@@ -173,6 +165,13 @@ def tree(
     return queues
 
 
+def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueUse]:
+    """A queue and those above it."""
+    while name is not None and name in queues:
+        yield queues[name]
+        name = queues[name].parent
+
+
 def _downwards(children: Mapping[str | None, Sequence[str]]) -> Iterator[str]:
     """Every queue that hangs on the top level, each before those below it."""
     todo = list(reversed(children.get(None, ())))
@@ -184,8 +183,8 @@ def _downwards(children: Mapping[str | None, Sequence[str]]) -> Iterator[str]:
 
 def _sum(parts: Sequence[QueuePods]) -> QueuePods:
     return QueuePods(
-        total(part.in_use for part in parts),
-        total(part.waiting for part in parts),
+        Amounts.total(part.in_use for part in parts),
+        Amounts.total(part.waiting for part in parts),
         sum(part.pods for part in parts),
         sum(part.waiting_pods for part in parts),
     )

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kubectl_fleet.live.known_messages import Reason
-from kubectl_fleet.live.node_facts import gpus, ready
+from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
 from kubectl_fleet.live.wanted import WantedTeam
@@ -16,7 +15,8 @@ from kubectl_fleet.releases.keys import (
     SCHEDULER,
 )
 from kubectl_fleet.releases.mig import slices
-from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.usage.amounts import SLACK, UNLIMITED
+from kubectl_fleet.usage.queues import upwards
 from kubectl_fleet.usage.requests import requests_of
 from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
 from kubectl_fleet.waiting.pod_groups import is_ungrouped
@@ -24,7 +24,6 @@ from kubectl_fleet.waiting.rule_violations import path_of, wrong
 from kubectl_fleet.wording import counted
 
 _INSUFFICIENT: Final = "Insufficient"
-_A_LITTLE = 1e-6  # of a GPU: what counting in fractions may be off by
 _PATIENCE = 60.0  # seconds; what takes no longer is on its way
 _NO_SANDBOX: Final = "FailedCreatePodSandBox"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
@@ -140,7 +139,7 @@ def _no_gpus(of: ClusterPods, pod: KubeObject) -> Reason | None:
     wants, words = _together(cluster, pod)
     limits = list(_limits(scheduling, cluster, pod))
     for name, limit, _ in limits:
-        if wants > limit + _A_LITTLE:
+        if wants > limit + SLACK:
             return Reason(
                 f"{words}, and queue {name} may hold at most {limit:g}: it never runs",
                 f"ask for at most {limit:g}, or {_raise(scheduling, name, wants, team)}",
@@ -164,7 +163,7 @@ def _no_gpus(of: ClusterPods, pod: KubeObject) -> Reason | None:
     if (reason := _too_large(cluster, pod)) is not None:
         return reason
     for name, limit, held in limits:
-        if held + wants > limit + _A_LITTLE:
+        if held + wants > limit + SLACK:
             return Reason(
                 f"{words}, and queue {name} holds {held:g} of at most {limit:g}",
                 "wait for a pod of that queue to end, ask for less, or"
@@ -182,8 +181,8 @@ def _too_large(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
     asked = {cluster.wanted.gpu_resource: whole, **slices(requests_of(pod.spec))}
     for kind, wants in asked.items():
-        nodes = [node for node in cluster.all("nodes") if ready(node)]
-        most = max((gpus(node, kind) for node in nodes), default=0.0)
+        nodes = [node for node in cluster.all("nodes") if node.takes_pods]
+        most = max((node.gpus(kind) for node in nodes), default=0.0)
         if wants > most:
             what = "GPUs" if kind == cluster.wanted.gpu_resource else kind
             fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
@@ -224,12 +223,10 @@ def _limits(
     use = cluster.use_of(pod)
     if use is None or not use.amounts.gpu:
         return
-    queues, name = scheduling.usage.queues, use.queue
-    while name is not None and name in queues:
-        share = queues[name].share("gpu")
+    for queue in upwards(scheduling.usage.queues, use.queue):
+        share = queue.share("gpu")
         if share.limit != UNLIMITED:
-            yield name, share.limit, share.in_use
-        name = queues[name].parent
+            yield queue.name, share.limit, share.in_use
 
 
 def _raise(cluster: ReadCluster, queue: str, to: float, team: WantedTeam | None) -> str:

@@ -6,9 +6,8 @@ A scheduler counts every node of the cluster in its message, and most are of oth
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_fleet.live.known_messages import Reason
-from kubectl_fleet.live.node_facts import in_pool
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.live.finding import Reason
+from kubectl_fleet.live.objects import KubeObject, in_pool
 from kubectl_fleet.live.read_cluster import ClusterPods
 
 # The known messages that say how many nodes did not fit for which reason.
@@ -30,7 +29,7 @@ def by_nodes(of: ClusterPods, pod: KubeObject) -> Reason | None:
     if "nodes" in where.unreadable:
         return None
     pool = team.node_pool if team is not None else {}
-    own = [node for node in where.all("nodes") if in_pool(node, pool)]
+    own = [node for node in where.all("nodes") if in_pool(node.labels, pool)]
     fits = [node for node in own if _wants(pod, node)]
     if not own:
         return None  # `nodes` says so
@@ -103,7 +102,7 @@ def _terms(pod: KubeObject) -> Sequence[Mapping[str, Any]]:
 def _wants(pod: KubeObject, node: KubeObject) -> bool:
     """Whether a node has the labels that a pod asks for."""
     terms = _terms(pod)
-    return in_pool(node, pod.spec.get("nodeSelector") or {}) and (
+    return in_pool(node.labels, pod.spec.get("nodeSelector") or {}) and (
         not terms
         or any(
             all(_has(node, it) for it in term.get("matchExpressions") or [])

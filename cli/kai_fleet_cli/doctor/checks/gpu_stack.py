@@ -8,7 +8,7 @@ from typing import Final
 
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
 
 _ENFORCE: Final = "pod-security.kubernetes.io/enforce"

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from kai_fleet.fleet import taints
 from kai_fleet.fleet.model import HOST, NVIDIA, DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.live.node_facts import gpus, in_pool, ready
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.live.objects import KubeObject, in_pool
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kubectl_fleet.releases.mig import PREFIX
 from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
@@ -35,7 +34,7 @@ def check(snapshot: Snapshot) -> Findings:
 def _advertised(snapshot: Snapshot) -> Findings:
     host, resource = snapshot.host, snapshot.host.wanted.gpu_resource
     nodes = host.all("nodes")
-    with_gpus = [node for node in nodes if gpus(node, resource) or _slices(node)]
+    with_gpus = [node for node in nodes if node.gpus(resource) or _slices(node)]
     wants = any(team.wanted.gpus != 0 for team in snapshot.teams.values())
     if with_gpus:
         yield host.well(f"{counted(len(with_gpus), 'node', 'advertises')} {resource}")
@@ -72,8 +71,8 @@ def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Findings
 def _pool(host: ClusterState, wanted: DeclaredTeam) -> Findings:
     pool = ",".join(f"{key}={value}" for key, value in wanted.node_pool.items())
     subject = f"node pool {pool} of team {wanted.name}"
-    nodes = [node for node in host.all("nodes") if in_pool(node, wanted.node_pool)]
-    usable = [node for node in nodes if ready(node)]
+    nodes = [node for node in host.all("nodes") if in_pool(node.labels, wanted.node_pool)]
+    usable = [node for node in nodes if node.takes_pods]
     if not usable:
         what = f"none of its {len(nodes)} nodes is Ready" if nodes else "no node has these labels"
         yield host.broken(
@@ -126,10 +125,10 @@ def _kind(
     key: str,
 ) -> Findings:
     """One kind of GPU on the Ready nodes of a pool, against what the team is to have of it."""
-    there = sum(gpus(node, kind) for node in nodes if not _cut(wanted, node, kind))
+    there = sum(node.gpus(kind) for node in nodes if not _cut(wanted, node, kind))
     what = "GPUs" if kind == wanted.inside.gpu_resource else kind
-    as_whole = sum(gpus(node, NVIDIA) for node in nodes if node.labels.get(_STRATEGY) == "single")
-    cut = [node.name for node in nodes if _cut(wanted, node, kind) and gpus(node, kind)]
+    as_whole = sum(node.gpus(NVIDIA) for node in nodes if node.labels.get(_STRATEGY) == "single")
+    cut = [node.name for node in nodes if _cut(wanted, node, kind) and node.gpus(kind)]
     if there >= most:
         return
     if kind.startswith(PREFIX) and as_whole:
@@ -167,7 +166,7 @@ def _kind(
 def _slices(node: KubeObject) -> list[str]:
     """The kinds of slices that a node advertises."""
     allocatable = node.status.get("allocatable") or {}
-    return [name for name in allocatable if name.startswith(PREFIX) and gpus(node, name)]
+    return [name for name in allocatable if name.startswith(PREFIX) and node.gpus(name)]
 
 
 def _cut(wanted: DeclaredTeam, node: KubeObject, kind: str) -> bool:
@@ -177,7 +176,7 @@ def _cut(wanted: DeclaredTeam, node: KubeObject, kind: str) -> bool:
 
 
 def _synced(host: ClusterState, wanted: DeclaredTeam, inside: ClusterState) -> Findings:
-    own = {node.name for node in host.all("nodes") if in_pool(node, wanted.node_pool)}
+    own = {node.name for node in host.all("nodes") if in_pool(node.labels, wanted.node_pool)}
     there = {node.name for node in inside.all("nodes")}
     if not own or not wanted.declared or "nodes" in inside.unreadable:
         return

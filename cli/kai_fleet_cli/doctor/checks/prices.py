@@ -2,7 +2,6 @@
 
 from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
-from kubectl_fleet.live.node_facts import gpus
 from kubectl_fleet.wording import listed, nearest_first
 
 _KEY = "kai-fleet:prices.gpuHour"
@@ -13,7 +12,7 @@ def check(snapshot: Snapshot) -> Findings:
     host, prices = snapshot.host, snapshot.host.wanted.prices
     if prices is None or "nodes" in host.unreadable:
         return
-    nodes = [node for node in host.all("nodes") if gpus(node, host.wanted.gpu_resource)]
+    nodes = [node for node in host.all("nodes") if node.gpus(host.wanted.gpu_resource)]
     models = sorted({model for node in nodes if (model := node.labels.get(PRODUCT))})
     unknown = [model for model in prices.gpu_hour if model not in (DEFAULT, *models)]
     for model in unknown:

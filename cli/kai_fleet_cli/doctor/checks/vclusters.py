@@ -9,7 +9,7 @@ from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.settings.sections.registries import OF_STACK, OF_TEAM
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
-from kubectl_fleet.live.known_messages import Reason
+from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject, seconds_since
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
