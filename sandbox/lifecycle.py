@@ -11,7 +11,7 @@ from sandbox import chart_packages, directory
 from sandbox.control_plane import etcd, ports, volumes
 from sandbox.control_plane.command_lines import ControlPlane, host_plane
 from sandbox.control_plane.kube_api import KubeError
-from sandbox.control_plane.processes import Part, Processes
+from sandbox.control_plane.processes import Processes, ServerProcess
 from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, SandboxError, State
 from sandbox.nodes import fake_nodes
 from sandbox.tools import toolbox
@@ -149,7 +149,9 @@ def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[s
     return started
 
 
-def _bring_up(processes: Processes, part: Part, answers: Callable[[], bool], say: Say) -> bool:
+def _bring_up(
+    processes: Processes, part: ServerProcess, answers: Callable[[], bool], say: Say
+) -> bool:
     """Have the part answering; True when it had to be started."""
     started = processes.ensure(part)
     if started:
@@ -164,8 +166,8 @@ def _bring_up(processes: Processes, part: Part, answers: Callable[[], bool], say
     return started
 
 
-def _supervisor(where: Path) -> Part:
-    return Part(
+def _supervisor(where: Path) -> ServerProcess:
+    return ServerProcess(
         "supervisor",
         (sys.executable, "-m", "sandbox.vcluster.supervisor", str(where)),
         where / "logs" / "supervisor.log",

@@ -13,7 +13,7 @@ from sandbox.control_plane.certificates import Authority
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.kube_api import AdminApi
 from sandbox.control_plane.ports import Ports
-from sandbox.control_plane.processes import LEAN, ONE_OF_MANY, Part
+from sandbox.control_plane.processes import LEAN, ONE_OF_MANY, ServerProcess
 
 # Each process, and the flags that it has in every control plane.
 FLAGS: Final = yaml.safe_load(Path(__file__).with_name("flags.yaml").read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ class ControlPlane:
         """A client of it."""
         return AdminApi.of_context(str(self.kubeconfig), None)
 
-    def api_server(self, tools: Mapping[str, Path]) -> Part:
+    def api_server(self, tools: Mapping[str, Path]) -> ServerProcess:
         """kube-apiserver."""
         etcd = self.etcd.authority.path("client")
         server = self.authority.path("server")
@@ -113,7 +113,7 @@ class ControlPlane:
             "kube-apiserver", tools, flags, (self.address, self.port), self.api_server_args
         )
 
-    def others(self, tools: Mapping[str, Path]) -> Iterable[Part]:
+    def others(self, tools: Mapping[str, Path]) -> Iterable[ServerProcess]:
         """What needs the API server: controllers, scheduler, and KWOK in place of kubelets."""
         # The kubeconfig has the address too; named here, a new one makes new processes.
         client = {"kubeconfig": self.kubeconfig, "master": self.server}
@@ -137,7 +137,7 @@ class ControlPlane:
         flags: Mapping[str, object],
         listens: tuple[str, int] | None = None,
         extra: tuple[str, ...] = (),
-    ) -> Part:
+    ) -> ServerProcess:
         name = self.part_name(kind)
         written = {argument.partition("=")[0].removeprefix("--") for argument in extra}
         listed = {
@@ -148,7 +148,7 @@ class ControlPlane:
         own = (f"--{flag}={value}" for flag, value in listed.items())
         command = (str(tools[kind]), *own, *extra)
         log = self.etcd.directory / "logs" / f"{name}.log"
-        return Part(name, command, log, ONE_OF_MANY if self.name else LEAN, listens)
+        return ServerProcess(name, command, log, ONE_OF_MANY if self.name else LEAN, listens)
 
     def _server_names(self) -> list[str]:
         inner = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1"]

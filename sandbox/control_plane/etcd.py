@@ -11,7 +11,7 @@ from typing import Any
 from sandbox.control_plane.certificates import Authority
 from sandbox.control_plane.kube_api import AdminApi, KubeError
 from sandbox.control_plane.ports import Ports
-from sandbox.control_plane.processes import LEAN, Part
+from sandbox.control_plane.processes import LEAN, ServerProcess
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Etcd:
         """For questions to its JSON gateway."""
         return AdminApi.of_kubeconfig(self.authority.kubeconfig("client", self.server))
 
-    def part(self, binary: Path) -> Part:
+    def part(self, binary: Path) -> ServerProcess:
         """The process."""
         pair = self.authority.path("etcd")
         peer = f"http://127.0.0.1:{self.ports.etcd_peer}"
-        return Part(
+        return ServerProcess(
             "etcd",
             (
                 str(binary),

@@ -30,7 +30,7 @@ _END_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
-class Part:
+class ServerProcess:
     """One process: what to run, where its output goes, and the address on which it listens."""
 
     name: str
@@ -57,12 +57,12 @@ class Processes:
         """The living process of that name, or None."""
         return living(self._record(name))
 
-    def runs(self, part: Part) -> bool:
+    def runs(self, part: ServerProcess) -> bool:
         """Whether the part runs, and as described."""
         record = self._record(part.name)
         return living(record) is not None and record.get("digest") == part.digest()
 
-    def ensure(self, part: Part) -> bool:
+    def ensure(self, part: ServerProcess) -> bool:
         """Have the part running as described; True when it had to be started.
 
         A process that runs with another command is stopped first. Raises SandboxError when
@@ -74,7 +74,7 @@ class Processes:
         self._start(part)
         return True
 
-    def _start(self, part: Part) -> None:
+    def _start(self, part: ServerProcess) -> None:
         if part.listens is not None:
             _wait_until_free(part.name, *part.listens)
         part.log.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ class Processes:
 
     def wait_for(
         self,
-        part: Part,
+        part: ServerProcess,
         answers: Callable[[], bool],
         say: Callable[[str], None],
         seconds: float = 120,
@@ -119,7 +119,7 @@ class Processes:
                 say(f"waiting for {part.name} ({waited:.0f} s)")
             time.sleep(0.1)
 
-    def require(self, part: Part) -> None:
+    def require(self, part: ServerProcess) -> None:
         """Raise SandboxError unless the part is running."""
         if self.running(part.name) is None:
             raise SandboxError(f"{part.name} stopped while starting{_last_words(part.log)}")

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox.control_plane.processes import Part, Processes
+from sandbox.control_plane.processes import Processes, ServerProcess
 from sandbox.directory import SandboxError
 
 
@@ -24,8 +24,8 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     made.stop_everything()
 
 
-def part(directory: Path, *command: str, name: str = "sleeper") -> Part:
-    return Part(name, command or ("sleep", "600"), directory / "logs" / f"{name}.log")
+def part(directory: Path, *command: str, name: str = "sleeper") -> ServerProcess:
+    return ServerProcess(name, command or ("sleep", "600"), directory / "logs" / f"{name}.log")
 
 
 def test_a_part_is_started_once(processes: Processes, tmp_path: Path) -> None:

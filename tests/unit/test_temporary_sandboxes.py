@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from bench.temporary import temporary
-from sandbox.control_plane.processes import Part, Processes
+from sandbox.control_plane.processes import Processes, ServerProcess
 from sandbox.directory import State, write_state
 
 KILLED = """
@@ -32,7 +32,7 @@ def started(where: Path) -> psutil.Process:
     where.mkdir()
     write_state(where, State(20_000))
     processes = Processes(where)
-    processes.ensure(Part("etcd", ("sleep", "600"), where / "logs" / "etcd.log"))
+    processes.ensure(ServerProcess("etcd", ("sleep", "600"), where / "logs" / "etcd.log"))
     running = processes.running("etcd")
     assert running is not None
     return running

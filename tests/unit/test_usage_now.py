@@ -136,6 +136,19 @@ def test_a_team_with_its_own_kai_is_counted_inside_its_vcluster(fleet):
     assert wait["seconds"] == pytest.approx(3600, abs=120)
 
 
+@pytest.mark.parametrize(("config", "name"), [(VIRTUAL, "ml"), (STACK, "nlp"), (STACK, "dev")])
+def test_pods_that_may_not_be_listed_are_no_pods_at_all(fleet, config, name):
+    lists(fleet.inside, nodes=[], queues=[])
+    lists(fleet.host, nodes=[], queues=[])
+    server = fleet.inside if config is VIRTUAL else fleet.host
+    server.answers["/api/v1/pods"] = (403, {"message": "no"})
+    found = json.loads(fleet(config, "--json").stdout)
+    team = next(team for team in found["teams"] if team["team"] == name)
+    assert team["queues"] == []
+    assert team["unreached"].startswith("this user may not list pods there (403")
+    assert f"Team {name} is not counted: this user may not" in fleet(config).stdout
+
+
 def test_a_pod_that_never_runs_is_owed_nothing(fleet):
     lists(
         fleet.inside,

@@ -19,7 +19,7 @@ from kai_fleet_cli.plan.summary import (
     TEAM_COLUMNS,
     PoolSummary,
     pool_summaries,
-    team_summaries,
+    team_lines,
 )
 from kubectl_fleet import releases
 from kubectl_fleet.kube.text import without_controls
@@ -77,7 +77,7 @@ def _drawn(mermaid_text: str) -> str:
 
 def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
     """One line per team; those with something to look at first, and why."""
-    teams = team_summaries(stack, problems)
+    teams = team_lines(stack, problems)
     noted = any(team.concerns for team in teams)
     headings = (*TEAM_COLUMNS, CONCERNS) if noted else TEAM_COLUMNS
     rows = (

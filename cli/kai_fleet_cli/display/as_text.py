@@ -31,7 +31,7 @@ from kai_fleet_cli.plan.summary import (
     PoolSummary,
     pool_summaries,
     queues_told,
-    team_summaries,
+    team_lines,
 )
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
@@ -174,7 +174,7 @@ def _overview(plan: Plan, stack: Picture, console: Console) -> None:
 
 def _team_table(stack: Picture, problems: Iterable[Problem], console: Console) -> None:
     """A line per team; those with something to look at first, and marked."""
-    teams = team_summaries(stack, problems)
+    teams = team_lines(stack, problems)
     shown = [at for at, column in enumerate(TEAM_COLUMNS) if column != "support"]
     concerns = {at: ", ".join(team.concerns) for at, team in enumerate(teams) if team.concerns}
     rows = [

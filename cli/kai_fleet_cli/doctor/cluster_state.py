@@ -20,6 +20,12 @@ class ClusterState(ReadCluster):
 
     wanted: DeclaredCluster = field(default_factory=DeclaredCluster)
 
+    def refused(self, *kinds: str) -> str:
+        """Why these kinds, or pods, were not counted; "" where they were."""
+        refused = [kind for kind in kinds or ("pods",) if kind in self.unreadable]
+        why = self.unreadable[refused[0]] if refused else ""
+        return f"this user may not list {' and '.join(refused)} there ({why})" if refused else ""
+
     def said_of(self, item: KubeObject) -> list[str]:
         """The messages about an object: the last events first, then what a pod says of itself."""
         events = [str(it.get("message") or "") for it in reversed(self.events_of(item))]

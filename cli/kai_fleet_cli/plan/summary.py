@@ -25,7 +25,7 @@ _MOST_QUEUES: Final = 16
 
 
 @dataclass(frozen=True)
-class TeamSummary:
+class TeamLine:
     """One team as a line of a table, and what is doubtful about it."""
 
     team: TeamPicture
@@ -77,10 +77,10 @@ class PoolSummary:
         return f"{-self.left:g} too many" if self.left is not None and self.left < 0 else ""
 
 
-def team_summaries(stack: Picture, problems: Iterable[Problem]) -> list[TeamSummary]:
+def team_lines(stack: Picture, problems: Iterable[Problem]) -> list[TeamLine]:
     """The teams by name, those with a concern first."""
     known = list(problems)
-    every = [TeamSummary(team, tuple(_concerns(team, known))) for team in stack.teams.values()]
+    every = [TeamLine(team, tuple(_concerns(team, known))) for team in stack.teams.values()]
     return sorted(every, key=lambda each: (not each.concerns, each.team.name))
 
 

@@ -40,9 +40,9 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
         if team.unreached
     }
     # The nodes of a host are its platform's: accounts of a team's own stack may not list them.
-    hidden = _refused(look.host, "nodes", "pods")
+    hidden = look.host.refused("nodes", "pods")
     insides = [team.inside for team in look.teams.values() if team.inside is not None]
-    unread = (hidden and report.whole) or any(map(_refused, insides))
+    unread = (hidden and report.whole) or any(inside.refused() for inside in insides)
     if hidden:
         missing["nodes, and who holds their GPUs"] = hidden
     trees = _trees(report, look)
@@ -74,16 +74,9 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
     )
 
 
-def _refused(cluster: ClusterState, *kinds: str) -> str:
-    """Why these kinds of a cluster, or pods, were not counted; "" where they were."""
-    refused = [kind for kind in kinds or ("pods",) if kind in cluster.unreadable]
-    why = cluster.unreadable[refused[0]] if refused else ""
-    return f"this user may not list {' and '.join(refused)} there ({why})" if refused else ""
-
-
 def _inside(team: TeamState) -> ClusterState | None:
     """A team's vCluster, where it is known who holds what in it."""
-    return None if team.inside is None or _refused(team.inside) else team.inside
+    return None if team.inside is None or team.inside.refused() else team.inside
 
 
 def by_node(look: Snapshot) -> dict[str, NodeGpus]:
@@ -137,7 +130,7 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
         return _by_host(team, look)
     inside = _inside(seen)
     if inside is None:
-        why = _refused(seen.inside) if seen.inside else seen.unreached
+        why = seen.inside.refused() if seen.inside else seen.unreached
         return replace(_by_host(team, look), unreached=why)
     usage, scheduling = inside.usage, look.scheduling(inside)
     waiting = [pod for pod in usage.waiting if not pod.never]
@@ -195,7 +188,7 @@ def _pools(
 
 def _trees(report: StackReport, look: Snapshot) -> dict[str, Sequence[QueueUse]]:
     """The trees that are there; the planned one of a cluster that was not reached."""
-    seen = {} if _refused(look.host) else {"the host": look.host}
+    seen = {} if look.host.refused() else {"the host": look.host}
     seen |= {name: inside for name, team in look.teams.items() if (inside := _inside(team))}
     trees = {
         name: list(seen[name].usage.queues.values()) if name in seen else report.trees[name]

@@ -175,10 +175,12 @@ def _team(
     wanted = team.wanted
     mode, promised = OWN_STACK if wanted.granted else wanted.mode, int(wanted.gpus or 0)
     queues: Iterable[tuple[str | None, GpuBalance]]
+    where = team.inside if mode == "virtual" else host
+    if where is None or (refused := where.refused()):
+        why = refused if where else team.unreached
+        return TeamUsageRow(wanted.name, mode, promised, unreached=why)
     if mode == "virtual":
-        if team.inside is None:
-            return TeamUsageRow(wanted.name, mode, promised, unreached=team.unreached)
-        queues = _of_own_kai(team.inside)
+        queues = _of_own_kai(where)
     elif mode == "host":
         queues = _of_host(host, on_host, wanted, shared)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
