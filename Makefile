@@ -37,7 +37,7 @@ format: setup      ## put the format right
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-test: check        ## unit tests, engine tests and faults, on two sandboxes at once: about 12 minutes
+test: check        ## unit tests, engine tests and faults, on two sandboxes at once: about 16 minutes
 	@$(FLEET) sandbox tools
 	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
