@@ -25,7 +25,7 @@ def registry_secret(
     registries: Mapping[str, RegistryCredentials],
     opts: pulumi.ResourceOptions,
 ) -> core.Secret:
-    """The Secret of that name in a namespace; `name` is what its resource's begins with."""
+    """The Secret of that name in a namespace. The resource's name begins with `name`."""
     accounts: dict[str, Any] = {
         registry: {"username": own.username, "password": _clear(own.password)}
         for registry, own in registries.items()
@@ -48,7 +48,11 @@ def _clear(password: Any) -> Any:
 def docker_config(accounts: Mapping[str, Mapping[str, str]]) -> str:
     """What kubelets read, in base64: name and password of each registry."""
     auths = {
-        registry: {**own, "auth": _base64(f"{own['username']}:{own['password']}")}
+        registry: {
+            "username": own["username"],
+            "password": str(own["password"]),  # of another resource it may be a number
+            "auth": _base64(f"{own['username']}:{own['password']}"),
+        }
         for registry, own in accounts.items()
     }
     return _base64(json.dumps({"auths": auths}, sort_keys=True))

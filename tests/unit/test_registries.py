@@ -58,15 +58,14 @@ def test_a_secret_is_made_wherever_images_are_pulled():
     raw["vcluster"] = {"imagePullSecrets": ["there"]}
     plan = plan_settings(raw)
     assert plan.problems == ()
-    kais = [(space, name) for space in ("kai-scheduler", "kai-resource-reservation")
-            for name in (OF_STACK, OF_TEAM)]  # fmt: skip
-    places = {("gpu-operator", OF_STACK), ("team-ml", OF_STACK), ("team-ml", OF_TEAM), *kais}
+    places = {("gpu-operator", OF_STACK), ("team-ml", OF_STACK), ("team-ml", OF_TEAM)}
     assert secrets(plan.resources) == places
     by_name = {it.name: it.inputs for it in plan.resources}
     operator = by_name["host-gpu-release"]["values"]
     assert operator["driver"] == {"imagePullSecrets": [OF_STACK]}
     assert operator["node-feature-discovery"] == {"imagePullSecrets": [{"name": OF_STACK}]}
-    assert pulled(by_name["ml-kai-release"]["values"]["global"]) == [OF_STACK, OF_TEAM]
+    # A pod that names a Secret has none of its account's.
+    assert "imagePullSecrets" not in by_name["ml-kai-release"]["values"]["global"]
     advanced = by_name["ml-release"]["values"]["controlPlane"]["advanced"]
     # Names of Secrets that are there stay beside those that are made.
     assert pulled(advanced["workloadServiceAccount"]) == ["there", OF_STACK, OF_TEAM]
@@ -128,7 +127,7 @@ def test_a_registry_is_a_host_and_perhaps_a_path(registry, says):
     assert says in mistake.message and "write mirror.example.com" in mistake.message
 
 
-@pytest.mark.parametrize("password", ["hunter2", 1234567])
+@pytest.mark.parametrize("password", ["hunter2", 1234567, 1.5, True])
 @pytest.mark.parametrize("place", ["registries", "teams.ml.registries"])
 def test_a_password_in_clear_is_refused_with_the_command_that_encrypts_it(place, password):
     own = {MIRROR: account(password)}
@@ -138,6 +137,25 @@ def test_a_password_in_clear_is_refused_with_the_command_that_encrypts_it(place,
     command = f"pulumi config set --secret --path '{path}' --stack STACK"
     assert len([line for line in said if command in line]) == 1
     assert not any(str(password) in line for line in said)
+
+
+@pytest.mark.parametrize("wrong", ["robot:hunter2", {"username": "robot:hunter2"}, ["hunter2"]])
+def test_what_is_wrong_there_is_not_shown(wrong):
+    mistakes = load(stack(registries={MIRROR: wrong})).mistakes
+    assert mistakes and not any("hunter2" in str(it) for it in mistakes)
+
+
+def test_a_password_is_text_whatever_another_resource_makes():
+    (entry,) = json.loads(base64.b64decode(docker_config({MIRROR: account(1234567)})))[
+        "auths"
+    ].values()
+    assert entry["password"] == "1234567"
+
+
+def test_the_hosts_kai_may_have_its_reservations_elsewhere():
+    values = {"global": {"resourceReservation": {"namespace": "held"}}}
+    raw = stack(teams={}, kai={"version": "v0.16.8", "values": values})
+    assert ("held", OF_STACK) in secrets(plan_settings(raw).resources)
 
 
 def test_what_is_missing_is_told():
@@ -183,7 +201,8 @@ def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
     assert tenant.mistakes == ()
     own = fleet_of(tenant.settings).teams["ml"]
     assert own.image_pull_secrets == [OF_STACK, OF_TEAM]
-    assert [*own.registries] == [*own.kai[0].registries] == [OF_TEAM]
+    assert [*own.registries] == [OF_TEAM]
+    assert fleet_of(load(platform()).settings).grants["ml"].image_pull_secrets == [OF_STACK]
 
 
 @pytest.mark.parametrize("password", [property_secret("hunter2"), NOT_KNOWN_YET])

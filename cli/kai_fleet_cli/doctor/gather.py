@@ -19,6 +19,7 @@ from kai_fleet_cli.doctor.reads import ABSENT, AT_ONCE, read
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import KubeError, RefusedError, UnreachableError
 from kubectl_fleet.live.objects import MALFORMED, malformed, well_named
+from kubectl_fleet.wording import on_one_line
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
 TEAM_LABEL: Final = "kai-fleet/team"
@@ -207,7 +208,7 @@ def _pull_secrets(api: Api, team: DeclaredTeam) -> dict[str, str]:
     for name in team.image_pull_secrets:
         try:
             secret = api.get(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
-            found[name] = str(secret.get("type"))
+            found[name] = on_one_line(str(secret.get("type")))
         except RefusedError as error:
             if error.status == ABSENT:
                 found[name] = ""

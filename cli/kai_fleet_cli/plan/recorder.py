@@ -165,7 +165,7 @@ def record(
 
 
 def _noted(options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-    """The options without those that are not noted: a quarter of all time goes to them."""
+    """The options without those that a plan does not show: they take a quarter of all time."""
     noted = copy(options)
     noted.aliases = noted.depends_on = noted.deleted_with = None
     return noted

@@ -194,10 +194,10 @@ class _Resolver:
         if own.mode != "virtual" or own.version is None:
             return empty
         place = settings.place_of(name)
-        secrets = by_secret(settings.registries, team.registries)
         return replace(
             empty,
-            kai=(self._kai(own, empty.key, place, place.labels, secrets),),
+            # It names no Secret: its pods pull with those of their account on the host.
+            kai=(self._kai(own, empty.key, place, place.labels, {}),),
             queues=declared_queues(
                 team.queues, empty.queues_key, gpu_limit=gpus, pools=team.gpus_by_pool
             ),
@@ -211,6 +211,7 @@ class _Resolver:
         return replace(
             self._on_host(name, key_path(("teamStacks", name)), grant, grant.parent_queue),
             granted=True,
+            image_pull_secrets=[*by_secret(settings.registries)],
             mode="virtual" if settings.kai is None else "host",
             parent_queue=grant.parent_queue,
             registries=by_secret(settings.registries),

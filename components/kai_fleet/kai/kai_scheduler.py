@@ -19,6 +19,7 @@ from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
+from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import KAI, KaiRelease, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.pods import RESERVATIONS
@@ -64,7 +65,7 @@ class KaiScheduler(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
         own = args.kai
         release = kai(own.version or "", untested=own.untested)
-        # Of what waits for other things than the component does.
+        # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         before: list[pulumi.Resource] = []
         own_namespace, existing = f"{name}-namespace", args.existing
@@ -103,10 +104,11 @@ class KaiScheduler(pulumi.ComponentResource):
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(step, replaced),
         )
+        # The chart makes that namespace, and leaves it when it goes.
+        reserved = value_at(own.values, "global.resourceReservation.namespace") or RESERVATIONS
         for secret, registries in own.registries.items():
-            # The chart makes that namespace, and leaves it when it goes.
             made = after(child_of(self, later), self.release)
-            registry_secret(f"{name}-reservation", secret, RESERVATIONS, registries, made)
+            registry_secret(f"{name}-reservation", secret, reserved, registries, made)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.

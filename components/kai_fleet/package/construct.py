@@ -149,10 +149,9 @@ def _with_passwords(settings: Settings, request: ComponentRequest, team: str = "
     team's registries, or of the stack's.
     """
     own = settings.teams[team].registries if team else settings.registries
+    made = {at[1]: it for at, it in request.inputs.outputs.items() if at[0] == "registries"}
     given = {
-        registry: it.model_copy(
-            update={"password": request.inputs.at("registries", registry, "password")}
-        )
+        registry: it.model_copy(update={"password": made[registry]}) if registry in made else it
         for registry, it in own.items()
     }
     of_team = {team: settings.teams[team].model_copy(update={"registries": given})} if team else {}

@@ -136,19 +136,21 @@ def _sentence(
 ) -> str:
     kind, place = detail["type"], detail["loc"]
     value = _at(raw, place)
+    # A password may stand in the wrong place of an account.
+    shown = "of another form" if "registries" in place else _shown(value)
     if kind == "extra_forbidden":
         return _unknown_key(place, model, elsewhere)
     if kind == "missing":
         return f"is missing; write {_description(place, model)}"
     if kind == "string_pattern_mismatch":
-        return _wrong_form(detail, value)
+        return _wrong_form(detail, shown)
     if kind in _SENTENCES:
-        return _SENTENCES[kind].format(value=_shown(value), **detail.get("ctx", {}))
+        return _SENTENCES[kind].format(value=shown, **detail.get("ctx", {}))
     if kind == "string_type":
-        return f"is {_shown(value)}; write {_text_for(place, value)}"
+        return f"is {shown}; write {_text_for(place, value)}"
     if kind in _WANTED:
         example = _EXAMPLES.get(place[-1]) if _WANTED[kind] == _MAPPING else None
-        return f"is {_shown(value)}; write {example or _WANTED[kind]}"
+        return f"is {shown}; write {example or _WANTED[kind]}"
     return f"is wrong: {detail['msg'].lower()}"
 
 
@@ -192,6 +194,7 @@ _FORMS: Final = {
     r"^v?[0-9]": "a version such as v0.36.1",
     r"^v[0-9]": "a version such as v0.16.8, with its v",
     r"^[1-9]": "a duration such as 30s, 15m or 1h",
+    r"^[^:]+": "a name without a colon",
     r"^[A-Z]": "three capital letters, such as EUR",
     r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
@@ -217,12 +220,12 @@ def _text_for(location: Location, value: Any) -> str:
     return f'it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
 
 
-def _wrong_form(detail: ErrorDetails, value: Any) -> str:
+def _wrong_form(detail: ErrorDetails, shown: str) -> str:
     pattern = str(detail.get("ctx", {})["pattern"])
     form = next((it for start, it in _FORMS.items() if pattern.startswith(start)), None)
     wanted = f"does not fit; write {form or f'text like {pattern}'}"
     if detail["loc"][-1] != "[key]":
-        return f"is {_shown(value)}, which {wanted}"
+        return f"is {shown}, which {wanted}"
     key, colon, rest = str(detail["loc"][-2]).partition(":")
     if colon:
         return f"has no space after its colon; write {key}: {rest}"

@@ -71,7 +71,7 @@ class VirtualCluster(pulumi.ComponentResource):
         version = vcluster(team.version or DEFAULT_VCLUSTER, untested=team.untested)
         self.version = version.version
         self.namespace = f"team-{name}" if args.namespace is None else args.namespace
-        # Of what waits for other things than the component does.
+        # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         child = child_of(self, later)
         chart = chart_args(

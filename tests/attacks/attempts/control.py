@@ -1,6 +1,6 @@
 """The control plane of a team's vCluster, taken for something else (T16)."""
 
-from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
+from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, Attempt
 from tests.attacks.objects import Object, container, control_plane, pod, secret
 
 _LEAVE = "debugging containers to the stack that installs it"
@@ -20,7 +20,27 @@ def _config(team: str) -> Object:
     return found
 
 
+def _credentials(_team: str) -> Object:
+    """In the place of what the platform writes of kai-fleet:registries."""
+    found = secret(a="b")
+    found["metadata"]["name"] = "kai-fleet-registries"
+    return found
+
+
 CONTROL = [
+    Attempt(
+        "the platform's credentials of registries",
+        EVERY_MODE,
+        _credentials,
+        "the name of the credentials that the platform writes",
+    ),
+    Attempt(
+        "the platform's credentials of registries, by a team's own stack",
+        ("vision", "audio"),
+        _credentials,
+        "the name of the credentials that the platform writes",
+        who=STACKS,
+    ),
     Attempt(
         "another program in a pod of the control plane",
         EVERY_MODE,

@@ -156,8 +156,8 @@ def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:
         elif kind is not None and kind not in _OF_REGISTRIES:
             yield host.broken(
                 subject,
-                f"it is of type {kind}, which no kubelet reads for images, and the type of a Secret"
-                " stays",
+                f"it is of type {kind}, which no kubelet reads for images, and Kubernetes changes"
+                " no Secret's type",
                 f"`{kubectl} delete secret {name}`, then {make}",
             )
 

@@ -46,7 +46,7 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
     elif isinstance(value, list):
         for number, item in enumerate(value):
             yield from _below(item, (*place, number))
-    elif isinstance(value, bool) or not isinstance(value, str | int):
+    elif not _is_account(place) and (isinstance(value, bool) or not isinstance(value, str | int)):
         return
     elif value not in ("", MASK) and _is_secret(value, place, name):
         yield Mistake(
@@ -56,12 +56,16 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
         )
 
 
-def _is_secret(value: str | int, place: Location, name: str) -> bool:
+def _is_account(place: Location) -> bool:
+    """Whether it is the password of a registry, whatever stands there."""
+    return place[-1] == "password" and place[-3:-2] == ("registries",)
+
+
+def _is_secret(value: Any, place: Location, name: str) -> bool:
     last = name or str(place[-1])
     # Of a control plane's store; that of SQLite is a file.
     database = last == "dataSource" and place[-2:-1] in (("store",), ("external",))
-    account = last == "password" and place[-3:-2] == ("registries",)
-    if account:
+    if _is_account(place):
         return True
     known = database or last in _FIELDS
     if isinstance(value, str) and (known or _FORMS.search(value) or _FLAG.match(value)):

@@ -29,8 +29,8 @@ def _registry(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> Any:
-    """A number is told of as a secret in clear, in words that do not show it."""
-    return str(value) if isinstance(value, int) else value
+    """A number as text: no message may show it."""
+    return str(value) if isinstance(value, int | float) else value
 
 
 RegistryName = Annotated[str, BeforeValidator(_registry), StringConstraints(max_length=255)]
@@ -39,7 +39,9 @@ RegistryName = Annotated[str, BeforeValidator(_registry), StringConstraints(max_
 class RegistryCredentials(Strict):
     """How images of one registry are pulled: by an account that only reads."""
 
-    username: str = Field(min_length=1, description="The account's name.")
+    username: str = Field(
+        min_length=1, pattern=r"^[^:]+$", description="The account's name, without a colon."
+    )
     password: Annotated[SecretStr, BeforeValidator(_as_text)] = Field(
         min_length=1,
         strict=False,
@@ -53,6 +55,6 @@ SecretRegistries: TypeAlias = Mapping[str, Mapping[str, RegistryCredentials]]
 
 
 def by_secret(of_stack: Registries, of_team: Registries | None = None) -> SecretRegistries:
-    """The Secrets to be made, by name; none of no credentials."""
+    """The Secrets to be made, by name. A Secret without credentials is left out."""
     every = {OF_STACK: of_stack, OF_TEAM: of_team or {}}
     return {name: registries for name, registries in every.items() if registries}
