@@ -24,7 +24,7 @@ from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.registries import OF_STACK, SecretRegistries, by_secret
+from kai_fleet.settings.sections.registries import OF_STACK, by_secret
 from kai_fleet.settings.sections.scheduling import Scheduling
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
@@ -84,11 +84,14 @@ class _Resolver:
         self, teams: tuple[DeclaredTeam, ...], grants: tuple[DeclaredTeam, ...]
     ) -> DeclaredCluster:
         settings, own, path = self.settings, self.settings.kai, key_path(("kai",))
-        secrets = by_secret(settings.registries)
+        kai: tuple[DeclaredKai, ...] = ()
+        if own is not None:
+            scheduler = self._kai(own, path, own, settings.labels)
+            kai = (replace(scheduler, registries=by_secret(settings.registries)),)
         return DeclaredCluster(
             HOST,
             path=key_path(("cluster",)),
-            kai=(self._kai(own, path, own, settings.labels, secrets),) if own is not None else (),
+            kai=kai,
             queues=declared_queues(
                 settings.queues, key_path(("queues",)), limits=self._queue_limits()
             ),
@@ -196,8 +199,8 @@ class _Resolver:
         place = settings.place_of(name)
         return replace(
             empty,
-            # It names no Secret: its pods pull with those of their account on the host.
-            kai=(self._kai(own, empty.key, place, place.labels, {}),),
+            # Without credentials: its pods pull with those of their account on the host.
+            kai=(self._kai(own, empty.key, place, place.labels),),
             queues=declared_queues(
                 team.queues, empty.queues_key, gpu_limit=gpus, pools=team.gpus_by_pool
             ),
@@ -225,9 +228,8 @@ class _Resolver:
         path: str,
         place: HostKai | HostPlace,
         labels: Mapping[str, str],
-        registries: SecretRegistries,
     ) -> DeclaredKai:
-        """A KAI whose parts are at a place, with some labels and credentials for their images."""
+        """A KAI whose parts are at a place, with some labels."""
         return DeclaredKai(
             own.version,
             sharing=mode_in(own.version or "", own.values) or self.settings.sharing_of(own),
@@ -239,7 +241,6 @@ class _Resolver:
             tolerations=place.tolerations,
             affinity=place.affinity,
             labels=labels,
-            registries=registries,
         )
 
     def _workloads(

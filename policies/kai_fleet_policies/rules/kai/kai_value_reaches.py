@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kai_fleet.fleet.model import HOST, DeclaredCluster
+from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN, get
@@ -35,7 +35,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                     f"sets global.{key}, which {known.version} gives to its operator and not to the"
                     f" parts that the operator makes; {remedy}"
                 )
-        if release.registries and cluster.name == HOST:  # in a vCluster they pull by the host's
+        if release.registries:
             yield ProblemPlace(f"KAI of {cluster.name}", "kai-fleet:registries").advisory(
                 f"reaches KAI's operator, and in {known.version} not the parts that it makes;"
                 f" {remedy}"
