@@ -9,6 +9,7 @@ from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.live.objects import in_pool
 from kubectl_fleet.wording import counted
 
 
@@ -59,7 +60,7 @@ def check_pool(
     Without one a vCluster cannot start its DNS, and its update would wait in vain (V16).
     """
     nodes = connected.nodes(say) if pool else None
-    if nodes is None or any(ready(node) and has(node, pool) for node in nodes):
+    if nodes is None or any(ready(node) and in_pool(labels(node), pool) for node in nodes):
         return
     free = ", ".join(map(str, free_pools(platform, nodes)))
     raise UserError(
@@ -77,10 +78,11 @@ def check_nodes(
 
     Without a Ready node a vCluster cannot start its DNS, and its update would wait in vain (V16).
     """
-    there = sum(node_gpus(node) for node in nodes if has(node, pool))
+    there = sum(node_gpus(node) for node in nodes if in_pool(labels(node), pool))
     if there >= gpus:
         return
-    own = [node for node in nodes if "nodePool" in place.raw and has(node, place.node_pool)]
+    pooled = nodes if "nodePool" in place.raw else ()
+    own = [node for node in pooled if in_pool(labels(node), place.node_pool)]
     chosen = _smallest(own, gpus - there)
     what = pairs_text(pool, " and ")
     if not chosen:
@@ -97,11 +99,6 @@ def check_nodes(
 def labelling(names: Sequence[str], pool: Mapping[str, str]) -> str:
     """The command that gives nodes to a pool."""
     return f"kubectl label node {' '.join(names) or '<node>'} {pairs_text(pool, ' ')} --overwrite"
-
-
-def has(node: Mapping[str, Any], pool: Mapping[str, str]) -> bool:
-    """Whether a node carries all the labels of a pool."""
-    return pool.items() <= labels(node).items()
 
 
 def _smallest(nodes: Sequence[Mapping[str, Any]], gpus: float) -> list[str]:

@@ -6,11 +6,12 @@ from typing import Any
 
 from rich.prompt import IntPrompt, Prompt
 
-from kai_fleet_cli.cluster_reader import node_gpus
+from kai_fleet_cli.cluster_reader import labels, node_gpus
 from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.teams import nodes, queues
 from kai_fleet_cli.teams.lookup import PlatformFile
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.live.objects import in_pool
 from kubectl_fleet.releases import KAI, advised, support
 
 Nodes = Callable[[], Sequence[Mapping[str, Any]]]  # of the host; none where it does not answer
@@ -94,7 +95,7 @@ class _Questions:
         if not self.screen.asks:
             raise _missing("--gpus", "--gpus 4")
         every = self.nodes() if pool else []
-        likely = int(sum(node_gpus(node) for node in every if nodes.has(node, pool)))
+        likely = int(sum(node_gpus(node) for node in every if in_pool(labels(node), pool)))
         return IntPrompt.ask("GPUs", default=likely, console=self.screen.out)
 
     def queues(self, gpus: int) -> dict[str, str]:
