@@ -2,8 +2,8 @@
 
 import copy
 import json
-from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -19,8 +19,6 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kubectl_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from tests.unit.doctor_samples import SETTINGS, Lab
 
-ROOTS = [it / "shared" for it in list(Path(__file__).parents)[3:5]]
-SHARED = next((it for it in ROOTS if it.is_dir()), ROOTS[0])
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 GPU = {"key": "nvidia.com/gpu"}
 SPECS = [
@@ -162,25 +160,22 @@ def test_it_is_quiet_where_values_say_it():
     assert tainted(Lab(settings=stack(values)), TAINT) == []
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="facts about the charts are elsewhere")
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
-def test_the_charts_own_schema_takes_them(version):
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((SHARED / f"facts/vcluster/values.schema-{version}.json").read_text())
+def test_the_charts_own_schema_takes_them(facts, version):
+    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
     team = declared({"tolerations": [OWN, GPU], "labels": {"a": "b"}, "annotations": {"a": "b"}})
     jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="facts about the charts are elsewhere")
-def test_the_charts_of_kai_read_them():
-    charts = json.loads((SHARED / "facts/kai/chart-values.json").read_text())
+def test_the_charts_of_kai_read_them(facts):
+    charts = json.loads((facts / "kai/chart-values.json").read_text())
     assert all("global.tolerations" in keys for keys in charts.values())
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the files of the field are elsewhere")
 @pytest.mark.parametrize("name", ["taint-plain", "taint-values"])
-def test_the_field_says_it_in_one_line(name):
-    raw = yaml.safe_load((SHARED / f"field/01-tainted-gpu-nodes/Pulumi.{name}.yaml").read_text())
+def test_the_field_says_it_in_one_line(facts, name):
+    file = facts.parent / f"field/01-tainted-gpu-nodes/Pulumi.{name}.yaml"
+    raw = yaml.safe_load(file.read_text())
     config = {key.removeprefix("kai-fleet:"): value for key, value in raw["config"].items()}
     by_values = plan_settings(config)
     assert not [it for it in by_values.problems if it.level.name == "MANDATORY"]

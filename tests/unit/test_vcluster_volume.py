@@ -2,8 +2,8 @@
 
 import copy
 import json
-from pathlib import Path
 
+import jsonschema
 import pytest
 
 from kai_fleet.fleet.resolve import fleet_of
@@ -15,8 +15,6 @@ from kai_fleet_policies.rules.vclusters import vcluster_volume
 from kubectl_fleet.releases import VCLUSTER, vcluster
 from tests.unit.doctor_samples import SETTINGS, Lab
 
-ROOTS = [it / "shared" for it in list(Path(__file__).parents)[3:5]]
-SHARED = next((it for it in ROOTS if it.is_dir()), ROOTS[0])
 CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"
 URN = "urn:pulumi:lab::kai-fleet::kubernetes:helm.sh/v3:Release::ml-release"
 
@@ -124,10 +122,8 @@ def test_the_doctor_sees_a_volume_that_is_not_as_declared():
     assert lab.ill() == []
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="facts about the charts are elsewhere")
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
-def test_the_charts_own_schema_takes_them(version):
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((SHARED / f"facts/vcluster/values.schema-{version}.json").read_text())
+def test_the_charts_own_schema_takes_them(facts, version):
+    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
     team = fleet({"storageClass": "fast", "size": "20Gi"}).teams["ml"]
     jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
