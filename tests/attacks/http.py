@@ -30,7 +30,8 @@ class Http:
         kind = patch if method == "PATCH" else "json"
         own = self._api.configuration
         token = own.get_api_key_with_prefix("authorization")
-        for attempts_left in range(30, -1, -1):
+        attempts_left = 30
+        while True:
             answer = self._api.rest_client.pool_manager.request(
                 method,
                 f"{own.host}{path}" + (f"?{urlencode(query)}" if query else ""),
@@ -48,8 +49,8 @@ class Http:
             refused.body = answer.data.decode()
             if not attempts_left or not _is_conflict(refused):
                 raise refused
+            attempts_left -= 1
             time.sleep(0.1)
-        raise AssertionError("the last attempt returns or raises")
 
     def get(self, path: str, **query: str) -> Any:
         return self.ask("GET", path, **query)
