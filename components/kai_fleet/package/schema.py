@@ -160,9 +160,8 @@ class _Types:
             return {"type": "object", "additionalProperties": item, **secret}
         if origin is list:
             return {"type": "array", "items": self._type(arguments[0], enum, owner)}
-        if (
-            bare is gpu_share.GpuSharing
-        ):  # as it was; a program writes a mode as a value of the chart
+        if bare is gpu_share.GpuSharing:
+            # As it was. A program writes a mode as a value of the chart.
             return {"type": "boolean"}
         if inspect.isclass(bare) and issubclass(bare, BaseModel):
             return self._object(bare)

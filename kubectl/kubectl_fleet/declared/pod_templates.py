@@ -26,8 +26,6 @@ _SERVING_MODELS = ("model", "pytorch", "tensorflow", "triton", "onnx", "huggingf
 # What names a template better than the word "template" does.
 _PLAIN_STEPS = frozenset({"spec", "template", "jobTemplate"})
 
-Pairs = Mapping[str, object]
-
 
 def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> list[PodTemplate]:
     """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
