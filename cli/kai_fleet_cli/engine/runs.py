@@ -22,7 +22,7 @@ from kai_fleet_cli.display.preview import PreviewLines
 from kai_fleet_cli.display.screen import Say, passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
-from kai_fleet_cli.engine.program import program
+from kai_fleet_cli.engine.program import load, program
 from kai_fleet_cli.recovery import cluster_refresh, failures, reconcile, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file.reading import ROOT
@@ -126,6 +126,7 @@ def up(
         if only is not None:
             show(only.told(stack.name))
         show(f"Updating ({stack.name})")
+        load()
         with _set(stack.workspace.env_vars):
             done = stack.up(
                 program=partial(program, only.targets if only else None),
@@ -175,6 +176,7 @@ def preview(stack: automation.Stack, show: Say, *, color: bool, details: bool = 
         told.hear(event)
         lines.hear(event)
 
+    load()
     warnings: list[str] = []  # beside a diff the CLI has them on stderr, somewhere in between
     # The engine's own diff has said what failed.
     with _guarded("the preview", stack, None if details else told), _set(stack.workspace.env_vars):
