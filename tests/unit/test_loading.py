@@ -1,5 +1,6 @@
-"""What a command loads: Ctrl-C meanwhile, and the program where nothing is loaded yet."""
+"""How a command begins and ends: Ctrl-C while it loads, and all that it wrote at its end."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -47,3 +48,11 @@ def test_the_policy_pack_loads_no_settings():
     code = "import kai_fleet_policies.pack.analyzer, sys; print('pydantic' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (ran.stdout, ran.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize(("stack", "code"), [("prod", 0), ("absent", 2)])
+def test_a_command_that_ends_at_once_has_written_all_and_gives_its_code(stack, code):
+    command = [sys.executable, "-m", "kai_fleet_cli", "plan", "--stack", stack, "--format", "json"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, json.loads(ran.stdout)["stack"]) == (code, stack), ran.stderr
+    assert len(ran.stdout) > 65536 or code, "more than a pipe holds"
