@@ -11,7 +11,7 @@ from typing import Any, Final
 from kai_fleet.settings import Loaded, Settings, key_path
 from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.sections.queues import Queue, Share
-from kubectl_fleet.rules.problem import Problem
+from kubectl_fleet.rules.problem import Problem, Problems
 
 # Rules about one key of a team that read other keys of it.
 _BY_OTHER_KEYS: Final = (
@@ -43,7 +43,7 @@ _OF_A_QUEUE: Final = {
 Judge = Callable[[Settings], list[Problem]]
 
 
-def judged(raw: Mapping[str, Any], loaded: Loaded, judge: Judge) -> Iterator[Problem]:
+def judged(raw: Mapping[str, Any], loaded: Loaded, judge: Judge) -> Problems:
     """The problems that hold without what was left out; `raw` is the whole file."""
     whole = loaded.judged
     if whole is None:

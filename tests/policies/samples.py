@@ -57,7 +57,7 @@ def cluster(*workloads: PodTemplate, version: Any = "v0.9.3", **changes: Any) ->
 def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> DeclaredTeam:
     more.setdefault("path", f"kai-fleet:teams.{name}")
     labels = {"kai-fleet/pool": name} if pool is None else pool
-    return DeclaredTeam(name, f"team-{name}", node_pool=labels, mode=mode, **more)
+    return DeclaredTeam(name, namespace=f"team-{name}", node_pool=labels, mode=mode, **more)
 
 
 def host(*teams: DeclaredTeam, **changes: Any) -> DeclaredCluster:

@@ -17,7 +17,7 @@ from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 from kai_fleet.provider.values import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack, policy_pack_program
-from kai_fleet_policies.adapters import from_engine
+from kai_fleet_policies.pack import analyzer as pack
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
 from kai_fleet_policies.rules import RULES
@@ -188,8 +188,8 @@ def test_every_door_of_the_pack_serves_the_engine(command, tmp_path):
 
 def test_a_large_stack_is_read_once_for_all_policies(analyzer, monkeypatch):
     read = []
-    original = from_engine.struct
-    monkeypatch.setattr(from_engine, "struct", lambda p: read.append(1) or original(p))
+    original = pack.plain
+    monkeypatch.setattr(pack, "plain", lambda *it: read.append(1) or original(*it))
     pods = [pod(f"p{i}", IN_TEST) for i in range(300)]
     assert said(analyzer, *TREE, *pods) == []
     assert len(read) == 302 + 1, "each resource, and their provider"

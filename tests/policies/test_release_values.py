@@ -19,8 +19,8 @@ def kai(version, **values):
 def team(mode="virtual", version="v0.36.1", **changes):
     one = DeclaredTeam(
         "ml",
-        "team-ml",
-        version,
+        namespace="team-ml",
+        version=version,
         mode=mode,
         path="kai-fleet:teams.ml",
     )

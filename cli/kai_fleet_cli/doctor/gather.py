@@ -125,7 +125,7 @@ def _named(host: ClusterState, context: str) -> ClusterState:
 def _teams_on(host: ClusterState) -> dict[str, DeclaredTeam]:
     """The teams that a host has, by the label that this program puts on their namespaces."""
     return {
-        team: DeclaredTeam(team, item.name, path=f"kai-fleet:teams.{team}")
+        team: DeclaredTeam(team, namespace=item.name, path=f"kai-fleet:teams.{team}")
         for item in host.all("namespaces")
         if (team := item.labels.get(TEAM_LABEL))
     }

@@ -18,13 +18,11 @@ from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.releases.vcluster_store import ChartStore
-from kubectl_fleet import releases
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.paths import at
-from kubectl_fleet.releases import mig
-from kubectl_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
-from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
-from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
+from kubectl_fleet.releases import DISABLED, mig
+from kubectl_fleet.releases.keys import KAI_NAMESPACE, RESERVED
+from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai, JudgedTeam
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
@@ -41,7 +39,6 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.workloads import Workload
 
 HOST: Final = "host"
-NVIDIA: Final = GPU_RESOURCES[0]
 
 
 @dataclass(frozen=True)
@@ -54,30 +51,19 @@ class KaiFeature:
 
 @dataclass(frozen=True)
 class DeclaredKai(JudgedKai):
-    """A KAI scheduler; `version` is None where it is left open.
+    """A KAI scheduler and where it is installed.
 
-    `values` are those that were written for it, `untested` lets a version newer than the table by.
-    `sharing` is how pods share GPUs. `registries` are credentials for its images, by the names of
-    the Secrets that are made of them.
+    `registries` are credentials for its images, by the names of the Secrets that are made of them.
     """
 
     namespace: str | None = KAI_NAMESPACE
     path: str = ""
-    untested: bool = False
     chart: str | None = None
     scheduling: Scheduling | None = field(default=None, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     registries: SecretRegistries = field(default_factory=dict, hash=False)
-
-    @property
-    def release(self) -> releases.KaiRelease | None:
-        """Its row of the release table; None for a version that the table does not have."""
-        try:
-            return releases.kai(self.version or "", untested=self.untested)
-        except releases.UnknownVersionError:
-            return None  # the stack file is refused for it already
 
 
 @dataclass(frozen=True)
@@ -103,12 +89,10 @@ class DevicePlugin:
 class DeclaredCluster(JudgedCluster):
     """One API server, the host's or a vCluster's, with what is declared in it.
 
-    `declared` is False where there is no stack file: then only what is wrong in itself can be said.
-    `key` is where its KAI stands in the file, `queues_key` where its queues do. `gpus` bounds all
-    pods in it (the quota of the team whose vCluster this is), `pools` those of each shard.
-    `reserved` are the namespaces of the platform. `grants` is what team stacks may have here;
-    `platform` is the stack that says so, where this is a team stack. `installed` are charts, which
-    come from `sources`: those of a whole stack are the host's.
+    `gpus` bounds all pods in it (the quota of the team whose vCluster this is). `reserved` are the
+    namespaces of the platform. `grants` is what team stacks may have here; `platform` is the stack
+    that says so, where this is a team stack. `installed` are charts, which come from `sources`:
+    those of a whole stack are the host's.
     """
 
     kai: tuple[DeclaredKai, ...] = ()
@@ -116,33 +100,19 @@ class DeclaredCluster(JudgedCluster):
     virtual_clusters: tuple[DeclaredTeam, ...] = ()
     device_plugins: tuple[DevicePlugin, ...] = ()
     gpus: float | None = None
-    pools: Mapping[str, int] = field(default_factory=dict)
     reserved: frozenset[str] = RESERVED
     grants: tuple[DeclaredTeam, ...] = ()
     platform: str = ""
     features: tuple[KaiFeature, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
     installed: tuple[InstalledChart, ...] = ()
-    gpu_resource: str = NVIDIA
     monitoring: Monitoring | None = None
     prices: Prices | None = None
-    key: str = "kai-fleet:kai"
-    queues_key: str = "kai-fleet:queues"
-
-    @property
-    def release(self) -> releases.KaiRelease | None:
-        """Its KAI's row of the release table; None where no known KAI is wanted."""
-        return self.kai[0].release if self.kai else None
-
-    @property
-    def sharing(self) -> SharingMode:
-        """How its KAI lets pods share GPUs."""
-        return self.kai[0].sharing if self.kai else NOT_ENFORCED
 
     @property
     def gpu_sharing(self) -> bool:
         """Whether its KAI lets pods share GPUs."""
-        return self.sharing != releases.DISABLED
+        return self.sharing != DISABLED
 
     @property
     def shards(self) -> Sequence[str]:
@@ -156,22 +126,14 @@ class DeclaredCluster(JudgedCluster):
         own = self.kai[0].scheduling if self.kai else None
         return own.topologies if own is not None else {}
 
-    @cached_property
-    def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `spec` of each Queue object by name."""
-        return {queue.name: queue.spec for queue in self.queues}
-
 
 @dataclass(frozen=True)
-class DeclaredTeam:
+class DeclaredTeam(JudgedTeam):
     """A team on its host: its namespace, its bounds and its vCluster.
 
-    `path` is where it stands in the stack file; `where` says it of a key that the stack may have
-    for all teams. `node_pool` are the labels of its nodes, `control_pool` those of the nodes for
-    its control plane. `gpus` is the most GPUs that its pods may hold as KAI counts them, None
-    without a bound; `slices` are those of MIG among them, by the names of their resources, and
-    `pools` how many there are on each of several pools, by shard. `queue` is its leaf queue in host
-    mode, and `host_queues` those that it declares below the `parent_queue` that it is granted.
+    `where` says of a key that the stack may have for all teams where it stands. `control_pool` are
+    the labels of the nodes for its control plane. `host_queues` are those that it declares below
+    the `parent_queue` that it is granted.
 
     `version` to `access` are the vCluster's: `values` as they were written, `licensed` where there
     is a vCluster licence, `untested` to let a version newer than the table by, `version_before`
@@ -191,17 +153,10 @@ class DeclaredTeam:
     database's address in clear; `store` is where it keeps its state, `store_before` what runs now.
     """
 
-    name: str
     namespace: str = ""
     version: str | None = None
-    node_pool: Mapping[str, str] = field(default_factory=dict)
-    gpus: float | None = None
-    slices: Mapping[str, int] = field(default_factory=dict, hash=False)
-    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
     mode: Mode = "default"
-    queue: str | None = None
     kai: tuple[DeclaredKai, ...] = ()
-    path: str = ""
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     licensed: bool = False
     untested: bool = False
@@ -221,7 +176,6 @@ class DeclaredTeam:
     host_guard: QueueRules | None = field(default=None, hash=False)
     guard: QueueRules | None = field(default=None, hash=False)
     runs_here: bool = False
-    declared: bool = False
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
@@ -245,11 +199,6 @@ class DeclaredTeam:
         """Where a key of its own is written, or that of all teams in its place."""
         steps = ".".join(keys).split(".")
         return self.where(*steps) if self.where else at(self.path, *steps)
-
-    @property
-    def gpus_path(self) -> str:
-        """Where its GPUs are written."""
-        return at(self.path, "pools" if self.pools else "gpus")
 
     @property
     def kinds(self) -> dict[str, int]:

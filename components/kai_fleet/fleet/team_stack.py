@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
-from kai_fleet.fleet.trees import shares
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.platform_facts import (
     HostCluster,
@@ -16,7 +15,7 @@ from kai_fleet.settings.platform_facts import (
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace
-from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.queues import DeclaredQueue, shares
 
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kai_fleet.settings.sections.queues import Queue, walk
-from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
+from kubectl_fleet.declared.queues import DeclaredQueue, shares
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
@@ -44,12 +44,3 @@ def declared_queues(
             )
         )
     return tuple(declared)
-
-
-def shares(resources: Mapping[str, Mapping[str, float]]) -> dict[Resource, QueueShare]:
-    """What a Queue object's `spec.resources` says, in KAI's units."""
-    return {
-        resource: QueueShare(share["quota"], share["limit"], share["overQuotaWeight"])
-        for resource in RESOURCES
-        if (share := resources.get(resource)) is not None
-    }

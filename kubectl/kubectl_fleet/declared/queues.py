@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
+from kubectl_fleet.declared.unknown import UNKNOWN, get, number
+
 UNLIMITED: Final = -1.0
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
@@ -21,6 +23,21 @@ class QueueShare:
     quota: float = 0.0
     limit: float | None = UNLIMITED
     weight: float = 1.0
+
+
+def shares(resources: Any) -> Any:
+    """What a Queue's `spec.resources` says; UNKNOWN where the update will tell."""
+    if resources is UNKNOWN:
+        return UNKNOWN
+    return {
+        resource: QueueShare(
+            quota=number(get(share, "quota")) or 0.0,
+            limit=number(get(share, "limit")),
+            weight=number(get(share, "overQuotaWeight")) or 0.0,
+        )
+        for resource in RESOURCES
+        if (share := get(resources, resource)) is not None
+    }
 
 
 @dataclass(frozen=True)

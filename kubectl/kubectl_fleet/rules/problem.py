@@ -1,9 +1,9 @@
 """What a rule reports: one sentence for one place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Self, TypeAlias
 
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue
@@ -60,6 +60,9 @@ class Problem:
     def __str__(self) -> str:
         """One line for a terminal or a log."""
         return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.rule}]"
+
+
+Problems: TypeAlias = Iterator[Problem]
 
 
 def mandatory(subject: str, path: str, message: str, rule: str = "") -> Problem:

@@ -1,11 +1,9 @@
 """No more and no fewer levels of queues than the KAI version can schedule from."""
 
-from collections.abc import Iterator
-
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_queue
 
 NAME = "queue-depth"
 LEVEL = Level.MANDATORY
@@ -16,7 +14,7 @@ WHY = (
 REMEDY = "For such versions build exactly two levels, or use v0.14 or newer."
 
 
-def check(cluster: JudgedCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Problems:
     """The level of every leaf against the oldest KAI of the cluster."""
     tree = cluster.tree
     known = [releases.KAI[str(r.version)] for r in cluster.kai if str(r.version) in releases.KAI]

@@ -1,11 +1,10 @@
 """Every queue hangs in one tree: unique names, existing parents, no cycles."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "queue-tree"
@@ -20,7 +19,7 @@ CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.
 REMEDY = "Give every queue a name of its own and an existing parent, or none for a top-level queue."
 
 
-def check(cluster: JudgedCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Problems:
     """Names, parents and cycles of the queues of one cluster."""
     tree = cluster.tree
     seen: set[str] = set()

@@ -17,7 +17,7 @@ from kubectl_fleet.releases.keys import (
     SCHEDULER,
 )
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_workload
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_workload
 from kubectl_fleet.wording import listed
 
 NAME = "workload-gpu-request"
@@ -34,7 +34,7 @@ _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECA
 _BYTES = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
 
 
-def check(cluster: JudgedCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Problems:
     """Each workload that asks KAI for a part of a GPU."""
     for workload in cluster.workloads:
         annotations = workload.annotations
@@ -48,8 +48,7 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
             yield place.mandatory(message)
         unknown = [k for k in (FRACTION, MEMORY, DEVICES) if annotations.get(k) is UNKNOWN]
         if unknown:
-            until = f"the value of {listed(unknown, 'and')} is known"
-            yield place.undecided(until)
+            yield place.undecided(f"the value of {listed(unknown, 'and')} is known")
         if FRACTION in annotations or MEMORY in annotations:
             yield from _whole_gpus(workload, place)
         if CONTAINER in annotations:
@@ -97,7 +96,7 @@ def _fraction(text: str) -> Iterator[str]:
     yield f'has {FRACTION}: "{text}", which is not a number between 0 and 1; {instead}'
 
 
-def _whole_gpus(workload: PodTemplate, place: ProblemPlace) -> Iterator[Problem]:
+def _whole_gpus(workload: PodTemplate, place: ProblemPlace) -> Problems:
     if workload.containers is UNKNOWN:
         yield place.undecided("its containers are known")
         return
@@ -121,7 +120,7 @@ def _container(
     workload: PodTemplate,
     annotations: Mapping[str, object],
     place: ProblemPlace,
-) -> Iterator[Problem]:
+) -> Problems:
     scheduling = cluster.scheduling
     if not scheduling.kai or any(release.version is UNKNOWN for release in scheduling.kai):
         until = f"the KAI version of {scheduling.name} is known: {CONTAINER} works from v0.10"

@@ -1,7 +1,6 @@
 """Shares of a GPU only where KAI's GPU sharing is on."""
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from kubectl_fleet.declared.unknown import UNKNOWN
@@ -9,7 +8,7 @@ from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.keys import DEVICES, FRACTION, MEMORY, SCHEDULER
 from kubectl_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_workload
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_workload
 
 NAME = "workload-gpu-sharing"
 LEVEL = Level.MANDATORY
@@ -21,7 +20,7 @@ _SHARES = (FRACTION, MEMORY, DEVICES)
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 
 
-def check(cluster: JudgedCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Problems:
     """Workloads with a GPU share against the KAI that schedules them."""
     host = cluster.scheduling
     modes = {release.sharing for release in host.kai}

@@ -6,7 +6,7 @@ from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import QUEUE_LABEL, right_key
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_workload
+from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_workload
 from kubectl_fleet.wording import quoted
 
 NAME = "workload-known-keys"
@@ -19,7 +19,7 @@ WHY = (
 REMEDY = "Write the key that the message names, and put numbers and booleans between quotes."
 
 
-def check(cluster: JudgedCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Problems:
     """The labels and annotations of each workload, and the labels of the object itself."""
     for workload in cluster.workloads:
         # The commercial product that KAI came from has a scheduler and keys of its own.
@@ -37,8 +37,7 @@ def check(cluster: JudgedCluster) -> Iterator[Problem]:
                 reported.add(message)
                 yield place.mandatory(message)
         if UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels):
-            until = "all its labels and annotations are known"
-            yield place.undecided(until)
+            yield place.undecided("all its labels and annotations are known")
 
 
 def has_non_strings(workload: PodTemplate) -> bool:

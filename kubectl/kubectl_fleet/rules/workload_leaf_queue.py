@@ -1,14 +1,19 @@
 """A pod for KAI names a queue that takes pods: declared, without children, and its own team's."""
 
-from collections.abc import Iterator
-
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import takes_external_pod_groups
 from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_team, of_workload
+from kubectl_fleet.rules.problem import (
+    Level,
+    ProblemPlace,
+    Problems,
+    Severity,
+    of_team,
+    of_workload,
+)
 from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "workload-leaf-queue"
@@ -21,7 +26,7 @@ WHY = (
 REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf queues."
 
 
-def check(cluster: JudgedCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Problems:
     """The workloads of a cluster, and the queue of each team in host mode."""
     tree = cluster.scheduling.tree
     queues: list[str] = []
@@ -83,7 +88,7 @@ def _takes_pod_groups(cluster: JudgedCluster) -> bool:
 
 def _on_pods(
     queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
-) -> Iterator[Problem]:
+) -> Problems:
     """KAI reads the label of a pod's owner too, where it can see one."""
     if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
         return
@@ -103,7 +108,7 @@ def _on_pods(
 
 def _allowed(
     queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
-) -> Iterator[Problem]:
+) -> Problems:
     """The queues that the pack's configuration leaves to a namespace (W10)."""
     if not cluster.queues_of:
         return
@@ -152,7 +157,7 @@ def _where(workload: PodTemplate) -> str:
 
 def _judge(
     queue: str, cluster: JudgedCluster, tree: QueueIndex, place: ProblemPlace, where: str = ""
-) -> Iterator[Problem]:
+) -> Problems:
     host = cluster.scheduling.name
     own = cluster.team_queue
     if own is not None and own is not UNKNOWN and queue != own:

@@ -1,11 +1,9 @@
 """The queue label and `schedulerName: kai-scheduler` come together."""
 
-from collections.abc import Iterator
-
 from kubectl_fleet.declared.unknown import UNKNOWN, pairs
 from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_workload
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_workload
 from kubectl_fleet.wording import listed
 
 NAME = "workload-scheduler"
@@ -18,7 +16,7 @@ WHY = (
 REMEDY = f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {QUEUE_LABEL} on it."
 
 
-def check(cluster: JudgedCluster) -> Iterator[Problem]:
+def check(cluster: JudgedCluster) -> Problems:
     """Each workload: label, GPU annotations and scheduler fit together."""
     for workload in cluster.workloads:
         place = of_workload(workload, cluster)

@@ -1,12 +1,12 @@
 """Pods and queues written so that KAI does nothing with them, by the program's own rules."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
+from kubectl_fleet.declared.queues import DeclaredQueue, shares
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
 from kubectl_fleet.releases.keys import POD_GROUP
@@ -20,7 +20,7 @@ from kubectl_fleet.rules import (
     workload_scheduler,
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
-from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.rules.problem import Level, Problem, Problems
 
 QUEUES = "queue-tree"
 
@@ -30,7 +30,7 @@ class _Rule(Protocol):
 
     NAME: str
 
-    def check(self, cluster: JudgedCluster, /) -> Iterator[Problem]:
+    def check(self, cluster: JudgedCluster, /) -> Problems:
         """Every problem of one cluster."""
 
 
@@ -110,7 +110,10 @@ def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> JudgedCluster:
         name=state.name,
         path=state.wanted.key,
         kai=(JudgedKai(release.version, sharing=sharing),) if release else (),
-        queues=tuple(_queue(name, spec) for name, spec in queues),
+        queues=tuple(
+            DeclaredQueue(name, spec.get("parentQueue") or None, shares(spec.get("resources")))
+            for name, spec in queues
+        ),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )
 
@@ -130,18 +133,6 @@ def _has_queue(state: ReadCluster, pod: KubeObject, pod_group: object) -> bool:
     """Whether the PodGroup of a pod gives it a queue that is there."""
     group = state.named("podgroups", str(pod_group), pod.namespace) if pod_group else None
     return group is not None and state.named("queues", str(group.spec.get("queue"))) is not None
-
-
-def _queue(name: str, spec: Mapping[str, Any]) -> DeclaredQueue:
-    resources = spec.get("resources") or {}
-    shares = {
-        resource: QueueShare(
-            float(share.get("quota", 0)), share.get("limit"), float(share.get("overQuotaWeight", 0))
-        )
-        for resource in RESOURCES
-        if (share := resources.get(resource)) is not None
-    }
-    return DeclaredQueue(name, spec.get("parentQueue") or None, shares)
 
 
 def cause_and_fix(problem: Problem) -> tuple[str, str]:

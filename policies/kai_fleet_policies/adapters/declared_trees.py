@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.provider.values import unpacked
-from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare
-from kubectl_fleet.declared.unknown import UNKNOWN, get, mapping, number, text
+from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, shares
+from kubectl_fleet.declared.unknown import UNKNOWN, get, mapping, text
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"
@@ -78,7 +78,7 @@ def queue(
     return DeclaredQueue(
         name=name,
         parent=text(get(spec, "parentQueue")) or None,
-        shares=_shares(get(spec, "resources")),
+        shares=shares(get(spec, "resources")),
         namespace=text(get(props.get("metadata"), "namespace")),
         preempt_min_runtime=get(spec, "preemptMinRuntime"),
         reclaim_min_runtime=get(spec, "reclaimMinRuntime"),
@@ -86,20 +86,6 @@ def queue(
         filled_in_namespace=filled_in_namespace,
         quoted=tuple(_quoted(get(spec, "resources"))),
     )
-
-
-def _shares(resources: Any) -> Any:
-    if resources is UNKNOWN:
-        return UNKNOWN
-    return {
-        resource: QueueShare(
-            quota=number(get(share, "quota")) or 0.0,
-            limit=number(get(share, "limit")),
-            weight=number(get(share, "overQuotaWeight")) or 0.0,
-        )
-        for resource in RESOURCES
-        if (share := get(resources, resource)) is not None
-    }
 
 
 def _quoted(resources: Any) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
 
-Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, in which an
-unknown value raises an error (P4), and forgets what was declared.
+Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, in two passes,
+wrapped so that an unknown value raises an error (P4), and forgets what was declared. Here every
+value is read once, and an unknown one is UNKNOWN.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
 
@@ -13,12 +14,14 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
-from kai_fleet.provider import version
+from kai_fleet.provider import QUEUES, version
 from kai_fleet.provider.process import serve
-from kai_fleet_policies.adapters import from_engine
+from kai_fleet.provider.values import plain
+from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
 from kai_fleet_policies.rules import RULES, problems_in
+from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules import workload_known_keys
 from kubectl_fleet.rules.problem import Problem
 from kubectl_fleet.rules.workload_known_keys import has_non_strings
@@ -69,8 +72,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
         """What the rules say of a whole stack."""
         with self._one_at_a_time:
-            declared = from_engine.stack(request.resources, self._inputs)
-            return self._answer(POLICIES, declared)
+            return self._answer(POLICIES, _stack(request.resources, self._inputs))
 
     def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Keeps what was declared; says only what the stack's analysis would come too late for.
@@ -83,7 +85,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self._inputs[request.urn] = request.properties
         if not request.type.startswith(_READ_BY_EVERY_SERVER):
             return proto.AnalyzeResponse()
-        resource = from_engine.one(request, request.properties, {})
+        resource = _one(request, request.properties, {})
         if not any(has_non_strings(w) for c in clusters([resource]) for w in c.workloads):
             return proto.AnalyzeResponse()
         with self._one_at_a_time:
@@ -112,6 +114,39 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
                 self._told.update(problems)
             answer.diagnostics.extend(_diagnostic(policy, level, problem) for problem in problems)
         return answer
+
+
+def _stack(resources: Iterable[Any], inputs: Mapping[str, Any]) -> list[Declared]:
+    """What the rules read of a stack, by their `inputs` where those are kept: Kubernetes resources,
+    their providers and queue trees.
+
+    Inputs are what was declared, and are there in every preview; outputs may not be. Sorted,
+    because resources come in the order in which they happened to be made.
+    """
+    namespaces: dict[str, str] = {}
+    return [
+        _one(resource, inputs.get(resource.urn, resource.properties), namespaces)
+        for resource in sorted(resources, key=lambda resource: str(resource.urn))
+        if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
+    ]
+
+
+def _one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
+    """One resource; `namespaces` keeps the default one of each provider between calls."""
+    provider = resource.provider if resource.HasField("provider") else None
+    urn = provider.urn if provider else ""
+    if urn not in namespaces:
+        found = plain(provider.properties, UNKNOWN).get("namespace") if provider else None
+        namespaces[urn] = found if isinstance(found, str) and found else "default"
+    return Declared(
+        urn=resource.urn,
+        type=resource.type,
+        name=resource.name,
+        # A secret is read like its value, which no rule repeats.
+        props=plain(properties, UNKNOWN),
+        provider=urn,
+        default_namespace=namespaces[urn],
+    )
 
 
 def _diagnostic(policy: Any, level: Any, problem: Problem) -> Any:

@@ -1,12 +1,12 @@
 """One module per rule, each with NAME, LEVEL, SEVERITY, WHY, REMEDY and `check`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
 from typing import Final, Protocol, cast
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problem, Problems, Severity
 
 
 class Rule(Protocol):
@@ -18,7 +18,7 @@ class Rule(Protocol):
     WHY: str
     REMEDY: str
 
-    def check(self, cluster: DeclaredCluster, /) -> Iterator[Problem]:
+    def check(self, cluster: DeclaredCluster, /) -> Problems:
         """Every problem of one cluster, without the rule's name.
 
         Relations between a host's teams are the host's.
@@ -88,7 +88,7 @@ def problems_in(rule: Rule, clusters: Iterable[DeclaredCluster]) -> list[Problem
     return _in_order({problem for cluster in clusters for problem in problems_of(rule, cluster)})
 
 
-def problems_of(rule: Rule, cluster: DeclaredCluster) -> Iterator[Problem]:
+def problems_of(rule: Rule, cluster: DeclaredCluster) -> Problems:
     """The problems of one rule in one cluster, with the rule's name, as the rule finds them."""
     return (replace(problem, rule=rule.NAME) for problem in rule.check(cluster))
 

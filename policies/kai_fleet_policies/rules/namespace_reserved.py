@@ -1,6 +1,5 @@
 """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
@@ -8,7 +7,7 @@ from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.unknown import UNKNOWN, pairs
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_workload
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_workload
 
 NAME = "namespace-reserved"
 LEVEL = Level.MANDATORY
@@ -28,7 +27,7 @@ _KAI_SUPPORT: Final = frozenset(
 )
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Workloads in any reserved namespace; in KAI's own, everything that is not KAI."""
     for workload in cluster.workloads:
         place = of_workload(workload, cluster)

@@ -1,6 +1,6 @@
 """Charts and images come from where the release tables and kai-fleet:sources say."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError, SourcePlace
 from kai_fleet_policies.image_names import Named, names
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, at
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, at
 from kubectl_fleet.wording import MASK
 
 NAME = "sources-known"
@@ -29,7 +29,7 @@ _IMAGES: Final = "kai-fleet:sources.images"
 _NEEDS: Final = {"image": "an image", "registry": "a registry", "chart": "a chart"}
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Every chart that is installed, and every name among its values."""
     charts, images = cluster.sources.chart_places, cluster.sources.image_places
     exact = [sources.registry_place(each) for each in cluster.sources.kai_images]
@@ -47,7 +47,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                     yield problem
 
 
-def _chart(installed: InstalledChart, known: Sequence[SourcePlace]) -> Iterator[Problem]:
+def _chart(installed: InstalledChart, known: Sequence[SourcePlace]) -> Problems:
     place = ProblemPlace(installed.subject, at(installed.path, "chart"))
     if installed.chart is UNKNOWN or installed.chart == MASK:
         yield place.undecided("its chart is known")
@@ -62,7 +62,7 @@ def _named(
     charts: Sequence[SourcePlace],
     images: Sequence[SourcePlace],
     exact: Sequence[SourcePlace],
-) -> Iterator[Problem]:
+) -> Problems:
     place = ProblemPlace(installed.subject, installed.place_of(named.key))
     has = f"has {named.key}{_name(installed, named.name)}"
     match named.what:
@@ -91,7 +91,7 @@ def _named(
 
 def _by_name(
     installed: InstalledChart, named: Named, place: ProblemPlace, exact: Sequence[SourcePlace]
-) -> Iterator[Problem]:
+) -> Problems:
     """At level restricted the host's guard knows KAI's images by the whole of their names."""
     if named.what == "image":
         image = sources.image_place(named.name)

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster
@@ -10,7 +9,7 @@ from kubectl_fleet.declared.pods import PodContainer
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import SCHEDULER
 from kubectl_fleet.releases.sharing import HAMI_CORE
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_workload
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_workload
 
 NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY
@@ -30,7 +29,7 @@ _VLLM = re.compile(r"\bvllm\s+serve\b|\bvllm\.entrypoints\b")
 _SLACK = 0.005
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The vLLM containers of each workload that asks KAI for a share of a GPU.
 
     In mode HamiCore a container sees its share as the whole GPU, and 90% of that is right.

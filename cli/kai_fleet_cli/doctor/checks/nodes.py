@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from kai_fleet.fleet import taints
-from kai_fleet.fleet.model import HOST, NVIDIA, DeclaredTeam
+from kai_fleet.fleet.model import HOST, DeclaredTeam
+from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject, in_pool
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL

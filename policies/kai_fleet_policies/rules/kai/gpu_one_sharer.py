@@ -1,11 +1,9 @@
 """GPUs are shared by KAI or by the device plugin, not by both."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DISABLED
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called
 from kubectl_fleet.wording import listed
 
 NAME = "gpu-one-sharer"
@@ -18,7 +16,7 @@ WHY = (
 REMEDY = "Take the sharing section out of the device plugin's config, or switch KAI's sharing off."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The device plugins of a host against its KAI and the KAIs inside its vClusters."""
     sharers: list[str] = []
     unclear: list[str] = []

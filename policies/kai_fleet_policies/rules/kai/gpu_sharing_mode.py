@@ -1,7 +1,5 @@
 """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
@@ -16,7 +14,7 @@ from kubectl_fleet.releases.sharing import (
     SINCE,
     has_mode,
 )
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_team
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_team
 from kubectl_fleet.wording import listed
 
 NAME = "gpu-sharing-mode"
@@ -30,7 +28,7 @@ WHY = (
 REMEDY = "Write the version or the mode that the message names."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each KAI's mode, and a host's teams against the modes that their pods are shared by."""
     for kai in cluster.kai:
         yield from _of_kai(cluster, kai)
@@ -45,7 +43,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             )
 
 
-def _of_kai(cluster: DeclaredCluster, kai: DeclaredKai) -> Iterator[Problem]:
+def _of_kai(cluster: DeclaredCluster, kai: DeclaredKai) -> Problems:
     place, mode, version = of_kai(kai, cluster, "gpuSharing"), kai.sharing, kai.version
     if mode is UNKNOWN or version is UNKNOWN or not version:
         return

@@ -1,11 +1,9 @@
 """Shards, fairness over time and topologies only where the KAI version has them."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster, KaiFeature
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
 NAME = "kai-feature-known"
 LEVEL = Level.MANDATORY
@@ -17,7 +15,7 @@ WHY = (
 REMEDY = "Use a version that has it, or leave the key out."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each feature against the KAI of the cluster."""
     for feature in cluster.features:
         place = ProblemPlace(f"{feature.kind} of {cluster.name}", feature.path)
@@ -26,8 +24,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         for release in cluster.kai:
             version = release.version
             if version is UNKNOWN:
-                until = f"the KAI version is known: {feature.kind} come with {since}"
-                yield place.undecided(until)
+                yield place.undecided(f"the KAI version is known: {feature.kind} come with {since}")
             elif version in releases.KAI and version not in having:
                 to = releases.advised(releases.KAI, having[0])
                 wanted = f"{to} ({having[0]} is the first here)" if to else having[0]

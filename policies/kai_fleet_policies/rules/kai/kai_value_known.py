@@ -1,13 +1,11 @@
 """Only values that the KAI chart of that version reads, and none that undo what is handled."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN, get
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "kai-value-known"
@@ -27,7 +25,7 @@ _UNDONE = {
 }
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The values of each KAI in the cluster against its version's chart."""
     for release in cluster.kai:
         place = of_kai(release, cluster, "values")

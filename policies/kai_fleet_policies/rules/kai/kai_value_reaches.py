@@ -1,12 +1,10 @@
 """Values that the chart reads and that do not reach KAI's parts."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN, get
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
 NAME = "kai-value-reaches"
 LEVEL = Level.ADVISORY
@@ -19,7 +17,7 @@ REMEDY = "Move to v0.13 or newer, or put the pull secret on the namespace's serv
 _KEYS = ("nodeSelector", "imagePullSecrets")
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The values of each KAI of a version in which they stop at the operator."""
     for release in cluster.kai:
         known = releases.KAI.get(str(release.version))

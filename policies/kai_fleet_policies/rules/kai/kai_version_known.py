@@ -1,12 +1,10 @@
 """Only KAI versions of the release table."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 NAME = "kai-version-known"
 LEVEL = Level.MANDATORY
@@ -18,7 +16,7 @@ WHY = (
 REMEDY = "Write one of the versions that the message names."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The version of each KAI in the cluster."""
     for release in cluster.kai:
         place, version = of_kai(release, cluster, "version"), release.version

@@ -1,12 +1,11 @@
 """KAI lines that still get fixes."""
 
-from collections.abc import Iterator
 from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 NAME = "kai-version-supported"
 LEVEL = Level.ADVISORY
@@ -15,13 +14,12 @@ WHY = "A line out of support gets no more fixes, security fixes included (K18)."
 REMEDY = "Move to the maintained version that the message names."
 
 
-def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster, today: date | None = None) -> Problems:
     """The support end of each known version against `today`."""
     for release in cluster.kai:
         version = str(release.version)
         if version not in releases.KAI or (support := releases.support(version, today)).maintained:
             continue
-        message = (
+        yield of_kai(release, cluster, "version").advisory(
             f"is {version}, and {support.words}; {releases.advice(releases.KAI, version, today)}"
         )
-        yield of_kai(release, cluster, "version").advisory(message)

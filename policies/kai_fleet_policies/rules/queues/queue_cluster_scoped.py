@@ -1,10 +1,8 @@
 """Queues belong to no namespace."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 
 NAME = "queue-cluster-scoped"
 LEVEL = Level.MANDATORY
@@ -16,7 +14,7 @@ WHY = (
 REMEDY = "Leave metadata.namespace out."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The namespace of each queue; what a provider fills in before it knows the CRD is let pass."""
     for queue in cluster.queues:
         place = of_queue(queue, cluster)

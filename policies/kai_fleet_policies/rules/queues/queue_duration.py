@@ -1,14 +1,14 @@
 """Minimum run times are durations that Go parses."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 
 NAME = "queue-duration"
 LEVEL = Level.MANDATORY
@@ -28,7 +28,7 @@ _SECONDS: Final[Mapping[str, int | Fraction]] = {
 _LONGEST: Final = "2562047h"
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The two minimum run times of each queue."""
     for queue in cluster.queues:
         for key, value in (

@@ -1,13 +1,11 @@
 """Quotas and limits of a queue fit each other, its parent's and the team's GPUs."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_queue
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_queue
 
 NAME = "queue-quota"
 LEVEL = Level.MANDATORY
@@ -27,7 +25,7 @@ _SLACK = 1e-6
 _NOTHING = QueueShare(quota=0.0, limit=0.0, weight=0.0)
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Every queue by itself, against the queues above it, and against its children's sum."""
     for queue in cluster.tree.queues:
         if queue.shares is UNKNOWN:
@@ -54,7 +52,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 
 def _alone(
     cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource, share: QueueShare
-) -> Iterator[Problem]:
+) -> Problems:
     for word, amount in (("quota", share.quota), ("limit", share.limit), ("weight", share.weight)):
         place = of_queue(queue, cluster, resource, word)
         if amount is UNKNOWN:
@@ -83,7 +81,7 @@ def _alone(
 
 def _below_limits(
     cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource, share: QueueShare
-) -> Iterator[Problem]:
+) -> Problems:
     """A limit above that of a queue further up; no limit of its own (-1) leaves theirs to hold."""
     limit = share.limit
     if limit is None or limit is UNKNOWN or limit == UNLIMITED:
@@ -106,9 +104,7 @@ def _below_limits(
         return
 
 
-def _children(
-    cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource
-) -> Iterator[Problem]:
+def _children(cluster: DeclaredCluster, queue: DeclaredQueue, resource: Resource) -> Problems:
     if queue.name is UNKNOWN or queue.shares is UNKNOWN:
         return
     children = cluster.tree.children.get(queue.name)
@@ -123,7 +119,7 @@ def _children(
 
 def _team(
     cluster: DeclaredCluster, top: list[DeclaredQueue], gpus: float, where: str = ""
-) -> Iterator[Problem]:
+) -> Problems:
     """The top-level queues of a team, or of one of its pools, against its GPUs there."""
     place = ProblemPlace(f"queues of {cluster.name}", cluster.path)
     if gpus is UNKNOWN:
@@ -151,7 +147,7 @@ def _sum(
     place: ProblemPlace,
     what: str,
     raise_what: str,
-) -> Iterator[Problem]:
+) -> Problems:
     """The quotas of `queues` against `bound`, which `what` names."""
     total, unlimited, open_ = 0.0, [], False
     for queue in queues:

@@ -1,12 +1,12 @@
 """The amounts of a queue are in the units that KAI counts, and are numbers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import plain, written
 from kubectl_fleet.declared.queues import DeclaredQueue, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_queue
 from kubectl_fleet.wording import listed
 
 NAME = "queue-units"
@@ -26,7 +26,7 @@ _FEW_MEGABYTES = 512
 _MANY_MEGABYTES = 10**9
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each queue: amounts that are hardly meant, and amounts that are text."""
     for queue in cluster.queues:
         place = of_queue(queue, cluster)
@@ -48,7 +48,7 @@ def _odd(
     is_odd: Callable[[float], bool],
     advice: Callable[[float, bool], str],
     place: ProblemPlace,
-) -> Iterator[Problem]:
+) -> Problems:
     share = queue.shares.get(resource)
     if share is None:
         return

@@ -1,11 +1,9 @@
 """A queue with no quota keeps pods of Deployments Pending."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.queues import RESOURCES, QueueShare
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 from kubectl_fleet.wording import listed
 
 NAME = "queue-zero-quota"
@@ -18,7 +16,7 @@ WHY = (
 REMEDY = "Give the queue a quota, or run such pods with priorityClassName: train."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Queues that let a resource be used (their limit is not 0) but guarantee none of it."""
     for queue in cluster.queues:
         place = of_queue(queue, cluster)

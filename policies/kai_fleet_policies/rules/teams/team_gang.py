@@ -1,9 +1,7 @@
 """What host mode costs: pods of one job are no longer started together."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_team
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_team
 
 NAME = "team-gang"
 LEVEL = Level.ADVISORY
@@ -15,7 +13,7 @@ WHY = (
 REMEDY = "Use mode virtual for teams that train on several pods at once."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each team in host mode."""
     for team in cluster.virtual_clusters:
         if team.mode == "host":

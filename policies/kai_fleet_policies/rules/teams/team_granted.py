@@ -1,11 +1,9 @@
 """A team stack has what its platform grants it, and no more."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.teams import labels
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 
 NAME = "team-granted"
 LEVEL = Level.MANDATORY
@@ -17,7 +15,7 @@ WHY = (
 REMEDY = "Agree on the grant in kai-fleet:teamStacks of the platform stack, and update it first."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The team of a team stack against its grant; and a grant for a team that has not moved."""
     grants = {grant.name: grant for grant in cluster.grants}
     others = f" (it grants {', '.join(sorted(grants))})" if grants else ""
@@ -43,9 +41,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
                 )
 
 
-def _against(
-    team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster
-) -> Iterator[Problem]:
+def _against(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Problems:
     where = f"stack {cluster.platform}"
     if team.node_pool is not UNKNOWN and dict(team.node_pool) != dict(grant.node_pool):
         pool = labels(grant.node_pool)
@@ -67,7 +63,7 @@ def _against(
         yield from _queue(team, grant, cluster)
 
 
-def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Iterator[Problem]:
+def _queue(team: DeclaredTeam, grant: DeclaredTeam, cluster: DeclaredCluster) -> Problems:
     mode, where = of_team(team, "scheduler", "mode"), f"stack {cluster.platform}"
     if not cluster.kai:
         yield mode.mandatory(

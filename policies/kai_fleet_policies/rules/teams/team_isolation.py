@@ -1,9 +1,7 @@
 """Isolation that is off is a warning, and refused for a team with a stack of its own."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, at, called, of_team
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, at, called, of_team
 
 NAME = "team-isolation"
 LEVEL = Level.ADVISORY
@@ -19,7 +17,7 @@ REMEDY = (
 )
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Teams, and grants of team stacks, whose isolation is off."""
     for team in cluster.virtual_clusters:
         if team.level == "off":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.teams import claims, labels
 from kubectl_fleet.declared.unknown import UNKNOWN, pairs
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_team
+from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_team
 
 NAME = "team-node-pools"
 LEVEL = Level.MANDATORY
@@ -21,7 +21,7 @@ REMEDY = (
 )
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each pair of teams of which one has its own KAI; each team is reported once.
 
     A team that has, or may have, a stack of its own counts as one that does.
@@ -31,8 +31,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
     known = [t for t in teams if not _unclear(t)]
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):
         for team in waiting:
-            until = "its node pool and scheduler mode are known"
-            yield of_team(team, "nodePool").undecided(until)
+            yield of_team(team, "nodePool").undecided("its node pool and scheduler mode are known")
     for team, other in _overlaps(known):
         yield of_team(team, "nodePool").mandatory(_message(team, other))
 

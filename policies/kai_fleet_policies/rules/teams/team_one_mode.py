@@ -1,10 +1,8 @@
 """A host has one KAI for all its teams, or teams with a KAI each, never both."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called, of_team
+from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_team
 from kubectl_fleet.wording import listed
 
 NAME = "team-one-mode"
@@ -17,7 +15,7 @@ WHY = (
 REMEDY = "Move all teams to one mode; default goes with both."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Teams in virtual mode against the host's own KAI and the teams that use it.
 
     What a team stack runs is not known here: a grant without a queue of the host gets a warning.

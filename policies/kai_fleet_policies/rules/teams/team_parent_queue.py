@@ -1,9 +1,7 @@
 """The queue that a team stack is granted is its own, and its queues carry its name."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 from kubectl_fleet.wording import listed, nearest_first
 
 NAME = "team-parent-queue"
@@ -19,7 +17,7 @@ REMEDY = (
 )
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each grant's queue on the platform's side, and the queues' names on the team's."""
     if cluster.platform:
         yield from _names(cluster)
@@ -54,7 +52,7 @@ def _wrong(queue: str, taken: dict[str, str], cluster: DeclaredCluster) -> str |
     return None
 
 
-def _names(cluster: DeclaredCluster) -> Iterator[Problem]:
+def _names(cluster: DeclaredCluster) -> Problems:
     own = next((t for t in cluster.virtual_clusters if t.own_stack), None)
     if own is None or own.mode != "host" or not isinstance(own.name, str):
         return

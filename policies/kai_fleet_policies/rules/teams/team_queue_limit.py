@@ -1,10 +1,8 @@
 """In host mode the queue of a team holds no more GPUs than the team may have."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.queues import UNLIMITED
-from kubectl_fleet.rules.problem import Level, Problem, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 
 NAME = "team-queue-limit"
 LEVEL = Level.MANDATORY
@@ -16,7 +14,7 @@ WHY = (
 REMEDY = "Drop the queue's gpu limit, lower its quota, or raise the team's gpus."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each queue of the host that is a team's; teams that share one have its limit together."""
     gpus: dict[object, float] = {}
     for queue, amount in (

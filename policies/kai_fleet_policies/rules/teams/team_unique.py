@@ -1,11 +1,9 @@
 """vCluster names are unique on a host."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.teams import claims
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity, called, of_team
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 
 NAME = "team-unique"
 LEVEL = Level.MANDATORY
@@ -17,7 +15,7 @@ WHY = (
 REMEDY = "Give each vCluster on the host a name of its own."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The names of all vClusters on one host, and of those that team stacks may make."""
     first: dict[str, str] = {}
     for team in claims(cluster):

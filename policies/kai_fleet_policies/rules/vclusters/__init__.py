@@ -7,7 +7,7 @@ from typing import Final
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.rules.problem import Problem, ProblemPlace, called
+from kubectl_fleet.rules.problem import ProblemPlace, Problems, called
 
 # What a store or a volume takes that cannot be changed.
 ANOTHER: Final = (
@@ -19,7 +19,7 @@ Values = Mapping[str, object]
 Judge = Callable[[DeclaredTeam, Values], Iterator[tuple[str, str]]]
 
 
-def judged(team: DeclaredTeam, judge: Judge) -> Iterator[Problem]:
+def judged(team: DeclaredTeam, judge: Judge) -> Problems:
     """The problems of one vCluster's values."""
     if team.values is UNKNOWN:
         yield of_vcluster(team, "values").undecided("its values are known")

@@ -10,7 +10,7 @@ from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.vclusters import Values, of_vcluster, value_of
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN, get, items, pairs
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "vcluster-access"
@@ -47,7 +47,7 @@ _DNS: Final = re.compile(
 )
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The host names of all vClusters on one host, and the annotations of each."""
     first: dict[str, str] = {}
     for team in cluster.virtual_clusters:
@@ -95,7 +95,7 @@ def _domain(host: str) -> str:
     return above if "." in above else host
 
 
-def _versions(team: DeclaredTeam) -> Iterator[Problem]:
+def _versions(team: DeclaredTeam) -> Problems:
     """A TLSRoute where the chart makes one."""
     access, version = team.access, team.version or ""
     if access is None or version not in releases.VCLUSTER:
@@ -108,7 +108,7 @@ def _versions(team: DeclaredTeam) -> Iterator[Problem]:
         )
 
 
-def _annotations(team: DeclaredTeam, values: Values) -> Iterator[Problem]:
+def _annotations(team: DeclaredTeam, values: Values) -> Problems:
     kept_apart = team.level not in (None, "off")
     for place in _ANNOTATED:
         annotations = pairs(value_of(values, f"{place}.annotations"))

@@ -11,7 +11,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.vclusters import Values, judged, value_of
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.kube.system_names import may_name_system
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import MASK
 
 NAME = "vcluster-flags"
@@ -61,7 +61,7 @@ _VARIABLES: Final = (
 _HARMLESS: Final = re.compile(r"(?i:(https?|no|all)_proxy)|GOGC|GOMAXPROCS|GOMEMLIMIT|TZ|DEBUG")
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The values of each vCluster, whether it is kept from others or not."""
     for team in cluster.virtual_clusters:
         yield from judged(team, _judge)

@@ -9,7 +9,7 @@ import yaml
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.vclusters import Values, judged, value_of
 from kubectl_fleet.declared.unknown import UNKNOWN, items
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "vcluster-isolation"
@@ -52,7 +52,7 @@ _ROLES: Final = ("rbac.clusterRole.enabled", "rbac.role.enabled")
 _MEANT: Final = "drop it, or write isolation: {level: off} for the team if that is meant"
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The values of each vCluster that is to be isolated."""
     for team in cluster.virtual_clusters:
         if team.level not in (None, "off"):

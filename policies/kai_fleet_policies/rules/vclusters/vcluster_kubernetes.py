@@ -8,7 +8,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
 from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
 NAME = "vcluster-kubernetes"
 LEVEL = Level.MANDATORY
@@ -23,7 +23,7 @@ REMEDY = f"Write Kubernetes {OLDEST_KUBERNETES} or newer, or leave it to vCluste
 _VALUES: Final = ("controlPlane.distro.k8s.image.tag", "controlPlane.distro.k8s.version")
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The version inside each vCluster that has a guard, where it is written."""
     for team in cluster.virtual_clusters:
         if team.guard is None:

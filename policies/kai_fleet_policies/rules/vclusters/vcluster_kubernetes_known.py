@@ -1,11 +1,9 @@
 """A Kubernetes inside a vCluster that vCluster's version and KAI list."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 NAME = "vcluster-kubernetes-known"
 LEVEL = Level.ADVISORY
@@ -14,7 +12,7 @@ WHY = "A Kubernetes that is newer than vCluster's version was not tried with it,
 REMEDY = "Write the Kubernetes that the message names, or a newer vCluster."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The minor version inside each vCluster against the newest that its version lists."""
     for team in cluster.virtual_clusters:
         own, version = team.kubernetes_version, str(team.version or DEFAULT_VCLUSTER)

@@ -1,12 +1,10 @@
 """A control plane that is on no other team's nodes."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.teams import claims, labels
 from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity, called
+from kubectl_fleet.rules.problem import Level, Problems, Severity, called
 
 NAME = "vcluster-node-pool"
 LEVEL = Level.ADVISORY
@@ -21,7 +19,7 @@ REMEDY = (
 )
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The nodes of each control plane against the node pools of the other teams."""
     pools = [(team.name, team.node_pool) for team in claims(cluster)]
     known = [(name, pool) for name, pool in pools if pool and pool is not UNKNOWN]

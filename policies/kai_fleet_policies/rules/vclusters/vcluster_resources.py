@@ -1,6 +1,5 @@
 """A control plane's requests are within its limits, and within what its team may have."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from kai_fleet.releases.vcluster_store import ETCD, store_of
 from kai_fleet_policies.rules.vclusters import amount, of_vcluster, value_of
 from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number, pairs
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
 NAME = "vcluster-resources"
 LEVEL = Level.MANDATORY
@@ -32,7 +31,7 @@ _NAMES: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemer
 _BOUNDS: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeral_storage"}
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """What each control plane asks for."""
     for team in cluster.virtual_clusters:
         values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
@@ -60,7 +59,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
 
 def _within_bounds(
     team: DeclaredTeam, values: Any, name: str, asked: Decimal, place: ProblemPlace
-) -> Iterator[Problem]:
+) -> Problems:
     """All pods of a control plane against the team's quota, which counts them."""
     isolation = team.isolation
     if isolation is None or not isolation.on:

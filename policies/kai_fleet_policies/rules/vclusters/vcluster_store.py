@@ -1,6 +1,5 @@
 """A control plane's store fits its replicas and its licence, and stays what it is."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.fleet.control_plane import REPLICAS
@@ -8,7 +7,7 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import EMBEDDED, SWITCHES, ChartStore, store_of
 from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster, value_of
 from kubectl_fleet.declared.unknown import UNKNOWN, number
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 NAME = "vcluster-store"
 LEVEL = Level.MANDATORY
@@ -24,7 +23,7 @@ _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEt
 _LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tier Prod has it"}
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The store of each vCluster, also against the one that runs now, where that is known."""
     for team in cluster.virtual_clusters:
         values = team.chart_values
@@ -40,7 +39,7 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
             yield from _change(team, team.store_before, store)
 
 
-def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Iterator[Problem]:
+def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Problems:
     if not isinstance(replicas, float) or replicas <= 1:
         return
     place, count = of_vcluster(team, "replicas"), f"is {replicas:g}"
@@ -62,7 +61,7 @@ def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Iterat
         )
 
 
-def _licence(team: DeclaredTeam) -> Iterator[Problem]:
+def _licence(team: DeclaredTeam) -> Problems:
     """Of its own keys; of what its values say, vcluster-values tells."""
     kind = store_of(team.control_plane).type
     if kind in _LICENCES and not team.licensed:
@@ -72,7 +71,7 @@ def _licence(team: DeclaredTeam) -> Iterator[Problem]:
         )
 
 
-def _change(team: DeclaredTeam, before: ChartStore, after: ChartStore) -> Iterator[Problem]:
+def _change(team: DeclaredTeam, before: ChartStore, after: ChartStore) -> Problems:
     if before.type != after.type:
         moves = (before.type, after.type) == ("etcd", "embeddedEtcd")
         if moves and value_of(team.chart_values, _MIGRATE) is True:

@@ -1,11 +1,9 @@
 """vCluster goes up one minor version at a time, and never down."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.state.transitions import vcluster_refusal
 from kai_fleet_policies.rules.vclusters import of_vcluster
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 NAME = "vcluster-upgrade"
 LEVEL = Level.MANDATORY
@@ -17,7 +15,7 @@ WHY = (
 REMEDY = "Take the steps that the message names, one update each."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """Each vCluster's version against the one that runs now, where that is known."""
     for team in cluster.virtual_clusters:
         if team.version_before is None or not isinstance(team.version, str):

@@ -7,7 +7,7 @@ from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.vclusters import Values, judged, value_of
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import items
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
 NAME = "vcluster-values"
@@ -47,7 +47,7 @@ _TOLERATIONS = "sync.toHost.pods.enforceTolerations"
 _IMAGE = "controlPlane.statefulSet.image.repository"
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The values of each vCluster on this host."""
     for team in cluster.virtual_clusters:
         yield from judged(team, _judge)

@@ -1,12 +1,10 @@
 """Only vCluster versions of the release table."""
 
-from collections.abc import Iterator
-
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 NAME = "vcluster-version-known"
 LEVEL = Level.MANDATORY
@@ -15,7 +13,7 @@ WHY = "The keys of vCluster's chart differ by version, its virtual scheduler's a
 REMEDY = "Write one of the versions that the message names."
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The version of each vCluster on this host; one that names none gets the newest known."""
     for team in cluster.virtual_clusters:
         place = of_vcluster(team, "version")

@@ -1,12 +1,11 @@
 """vCluster lines that still get fixes."""
 
-from collections.abc import Iterator
 from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, advice, vcluster_support
-from kubectl_fleet.rules.problem import Level, Problem, Severity
+from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 NAME = "vcluster-version-supported"
 LEVEL = Level.ADVISORY
@@ -15,7 +14,7 @@ WHY = "A line past its end of life gets no more fixes, security fixes included."
 REMEDY = "Go up one line at a time, to one that gets fixes."
 
 
-def check(cluster: DeclaredCluster, today: date | None = None) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster, today: date | None = None) -> Problems:
     """The end of life of each known version against `today`."""
     for team in cluster.virtual_clusters:
         version = str(team.version or DEFAULT_VCLUSTER)

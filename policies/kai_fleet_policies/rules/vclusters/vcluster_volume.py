@@ -1,13 +1,13 @@
 """The volume of a vCluster that runs keeps its storage class and size."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.vcluster_store import CLAIM
 from kai_fleet_policies.rules.vclusters import ANOTHER, amount, of_vcluster
 from kubectl_fleet.paths import value_at
-from kubectl_fleet.rules.problem import Level, Problem, ProblemPlace, Severity
+from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
 NAME = "vcluster-volume"
 LEVEL = Level.MANDATORY
@@ -22,7 +22,7 @@ REMEDY = "Write what the volume has; a volume grows by its claim, as the message
 _DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 
 
-def check(cluster: DeclaredCluster) -> Iterator[Problem]:
+def check(cluster: DeclaredCluster) -> Problems:
     """The volume of each vCluster against the one that it was made with, where that is known."""
     for team in cluster.virtual_clusters:
         if team.store_before is None or team.store_before.type != team.store.type:
@@ -30,10 +30,8 @@ def check(cluster: DeclaredCluster) -> Iterator[Problem]:
         for key, default in _DEFAULTS.items():
             before = team.store_before.claim.get(key) or default
             after = team.store.claim.get(key) or default
-            if same_claim(key, before, after):
-                continue
-            message = _sentence(team, key, before, after)
-            yield _place(team, key).mandatory(message)
+            if not same_claim(key, before, after):
+                yield _place(team, key).mandatory(_sentence(team, key, before, after))
 
 
 def _place(team: DeclaredTeam, key: str) -> ProblemPlace:

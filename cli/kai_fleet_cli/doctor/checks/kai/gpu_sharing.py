@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kai_fleet.fleet.model import HOST, NVIDIA
+from kai_fleet.fleet.model import HOST
+from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.objects import KubeObject
