@@ -99,7 +99,7 @@ def test_the_device_plugin_pulls_with_it():
 
 def test_what_a_charts_values_say_stands():
     own = {"global": {"imagePullSecrets": [{"name": "there"}]}}
-    written = DeclaredKai("v0.16.8", values=own, registries={OF_STACK: {}})
+    written = DeclaredKai("v0.16.8", values=own, registries={MIRROR: {}})
     values = kai_values(kai("v0.16.8"), written)
     assert pulled(values["global"]) == ["there"]
 

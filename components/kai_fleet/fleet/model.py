@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.monitoring import Monitoring, Prices
     from kai_fleet.settings.sections.oidc import Oidc
     from kai_fleet.settings.sections.platform import Gpu
-    from kai_fleet.settings.sections.registries import SecretRegistries
+    from kai_fleet.settings.sections.registries import Registries, SecretRegistries
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.workloads import Workload
@@ -57,8 +57,7 @@ class DeclaredKai(JudgedKai):
     """A KAI scheduler; `version` is None where it is left open.
 
     `values` are those that were written for it, `untested` lets a version newer than the table by.
-    `sharing` is how pods share GPUs. `registries` are credentials for its images, by the names of
-    the Secrets that are made of them.
+    `sharing` is how pods share GPUs. `registries` are credentials for its images.
     """
 
     namespace: str | None = KAI_NAMESPACE
@@ -69,7 +68,7 @@ class DeclaredKai(JudgedKai):
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    registries: SecretRegistries = field(default_factory=dict, hash=False)
+    registries: Registries = field(default_factory=dict, hash=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
@@ -317,7 +316,7 @@ class Fleet:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    registries: SecretRegistries = field(default_factory=dict)
+    registries: Registries = field(default_factory=dict)
 
     @property
     def tolerations(self) -> Iterable[Toleration]:

@@ -17,6 +17,7 @@ from kai_fleet.options import after, child_of
 from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
 from kubectl_fleet.paths import value_at
@@ -85,9 +86,9 @@ class KaiScheduler(pulumi.ComponentResource):
             # which may have come since and made the CRD its own.
             kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, kept))
-        for secret, registries in own.registries.items():
+        if own.registries:
             made = after(child_of(self, later), *before)
-            before.append(registry_secret(name, secret, KAI_NAMESPACE, registries, made))
+            before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, own.registries, made))
         step = child_of(self, later, delete_before_replace=True)
         replaced = pulumi.ResourceOptions(
             depends_on=before, replace_on_changes=self._replacing(f"{name}-release", args, release)
@@ -104,11 +105,11 @@ class KaiScheduler(pulumi.ComponentResource):
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(step, replaced),
         )
-        # The chart makes that namespace, and leaves it when it goes.
-        reserved = value_at(own.values, "global.resourceReservation.namespace") or RESERVATIONS
-        for secret, registries in own.registries.items():
+        if own.registries:
+            # The chart makes that namespace, and leaves it when it goes.
+            reserved = value_at(own.values, "global.resourceReservation.namespace") or RESERVATIONS
             made = after(child_of(self, later), self.release)
-            registry_secret(f"{name}-reservation", secret, reserved, registries, made)
+            registry_secret(f"{name}-reservation", OF_STACK, reserved, own.registries, made)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.

@@ -7,6 +7,7 @@ from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.releases.chart_values import merged, nested, unknown_keys
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.settings.sections.scheduling import Fairshare, Scheduling
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.sharing import sharing_values
@@ -40,7 +41,6 @@ def kai_values(
         else {}
     )
     tolerations = [it.spec for it in own.tolerations]
-    pull_secrets = [{"name": it} for it in own.registries]
     written = merged(
         prometheus_values(release, own.scheduling or Scheduling()), others or {}, own.values
     )
@@ -51,7 +51,7 @@ def kai_values(
         {"global": {"tolerations": tolerations}} if tolerations else {},
         {"global": {"affinity": own.affinity.spec}} if own.affinity else {},
         _noted(release, own.labels),
-        {"global": {"imagePullSecrets": pull_secrets}} if pull_secrets else {},
+        {"global": {"imagePullSecrets": [{"name": OF_STACK}]}} if own.registries else {},
         release.values,
         hidden(written),
     )

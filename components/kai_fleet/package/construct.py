@@ -31,7 +31,6 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.registries import by_secret
 from kai_fleet.state.targeting import declared
 from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
@@ -240,7 +239,7 @@ def gpu_stack(request: ComponentRequest) -> Result:
         gpu.chart,
         gpu.values,
         gpu.system_priorities,
-        registries=by_secret(settings.registries),
+        registries=settings.registries,
         existing=request.existing(),
     )
     component = GpuStack(request.name, args, request.on_cluster())
