@@ -40,6 +40,7 @@ class Platform(pulumi.ComponentResource):
     and moving them between stacks replaces nothing. `guards` are None then.
     """
 
+    args: PlatformArgs
     access: ClusterAccess
     provider: pulumi.ProviderResource
     ready: list[pulumi.Resource]
@@ -52,6 +53,7 @@ class Platform(pulumi.ComponentResource):
         fleet, cluster = args.fleet, args.fleet.cluster
         own = noted(opts, fleet.labels, fleet.annotations)
         super().__init__("kai-fleet:index:Platform", name, None, own)
+        self.args = args
         self.ready, self.guards, self.transformations = [], None, []
         kubeconfig, child = args.kubeconfig, pulumi.ResourceOptions(parent=self)
         if fleet.platform:
@@ -120,8 +122,7 @@ class Platform(pulumi.ComponentResource):
             queues = QueueTree(
                 f"{name}-queues", QueueTreeArgs(host.queues, self.access), after(on_host, kai.ready)
             )
-            scheduling = declare_scheduling(name, scheduler, kai, self.access, on_host)
-            self.ready = [gpu, kai, queues, *scheduling]
+            self.ready = [gpu, kai, queues, *declare_scheduling(name, kai, on_host)]
 
 
 def existing_of(

@@ -57,6 +57,8 @@ class KaiScheduler(pulumi.ComponentResource):
     collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersionError.
     """
 
+    declared: DeclaredKai
+    access: ClusterAccess
     version: str
     ready: pulumi.Resource
 
@@ -64,7 +66,8 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
-        own = args.kai
+        own = self.declared = args.kai
+        self.access = args.access
         release = kai(own.version or "", untested=own.untested)
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)

@@ -52,8 +52,8 @@ def platform_component(request: ComponentRequest) -> Result:
     component = Platform(
         request.name, PlatformArgs(fleet, request.deployed, kubeconfig, existing), request.opts
     )
-    monitoring_of(fleet, component)
-    made = teams_of(fleet, run, component, request.deployed, existing, parent=component)
+    monitoring_of(component)
+    made = teams_of(component, run, parent=component)
     workloads = placement.place(fleet, made)
     return component, {
         "version": settings.kai.version if settings.kai else None,
@@ -164,12 +164,12 @@ def kai_scheduler(request: ComponentRequest) -> Result:
     stack["kai"] = request.part(of=platform.HostKai)
     settings = _with_passwords(request.settings(stack, {"kai": ""}), request)
     (kai,) = fleet_of(settings, request.deployed).host.kai
-    access, opts = request.access(), request.on_cluster()
+    opts = request.on_cluster()
     component = KaiScheduler(
         request.name,
         KaiSchedulerArgs(
             kai,
-            access,
+            request.access(),
             cluster_policy_crd=args.cluster_policy_crd,
             existing=request.existing(),
             deployed=request.deployed,
@@ -178,7 +178,7 @@ def kai_scheduler(request: ComponentRequest) -> Result:
         opts,
     )
     child = pulumi.ResourceOptions(parent=component, deleted_with=opts.deleted_with)
-    declare_scheduling(request.name, kai, component, access, child)
+    declare_scheduling(request.name, component, child)
     return component, {"version": component.version, "namespace": KAI_NAMESPACE}
 
 
