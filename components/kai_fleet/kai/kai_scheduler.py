@@ -10,12 +10,10 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
+from kai_fleet.declaring import after, chart_args, child_of, registry_secret
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.values import kai_values
-from kai_fleet.options import after, child_of
-from kai_fleet.registry_secrets import registry_secret
-from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
@@ -41,7 +39,6 @@ class KaiSchedulerArgs:
 
     kai: DeclaredKai
     access: ClusterAccess
-    runtime_class: str | None = "nvidia"
     isolation: Isolation = field(default_factory=Isolation)
     cluster_policy_crd: bool = True
     existing: ExistingObjects | None = None
@@ -101,7 +98,7 @@ class KaiScheduler(pulumi.ComponentResource):
             **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
-            values=kai_values(release, own, args.runtime_class, args.isolation, others),
+            values=kai_values(release, own, args.isolation, others),
             timeout=args.ready_timeout,
             # The step below waits, and says for what. Helm would only say that its time is up,
             # and after an upgrade that failed so, the next one keeps the fields that were wrong.

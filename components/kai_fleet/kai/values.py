@@ -24,22 +24,16 @@ RESTRICTED: Final[Mapping[str, Any]] = {
 def kai_values(
     release: KaiRelease,
     own: DeclaredKai | None = None,
-    runtime_class: str | None = "nvidia",
     isolation: Isolation | None = None,
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then those written for it, `own`.
 
-    Through v0.17 the charts share no GPUs by themselves (K6). runtime_class is the RuntimeClass of
-    the pods that reserve a shared GPU; without it they see none where the container runtime's
-    default is not NVIDIA's (K5). `others` are values for what others made in its cluster.
+    Through v0.17 the charts share no GPUs by themselves (K6). Without a RuntimeClass the pods that
+    reserve a shared GPU see none where the container runtime's default is not NVIDIA's (K5).
+    `others` are values for what others made in its cluster.
     """
     own = own or DeclaredKai(release.version)
-    reservation = (
-        nested(release.runtime_class_key, runtime_class)
-        if release.runtime_class_key and runtime_class
-        else {}
-    )
     tolerations = [it.spec for it in own.tolerations]
     written = merged(
         prometheus_values(release, own.scheduling or Scheduling()), others or {}, own.values
@@ -47,7 +41,7 @@ def kai_values(
     return merged(
         sharing_values(release.version, own.sharing),
         _isolated(release, isolation or Isolation()),
-        reservation,
+        nested(release.runtime_class_key, "nvidia") if release.runtime_class_key else {},
         {"global": {"tolerations": tolerations}} if tolerations else {},
         {"global": {"affinity": own.affinity.spec}} if own.affinity else {},
         _noted(release, own.labels),

@@ -9,7 +9,7 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.cluster.access import noted
+from kai_fleet.declaring import noted
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.host.platform import Platform
 from kai_fleet.monitoring import dashboards, prometheus

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.cluster.access import deleted_with
+from kai_fleet.declaring import deleted_with
 from kai_fleet.fleet.control_plane import DATA_SOURCE
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
